@@ -1,0 +1,70 @@
+/**
+ * The identifiers of Daybook: which strings are accepted, and how new ones are made.
+ * A supplied `ses_`/`msg_` id may end in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID.
+ * Spec: specs/storage.md ST-1.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { monotonicFactory } from "ulid"
+
+const suffix = "[A-Za-z0-9._-]{1,96}"
+
+const identifier = <const Prefix extends string>(prefix: Prefix, what: string) =>
+  Schema.String.pipe(
+    Schema.pattern(new RegExp(`^${prefix}_${suffix}$`), {
+      identifier: what,
+      message: () => `expected ${prefix}_ followed by 1-96 letters, digits, dots, underscores or hyphens`
+    }),
+    Schema.brand(what)
+  )
+
+/** `ses_*`: one session, and the name of its event stream. */
+export const SessionID = identifier("ses", "SessionID")
+export type SessionID = typeof SessionID.Type
+
+/** `msg_*`: one prompt and the message it becomes, or one assistant, system or other projected message. */
+export const MessageID = identifier("msg", "MessageID")
+export type MessageID = typeof MessageID.Type
+
+/** `evt_*`: one durable event, unique over all sessions. */
+export const EventID = identifier("evt", "EventID")
+export type EventID = typeof EventID.Type
+
+/** `prt_*`: one text or reasoning part of an assistant message. */
+export const PartID = identifier("prt", "PartID")
+export type PartID = typeof PartID.Type
+
+/** `act_*`: one activity, from the input that opens it until it settles. */
+export const ActivityID = identifier("act", "ActivityID")
+export type ActivityID = typeof ActivityID.Type
+
+/**
+ * Makes new identifiers, in ascending order within one process: the time comes from the `Clock`, the rest from the
+ * system's cryptographic random source, so that processes that share a database never meet.
+ */
+export class Identifiers extends Context.Tag("@daybook/core/Identifiers")<
+  Identifiers,
+  {
+    readonly session: Effect.Effect<SessionID>
+    readonly message: Effect.Effect<MessageID>
+    readonly event: Effect.Effect<EventID>
+    readonly part: Effect.Effect<PartID>
+    readonly activity: Effect.Effect<ActivityID>
+  }
+>() {}
+
+const make = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const ulid = monotonicFactory()
+  const next = <ID extends string>(prefix: string, as: (value: string) => ID) =>
+    Effect.sync(() => as(`${prefix}_${ulid(clock.unsafeCurrentTimeMillis())}`))
+  return Identifiers.of({
+    session: next("ses", (value) => SessionID.make(value, { disableValidation: true })),
+    message: next("msg", (value) => MessageID.make(value, { disableValidation: true })),
+    event: next("evt", (value) => EventID.make(value, { disableValidation: true })),
+    part: next("prt", (value) => PartID.make(value, { disableValidation: true })),
+    activity: next("act", (value) => ActivityID.make(value, { disableValidation: true }))
+  })
+})
+
+/** Ids from the process's clock and the system's random source. */
+export const layer = Layer.effect(Identifiers, make)

@@ -1,0 +1,106 @@
+/**
+ * From stored rows to today's events and back. A stored name is `<type>.<version>`; old versions keep their schema and
+ * an upcast to the current one for ever; a name this build does not know is reported as such, so that readers can step
+ * over it. Spec: EV-D2..EV-D4.
+ */
+import { Either, Option, ParseResult, Schema } from "effect"
+import type { ParseError } from "effect/ParseResult"
+import { MessageID } from "../Identifiers.ts"
+import { CompactionEnded, durableDefinitions, type Draft, type DurableType } from "./SessionEvents.ts"
+
+type Data = Draft["data"]
+type Codec = {
+  readonly type: DurableType
+  /** The version that the decoded payload has, which is the current one. */
+  readonly version: number
+  readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
+}
+
+const current = (definition: (typeof durableDefinitions)[number]): readonly [string, Codec] => [
+  `${definition.type}.${definition.version}`,
+  {
+    type: definition.type,
+    version: definition.version,
+    decode: ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)
+  }
+]
+
+const CompactionEnded1 = Schema.Struct({
+  messageID: MessageID,
+  text: Schema.String,
+  include: Schema.optionalWith(Schema.String, { exact: true })
+})
+
+/** Version 1 had no reason and kept the recent context, where there was one, in `include`. */
+const compactionEnded1: readonly [string, Codec] = [
+  "session.next.compaction.ended.1",
+  {
+    type: CompactionEnded.type,
+    version: CompactionEnded.version,
+    decode: (data) =>
+      Either.map(ParseResult.decodeUnknownEither(CompactionEnded1)(data), (old) => ({
+        messageID: old.messageID,
+        reason: "auto" as const,
+        text: old.text,
+        recent: old.include ?? ""
+      }))
+  }
+]
+
+const codecs = new Map<string, Codec>([...durableDefinitions.map(current), compactionEnded1])
+
+const encoders = new Map(
+  durableDefinitions.map((definition) => [
+    definition.type as string,
+    {
+      stored: `${definition.type}.${definition.version}`,
+      version: definition.version,
+      encode: ParseResult.encodeEither(definition.data as Schema.Schema<Data, unknown>)
+    }
+  ])
+)
+
+/** Whether this build can read the stored name. */
+export const isKnown = (stored: string): boolean => codecs.has(stored)
+
+/** Every stored name that this build can read, for documentation and tests. */
+export const storedNames = (): ReadonlyArray<string> => [...codecs.keys()]
+
+/** Splits a stored name into type and version: `a.b.2` is `a.b` at version 2. */
+export const splitStored = (stored: string): { readonly type: string; readonly version: number } => {
+  const dot = stored.lastIndexOf(".")
+  return { type: stored.slice(0, dot), version: Number(stored.slice(dot + 1)) }
+}
+
+export interface Decoded {
+  readonly type: DurableType
+  readonly version: number
+  readonly data: Data
+}
+
+/** Decodes a payload by its stored name: none for an unknown name, a parse issue for a known one with bad data. */
+export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> =>
+  Option.map(Option.fromNullable(codecs.get(stored)), ({ type, version, decode: run }) =>
+    Either.mapBoth(run(data), {
+      onLeft: ParseResult.parseError,
+      onRight: (decoded) => ({ type, version, data: decoded })
+    })
+  )
+
+export interface Encoded {
+  readonly stored: string
+  readonly version: number
+  readonly data: unknown
+}
+
+/** Encodes a draft at its type's current version. The error names the field at fault. */
+export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
+  const encoder = encoders.get(draft.type)
+  if (encoder === undefined) {
+    return Either.left(ParseResult.parseError(new ParseResult.Type(Schema.Never.ast, draft.type, "unknown event type")))
+  }
+  return Either.mapBoth(encoder.encode(draft.data), {
+    onLeft: ParseResult.parseError,
+    onRight: (data) => ({ stored: encoder.stored, version: encoder.version, data })
+  })
+}

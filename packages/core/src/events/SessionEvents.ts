@@ -1,0 +1,270 @@
+/**
+ * Every event of a session: the durable ones that make its log, and the live ones that only connected readers see.
+ * An event carries what is new and nothing of what came before (EV-9). The session and the time of an event are in
+ * its envelope, once (specs/decisions/0002). Spec: specs/events.md.
+ */
+import { Schema } from "effect"
+import { ActivityID, EventID, MessageID, SessionID } from "../Identifiers.ts"
+import {
+  ActivityOutcome,
+  Delivery,
+  JsonRecord,
+  Location,
+  ModelRef,
+  Prompt,
+  ProviderMetadata,
+  StoredError,
+  Tokens,
+  ToolContent
+} from "../session/Schemas.ts"
+import { durable, live } from "./Definition.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+const assistantMessageID = MessageID
+const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
+const textID = Schema.NonEmptyString
+const callID = Schema.NonEmptyString
+
+export const SessionCreated = durable("session.created", 1, {
+  location: Location,
+  agent: optional(Schema.NonEmptyString),
+  model: optional(ModelRef),
+  title: optional(Schema.String),
+  parentID: optional(SessionID)
+})
+
+export const AgentSwitched = durable("session.next.agent.switched", 1, {
+  messageID: MessageID,
+  agent: Schema.NonEmptyString
+})
+export const ModelSwitched = durable("session.next.model.switched", 1, { messageID: MessageID, model: ModelRef })
+export const Moved = durable("session.next.moved", 1, { location: Location, subdirectory: optional(Schema.String) })
+export const Renamed = durable("session.next.renamed", 1, { title: Schema.String })
+
+/** A prompt that was already visible when it was recorded; decoded for old logs, never emitted. */
+export const Prompted = durable("session.next.prompted", 1, { messageID: MessageID, prompt: Prompt, delivery: Delivery })
+export const PromptAdmitted = durable("session.next.prompt.admitted", 1, {
+  messageID: MessageID,
+  prompt: Prompt,
+  delivery: Delivery
+})
+/** `timeCreated` is the admission's time, in milliseconds since the epoch. */
+export const PromptPromoted = durable("session.next.prompt.promoted", 1, {
+  messageID: MessageID,
+  prompt: Prompt,
+  timeCreated: Schema.Int
+})
+/** Retired: accepted on read, never emitted, projected to nothing. */
+export const InterruptRequested = durable("session.next.interrupt.requested", 1, {})
+
+export const ActivityStarted = durable("session.next.activity.started", 1, {
+  activityID: ActivityID,
+  trigger: Schema.Literal("steer", "queue", "resume")
+})
+export const ActivitySettled = durable("session.next.activity.settled", 1, {
+  activityID: ActivityID,
+  outcome: ActivityOutcome,
+  error: optional(StoredError)
+})
+
+export const ContextUpdated = durable("session.next.context.updated", 1, { messageID: MessageID, text: Schema.String })
+export const Synthetic = durable("session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
+
+export const ShellStarted = durable("session.next.shell.started", 1, {
+  messageID: MessageID,
+  callID,
+  command: Schema.String
+})
+export const ShellEnded = durable("session.next.shell.ended", 1, { callID, output: Schema.String })
+
+export const StepStarted = durable("session.next.step.started", 1, {
+  assistantMessageID,
+  agent: Schema.NonEmptyString,
+  model: ModelRef,
+  snapshot: optional(Schema.String)
+})
+/** `cost` is in US dollars. */
+export const StepEnded = durable("session.next.step.ended", 2, {
+  assistantMessageID,
+  finish: Schema.NonEmptyString,
+  cost: Schema.Finite,
+  tokens: Tokens,
+  snapshot: optional(Schema.String),
+  files: optional(Schema.Array(Schema.String))
+})
+export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError })
+
+export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
+export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
+
+export const ReasoningStarted = durable("session.next.reasoning.started", 1, {
+  assistantMessageID,
+  reasoningID: textID,
+  providerMetadata: optional(ProviderMetadata)
+})
+export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
+  assistantMessageID,
+  reasoningID: textID,
+  text: Schema.String,
+  providerMetadata: optional(ProviderMetadata)
+})
+
+export const ToolInputStarted = durable("session.next.tool.input.started", 1, {
+  assistantMessageID,
+  callID,
+  name: Schema.NonEmptyString
+})
+/** `text` is the raw input, as the model wrote it. */
+export const ToolInputEnded = durable("session.next.tool.input.ended", 1, {
+  assistantMessageID,
+  callID,
+  text: Schema.String
+})
+export const ToolCalled = durable("session.next.tool.called", 1, {
+  assistantMessageID,
+  callID,
+  tool: Schema.NonEmptyString,
+  input: JsonRecord,
+  provider: providerCall
+})
+/** At most one a second and call, of a few KiB (TO-P1); finer progress is live only. */
+export const ToolProgress = durable("session.next.tool.progress", 1, {
+  assistantMessageID,
+  callID,
+  structured: JsonRecord,
+  content: Schema.Array(ToolContent)
+})
+/** `result` is the provider's own result value, kept for provider-executed tools only. */
+export const ToolSuccess = durable("session.next.tool.success", 1, {
+  assistantMessageID,
+  callID,
+  structured: JsonRecord,
+  content: Schema.Array(ToolContent),
+  outputPaths: optional(Schema.Array(Schema.String)),
+  result: optional(Schema.Unknown),
+  provider: providerCall
+})
+export const ToolFailed = durable("session.next.tool.failed", 1, {
+  assistantMessageID,
+  callID,
+  error: StoredError,
+  result: optional(Schema.Unknown),
+  provider: providerCall
+})
+
+/** A provider attempt that failed and is tried again; `attempt` counts from 1. */
+export const Retried = durable("session.next.retried", 1, {
+  attempt: Schema.Int,
+  error: Schema.Struct({
+    message: Schema.String,
+    statusCode: optional(Schema.Int),
+    isRetryable: Schema.Boolean,
+    responseHeaders: optional(Schema.Record({ key: Schema.String, value: Schema.String })),
+    responseBody: optional(Schema.String),
+    metadata: optional(Schema.Record({ key: Schema.String, value: Schema.String }))
+  })
+})
+
+const CompactionReason = Schema.Literal("auto", "manual")
+export const CompactionStarted = durable("session.next.compaction.started", 1, {
+  messageID: MessageID,
+  reason: CompactionReason
+})
+/** `text` is the summary, `recent` the recent context in serialized form. */
+export const CompactionEnded = durable("session.next.compaction.ended", 2, {
+  messageID: MessageID,
+  reason: CompactionReason,
+  text: Schema.String,
+  recent: Schema.String
+})
+
+/** The durable types that this build writes and folds, each at its current version. */
+export const durableDefinitions = [
+  SessionCreated,
+  AgentSwitched,
+  ModelSwitched,
+  Moved,
+  Renamed,
+  Prompted,
+  PromptAdmitted,
+  PromptPromoted,
+  InterruptRequested,
+  ActivityStarted,
+  ActivitySettled,
+  ContextUpdated,
+  Synthetic,
+  ShellStarted,
+  ShellEnded,
+  StepStarted,
+  StepEnded,
+  StepFailed,
+  TextStarted,
+  TextEnded,
+  ReasoningStarted,
+  ReasoningEnded,
+  ToolInputStarted,
+  ToolInputEnded,
+  ToolCalled,
+  ToolProgress,
+  ToolSuccess,
+  ToolFailed,
+  Retried,
+  CompactionStarted,
+  CompactionEnded
+] as const
+
+export const TextDelta = live("session.next.text.delta", { assistantMessageID, textID, delta: Schema.String })
+export const ReasoningDelta = live("session.next.reasoning.delta", {
+  assistantMessageID,
+  reasoningID: textID,
+  delta: Schema.String
+})
+export const ToolInputDelta = live("session.next.tool.input.delta", {
+  assistantMessageID,
+  callID,
+  delta: Schema.String
+})
+export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
+
+/** The live types. */
+export const liveDefinitions = [TextDelta, ReasoningDelta, ToolInputDelta, CompactionDelta] as const
+
+type DurableDefinition = (typeof durableDefinitions)[number]
+type LiveDefinition = (typeof liveDefinitions)[number]
+type DraftOf<D> = D extends DurableDefinition ? { readonly type: D["type"]; readonly data: D["data"]["Type"] } : never
+type EventOf<D> = D extends DurableDefinition ? Envelope & DraftOf<D> : never
+type LiveOf<D> = D extends LiveDefinition
+  ? { readonly type: D["type"]; readonly sessionID: SessionID; readonly data: D["data"]["Type"] }
+  : never
+
+/** The name of a durable type, without its version. */
+export type DurableType = DurableDefinition["type"]
+
+/** What every durable event carries beside its payload. */
+export interface Envelope {
+  /** Place in the order over all sessions, from 1, growing, never used twice. */
+  readonly position: number
+  /** Place in the session's own order, contiguous from 0; the value that a cursor holds. */
+  readonly seq: number
+  readonly id: EventID
+  readonly sessionID: SessionID
+  readonly version: number
+  /** Milliseconds since the epoch. */
+  readonly created: number
+}
+
+/** An event to append: its type and payload. Identity, place and time are given by the log. */
+export type Draft = DraftOf<DurableDefinition>
+/** A stored event, decoded to today's shape. */
+export type SessionEvent = EventOf<DurableDefinition>
+/** The stored event of one type. */
+export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
+/** A live event. */
+export type LiveEvent = LiveOf<LiveDefinition>
+
+/** Builds a draft of the given type, checked by the compiler. */
+export const draft = <Type extends DurableType>(
+  type: Type,
+  data: Extract<Draft, { readonly type: Type }>["data"]
+): Extract<Draft, { readonly type: Type }> => ({ type, data }) as Extract<Draft, { readonly type: Type }>

@@ -1,0 +1,148 @@
+/**
+ * The model port. A resolver turns a model reference into an `@effect/ai` LanguageModel with the facts that the runtime
+ * needs about it. `@daybook/models` brings the catalogue of providers; a host with one model of its own uses
+ * `layerLanguageModel`. Spec: specs/models.md.
+ */
+import { LanguageModel } from "@effect/ai"
+import { Context, Effect, Layer, Schema, type Duration } from "effect"
+import { ModelRef, sameModel } from "../session/Schemas.ts"
+
+/** No model was asked for and the resolver has no default. */
+export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@daybook/core/ModelNotSelected")(
+  "ModelNotSelected",
+  {}
+) {
+  override get message() {
+    return "no model is selected: name one as provider/model"
+  }
+}
+/** The provider is not known or not configured; `hint` says what to set. */
+export class ProviderNotFound extends Schema.TaggedError<ProviderNotFound>("@daybook/core/ProviderNotFound")(
+  "ProviderNotFound",
+  { providerID: Schema.String, hint: Schema.String }
+) {
+  override get message() {
+    return `provider "${this.providerID}" is not available: ${this.hint}`
+  }
+}
+/** The provider is there but has no such model. */
+export class ModelNotFound extends Schema.TaggedError<ModelNotFound>("@daybook/core/ModelNotFound")("ModelNotFound", {
+  providerID: Schema.String,
+  modelID: Schema.String,
+  known: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    const known = this.known.length === 0 ? "" : `; known: ${this.known.join(", ")}`
+    return `provider "${this.providerID}" has no model "${this.modelID}"${known}`
+  }
+}
+/** The catalogue names a wire protocol that this build does not speak. */
+export class UnsupportedApi extends Schema.TaggedError<UnsupportedApi>("@daybook/core/UnsupportedApi")(
+  "UnsupportedApi",
+  { providerID: Schema.String, api: Schema.String }
+) {
+  override get message() {
+    return `provider "${this.providerID}" speaks "${this.api}", which this build does not`
+  }
+}
+/** The model has no such variant. */
+export class VariantUnavailable extends Schema.TaggedError<VariantUnavailable>("@daybook/core/VariantUnavailable")(
+  "VariantUnavailable",
+  { model: ModelRef, known: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    const known = this.known.length === 0 ? "it has none" : `known: ${this.known.join(", ")}`
+    return `${this.model.providerID}/${this.model.id} has no variant "${this.model.variant ?? "default"}": ${known}`
+  }
+}
+
+export const ModelResolutionError = Schema.Union(
+  ModelNotSelected,
+  ProviderNotFound,
+  ModelNotFound,
+  UnsupportedApi,
+  VariantUnavailable
+)
+export type ModelResolutionError = typeof ModelResolutionError.Type
+
+/** What the runtime needs to know about a model. */
+export interface ModelInfo {
+  readonly ref: ModelRef
+  /** A name for people. */
+  readonly name: string
+  /** Tokens that fit the model's window; 0 when unknown. */
+  readonly contextTokens: number
+  /** Tokens that one answer may have; 0 when unknown. */
+  readonly outputTokens: number
+  /** US dollars per million tokens; absent when unknown, and then a step costs 0. */
+  readonly price?: {
+    readonly input: number
+    readonly output: number
+    readonly cacheRead: number
+    readonly cacheWrite: number
+  }
+}
+
+/**
+ * How a provider's faults are met (off where a field is absent): `timeout` bounds the whole request, `inactivity` the
+ * silence between two stream parts, `retry` repeats a failed attempt, only before it left durable output (TU-12).
+ */
+export interface ModelPolicy {
+  readonly timeout?: Duration.Duration
+  readonly inactivity?: Duration.Duration
+  readonly retry?: {
+    /** Tries after the first. */
+    readonly times: number
+    /** The first wait; it doubles with jitter up to `maxDelay`. A provider's `retry-after` comes first. */
+    readonly baseDelay: Duration.Duration
+    readonly maxDelay: Duration.Duration
+  }
+}
+
+export interface ResolvedModel {
+  readonly info: ModelInfo
+  readonly policy: ModelPolicy
+  /** Streams with `disableToolCallResolution`: the runtime settles tools itself. */
+  readonly model: LanguageModel.Service
+}
+
+export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
+  ModelResolver,
+  {
+    /** The model for a session's reference, or the default one when the session names none. */
+    readonly resolve: (ref: ModelRef | undefined) => Effect.Effect<ResolvedModel, ModelResolutionError>
+  }
+>() {}
+
+/**
+ * A resolver with exactly one model: the `LanguageModel` in the context. Sessions that name no model get it; sessions
+ * that name another are told so.
+ *
+ * @example
+ * ```ts
+ * ModelResolver.layerLanguageModel({ ref: { providerID: "acme", id: "m1" }, name: "Acme M1" })
+ *   .pipe(Layer.provide(myLanguageModelLayer))
+ * ```
+ */
+export const layerLanguageModel = (
+  info: Pick<ModelInfo, "ref"> & Partial<ModelInfo> & { readonly policy?: ModelPolicy }
+): Layer.Layer<ModelResolver, never, LanguageModel.LanguageModel> =>
+  Layer.effect(
+    ModelResolver,
+    Effect.map(LanguageModel.LanguageModel, (model) => {
+      const { policy, ...facts } = info
+      const resolved: ResolvedModel = {
+        info: { name: `${info.ref.providerID}/${info.ref.id}`, contextTokens: 0, outputTokens: 0, ...facts },
+        policy: policy ?? {},
+        model
+      }
+      return ModelResolver.of({
+        resolve: (ref) =>
+          ref === undefined || sameModel(ref, info.ref)
+            ? Effect.succeed(resolved)
+            : ref.providerID !== info.ref.providerID
+              ? new ProviderNotFound({ providerID: ref.providerID, hint: `this host offers ${info.ref.providerID} only` })
+              : new ModelNotFound({ providerID: ref.providerID, modelID: ref.id, known: [info.ref.id] })
+      })
+    })
+  )

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config"
+
+/** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
+export default defineConfig({
+  ssr: { resolve: { conditions: ["@daybook/source"], externalConditions: ["@daybook/source"] } },
+  resolve: { conditions: ["@daybook/source"] },
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/long/**", "**/node_modules/**"],
+    pool: "forks",
+    testTimeout: 30_000,
+    hookTimeout: 60_000
+  }
+})
