@@ -1,0 +1,150 @@
+/** A session and its messages as readers see them: the projection's decoded form. Spec: specs/projections.md. */
+import { Schema } from "effect"
+import { ActivityID, MessageID, SessionID } from "../Identifiers.ts"
+import {
+  ActivityOutcome,
+  AgentMention,
+  Delivery,
+  FileAttachment,
+  JsonRecord,
+  Location,
+  ModelRef,
+  Prompt,
+  ProviderMetadata,
+  ReferenceMention,
+  StoredError,
+  Tokens,
+  ToolContent
+} from "./Schemas.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** A session's current state. Times are milliseconds since the epoch. */
+export const Session = Schema.Struct({
+  id: SessionID,
+  parentID: optional(SessionID),
+  location: Location,
+  title: optional(Schema.String),
+  agent: optional(Schema.String),
+  model: optional(ModelRef),
+  /** US dollars, and tokens, over all steps so far. */
+  cost: Schema.Finite,
+  tokens: Tokens,
+  /** The last activity. `running` beside a process that is gone means it was cut off (TU-13). */
+  activity: optional(
+    Schema.Struct({ id: ActivityID, state: Schema.Literal("running", ...ActivityOutcome.literals) })
+  ),
+  createdAt: Schema.Int,
+  updatedAt: Schema.Int
+})
+export type Session = typeof Session.Type
+
+const base = {
+  id: MessageID,
+  /** The event that made the message visible: its place in the transcript. */
+  seq: Schema.Int,
+  createdAt: Schema.Int
+}
+
+export const TextPart = Schema.Struct({
+  type: Schema.Literal("text"),
+  id: Schema.String,
+  /** Absent while the text is still being streamed. */
+  text: optional(Schema.String)
+})
+export const ReasoningPart = Schema.Struct({
+  type: Schema.Literal("reasoning"),
+  id: Schema.String,
+  text: optional(Schema.String),
+  providerMetadata: optional(ProviderMetadata)
+})
+/** A tool call through its states: pending -> running -> completed | error. */
+export const ToolPart = Schema.Struct({
+  type: Schema.Literal("tool"),
+  /** The provider's call id; unique within its message only (TU-10). */
+  id: Schema.String,
+  name: Schema.String,
+  state: Schema.Literal("pending", "running", "completed", "error"),
+  /** The raw input text, once complete. */
+  raw: optional(Schema.String),
+  input: optional(JsonRecord),
+  /** The call side and the result side are kept apart (TO-11). */
+  provider: optional(
+    Schema.Struct({
+      executed: Schema.Boolean,
+      metadata: optional(ProviderMetadata),
+      resultMetadata: optional(ProviderMetadata)
+    })
+  ),
+  structured: optional(JsonRecord),
+  content: optional(Schema.Array(ToolContent)),
+  outputPaths: optional(Schema.Array(Schema.String)),
+  error: optional(StoredError),
+  result: optional(Schema.Unknown),
+  createdAt: Schema.Int,
+  ranAt: optional(Schema.Int),
+  completedAt: optional(Schema.Int)
+})
+export type ToolPart = typeof ToolPart.Type
+export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
+export type Part = typeof Part.Type
+
+export const UserMessage = Schema.Struct({
+  type: Schema.Literal("user"),
+  ...base,
+  text: Schema.String,
+  files: optional(Schema.Array(FileAttachment)),
+  agents: optional(Schema.Array(AgentMention)),
+  references: optional(Schema.Array(ReferenceMention))
+})
+export const AssistantMessage = Schema.Struct({
+  type: Schema.Literal("assistant"),
+  ...base,
+  agent: Schema.String,
+  model: ModelRef,
+  content: Schema.Array(Part),
+  snapshot: optional(Schema.String),
+  finish: optional(Schema.String),
+  cost: optional(Schema.Finite),
+  tokens: optional(Tokens),
+  error: optional(StoredError),
+  completedAt: optional(Schema.Int)
+})
+export type AssistantMessage = typeof AssistantMessage.Type
+export const Message = Schema.Union(
+  UserMessage,
+  AssistantMessage,
+  Schema.Struct({ type: Schema.Literal("system"), ...base, text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("synthetic"), ...base, text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("shell"),
+    ...base,
+    callID: Schema.String,
+    command: Schema.String,
+    output: optional(Schema.String),
+    completedAt: optional(Schema.Int)
+  }),
+  Schema.Struct({ type: Schema.Literal("agent-switched"), ...base, agent: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("model-switched"), ...base, model: ModelRef }),
+  Schema.Struct({
+    type: Schema.Literal("compaction"),
+    ...base,
+    reason: Schema.Literal("auto", "manual"),
+    summary: Schema.String,
+    recent: Schema.String
+  })
+)
+export type Message = typeof Message.Type
+
+/** An admitted prompt: the receipt that every exact retry gets again (IN-4). */
+export const Input = Schema.Struct({
+  id: MessageID,
+  sessionID: SessionID,
+  prompt: Prompt,
+  delivery: Delivery,
+  admittedSeq: Schema.Int,
+  /** Set once the prompt became visible; equals the message's `seq`. */
+  promotedSeq: optional(Schema.Int),
+  createdAt: Schema.Int
+})
+export type Input = typeof Input.Type

@@ -1,0 +1,97 @@
+/** What a run can fail with. A failed run is also in the log: the step's error and the activity's outcome. */
+import { Schema } from "effect"
+import { AgentNotFound } from "../agent/Agents.ts"
+import { SessionID } from "../Identifiers.ts"
+import {
+  EventRefused,
+  EventUnreadable,
+  InvalidDurableEvent,
+  LogUnavailable,
+  OwnerLost,
+  SeqConflict
+} from "../log/EventLog.ts"
+import { ModelResolutionError } from "../model/ModelResolver.ts"
+import { ToolStorageError } from "../tool/ToolDefinition.ts"
+
+/** The run was interrupted, here or from another process. */
+export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
+  "RunInterrupted",
+  { sessionID: SessionID }
+) {
+  override get message() {
+    return `the run of ${this.sessionID} was interrupted; its inbox is kept`
+  }
+}
+
+/** The activity used all its provider turns and work remains (TU-4). */
+export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
+  "TurnLimitExceeded",
+  { sessionID: SessionID, limit: Schema.Int }
+) {
+  override get message() {
+    return `${this.sessionID} used its ${this.limit} turns and is not done; resume it to give it as many again`
+  }
+}
+
+/** The first context could not be observed; the prompt waits and can be retried (TU-6). */
+export class InitializationBlocked extends Schema.TaggedError<InitializationBlocked>(
+  "@daybook/core/InitializationBlocked"
+)("InitializationBlocked", { keys: Schema.Array(Schema.String) }) {
+  override get message() {
+    return `the system context is not available yet: ${this.keys.join(", ")}; the prompt is kept, try again`
+  }
+}
+
+/** The stored context snapshot of the session does not decode (EP-9). */
+export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapshotUnreadable>(
+  "@daybook/core/ContextSnapshotUnreadable"
+)("ContextSnapshotUnreadable", { sessionID: SessionID, details: Schema.String }) {
+  override get message() {
+    return `the stored context of ${this.sessionID} cannot be read: ${this.details}`
+  }
+}
+
+/** The provider failed the turn. What it said is in the log as the step's error. */
+export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook/core/ProviderFailed")(
+  "ProviderFailed",
+  {
+    sessionID: SessionID,
+    providerID: Schema.String,
+    details: Schema.String,
+    retryable: Schema.Boolean,
+    overflow: Schema.Boolean
+  }
+) {
+  override get message() {
+    return `${this.providerID}: ${this.details}`
+  }
+}
+
+/** Another living process works on the session. */
+export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/SessionBusy")("SessionBusy", {
+  sessionID: SessionID,
+  ownerID: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID} is being worked on by ${this.ownerID}; follow its events, or interrupt it first`
+  }
+}
+
+export const RunError = Schema.Union(
+  RunInterrupted,
+  TurnLimitExceeded,
+  InitializationBlocked,
+  ContextSnapshotUnreadable,
+  ProviderFailed,
+  SessionBusy,
+  AgentNotFound,
+  ModelResolutionError,
+  ToolStorageError,
+  SeqConflict,
+  OwnerLost,
+  InvalidDurableEvent,
+  EventRefused,
+  EventUnreadable,
+  LogUnavailable
+)
+export type RunError = typeof RunError.Type

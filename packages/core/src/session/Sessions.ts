@@ -1,0 +1,189 @@
+/**
+ * The facade: what a host does with sessions. Admission and execution are separate: `prompt` returns when the prompt
+ * is on disk, the work goes on in the background, `wait` and `events` follow it. Spec: specs/inbox.md, execution.md.
+ */
+import { Context, Schema, type Effect, type Stream } from "effect"
+import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import { MessageID, SessionID } from "../Identifiers.ts"
+import type {
+  AppendError,
+  EventUnreadable,
+  LogUnavailable,
+  ReadError,
+  ReplayComplete,
+  SessionNotFound,
+  SubscriberOverflow
+} from "../log/EventLog.ts"
+import type { Input, Message, Session } from "./Message.ts"
+import type { RunError } from "./RunError.ts"
+import type { Delivery, Location, ModelRef, Prompt } from "./Schemas.ts"
+
+/** The message id was used before for another session, prompt or delivery, or belongs to a message (IN-5, IN-6). */
+export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
+  "PromptConflictError",
+  { sessionID: SessionID, messageID: MessageID }
+) {
+  override get message() {
+    return `${this.messageID} is taken by another prompt or message; use a new id, or repeat the prompt exactly`
+  }
+}
+
+/** The session has as many waiting inputs as it may (IN-12). Nothing was admitted. */
+export class InboxFullError extends Schema.TaggedError<InboxFullError>("@daybook/core/InboxFullError")(
+  "InboxFullError",
+  { sessionID: SessionID, limit: Schema.Int }
+) {
+  override get message() {
+    return `${this.sessionID} has ${this.limit} inputs waiting already; let it work, then try again`
+  }
+}
+
+/** What was given cannot be used: which field, and what it should be. */
+export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/core/InvalidInput")("InvalidInput", {
+  field: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.field}: ${this.details}`
+  }
+}
+
+/** A stored message does not decode. The row is left as it is. */
+export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/core/MessageUnreadable")(
+  "MessageUnreadable",
+  { sessionID: Schema.String, messageID: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `${this.messageID} of ${this.sessionID} cannot be read: ${this.details}`
+  }
+}
+
+export interface CreateOptions {
+  readonly id?: string | undefined
+  readonly location: Location
+  readonly agent?: string | undefined
+  readonly model?: ModelRef | undefined
+  readonly title?: string | undefined
+  readonly parentID?: SessionID | undefined
+}
+
+export interface PromptOptions {
+  readonly id?: string | undefined
+  readonly sessionID: SessionID
+  readonly prompt: Prompt
+  /** `steer` by default. */
+  readonly delivery?: Delivery | undefined
+  /** False admits only; otherwise the session is woken. */
+  readonly resume?: boolean | undefined
+}
+
+export interface ListOptions {
+  readonly directory?: string | undefined
+  /** Part of the title or of a prompt's text, any case. */
+  readonly search?: string | undefined
+  /** 50 by default, 500 at most. */
+  readonly limit?: number | undefined
+  /** From the page before. */
+  readonly cursor?: string | undefined
+}
+
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  /** Present when more follow. */
+  readonly cursor?: string
+}
+
+export interface MessagesOptions {
+  readonly sessionID: SessionID
+  /** 50 by default, 500 at most. */
+  readonly limit?: number | undefined
+  /** `asc`, oldest first, by default. */
+  readonly order?: "asc" | "desc" | undefined
+  /** The page goes on after the message with this sequence number (before it, for `desc`). */
+  readonly cursor?: number | undefined
+}
+
+type StoreError = LogUnavailable | MessageUnreadable
+
+export class Sessions extends Context.Tag("@daybook/core/Sessions")<
+  Sessions,
+  {
+    /** Creates a session; with an id that exists, returns that one unchanged (CR-1). */
+    readonly create: (options: CreateOptions) => Effect.Effect<Session, InvalidInput | StoreError | AppendError>
+    readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
+    /** Sessions, the last used first, in pages. */
+    readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
+    /** The visible transcript in event order, in pages (PR-7). */
+    readonly messages: (
+      options: MessagesOptions
+    ) => Effect.Effect<Page<Message> & { readonly total: number }, SessionNotFound | StoreError>
+    readonly message: (
+      sessionID: SessionID,
+      messageID: MessageID
+    ) => Effect.Effect<Message | undefined, SessionNotFound | StoreError>
+    /** The messages that the model is shown: from the last completed compaction on. */
+    readonly context: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Message>, SessionNotFound | StoreError>
+    /** Waiting inputs, in admission order. */
+    readonly inbox: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Input>, SessionNotFound | StoreError>
+    /** `session.next.*` events after the cursor, then those to come (TL-1). The creation event is not among them. */
+    readonly events: (options: {
+      readonly sessionID: SessionID
+      readonly after?: number | undefined
+    }) => Stream.Stream<SessionEvent, ReadError>
+    /** `events` with one marker where replay ends (TL-9). */
+    readonly eventsMarked: (options: {
+      readonly sessionID: SessionID
+      readonly after?: number | undefined
+    }) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+    /** One page of events after the cursor; `limit` is 100 at most. */
+    readonly history: (options: {
+      readonly sessionID: SessionID
+      readonly after?: number | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<
+      { readonly events: ReadonlyArray<SessionEvent>; readonly cursor: number; readonly hasMore: boolean },
+      ReadError
+    >
+    /** Deltas of the running turn, for connected readers; never part of `events` (TL-5). */
+    readonly live: (sessionID: SessionID) => Stream.Stream<LiveEvent, SubscriberOverflow>
+    /** Admits a prompt; on disk when it returns. The same id with the same content returns the same receipt (IN-4). */
+    readonly prompt: (
+      options: PromptOptions
+    ) => Effect.Effect<
+      Input,
+      InvalidInput | SessionNotFound | PromptConflictError | InboxFullError | StoreError | AppendError
+    >
+    /** Runs the session now, at least one provider turn; joins a run that is under way (CO-2). */
+    readonly resume: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | RunError>
+    /** Stops the session's work in this process and any other, and waits until it has settled (CO-6). */
+    readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
+    /** Waits until nothing runs for the session in this process and returns it. Does not start anything. */
+    readonly wait: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
+    /** Sessions that this process is working on. */
+    readonly active: Effect.Effect<ReadonlyArray<SessionID>>
+    /** Sessions whose last activity was cut off by the death of its process (TU-13). */
+    readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
+    readonly switchAgent: (
+      sessionID: SessionID,
+      agent: string
+    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    /** Publishes nothing when the model is the current one (CR-3). */
+    readonly switchModel: (
+      sessionID: SessionID,
+      model: ModelRef
+    ) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    /** Moves the session to another Location; its context starts anew there (EP-9). */
+    readonly move: (
+      sessionID: SessionID,
+      location: Location
+    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    readonly rename: (
+      sessionID: SessionID,
+      title: string
+    ) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
+    readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
+  }
+>() {}
+
+export type { EventUnreadable }
