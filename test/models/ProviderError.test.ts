@@ -1,0 +1,197 @@
+import { classifyError, redactSecrets } from "../../packages/core/src/model/ProviderError.ts"
+import { AiError } from "@effect/ai"
+import { assert, describe, it } from "@effect/vitest"
+import { Option } from "effect"
+
+const request = {
+  method: "POST" as const,
+  url: "https://user:pass@api.example.test/v1/messages?key=topsecret",
+  urlParams: [],
+  hash: Option.none(),
+  headers: { "x-api-key": "topsecret" }
+}
+const response = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  new AiError.HttpResponseError({
+    module: "Test",
+    method: "streamText",
+    reason: "StatusCode",
+    request,
+    response: { status, headers },
+    body: typeof body === "string" ? body : JSON.stringify(body)
+  })
+
+describe("classifyError", () => {
+  for (const [server, status, body] of [
+    [
+      "Anthropic",
+      400,
+      {
+        type: "error",
+        error: { type: "invalid_request_error", message: "prompt is too long: 208310 tokens > 200000 maximum" }
+      }
+    ],
+    [
+      "Anthropic",
+      400,
+      { error: { message: "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000" } }
+    ],
+    [
+      "Anthropic",
+      413,
+      { type: "error", error: { type: "request_too_large", message: "Request exceeds the maximum size" } }
+    ],
+    [
+      "OpenAI",
+      400,
+      { error: { code: "context_length_exceeded", message: "Too many tokens.", type: "invalid_request_error" } }
+    ],
+    ["OpenAI", 400, { error: { message: "Your input exceeds the context window of this model.", code: null } }],
+    [
+      "llama.cpp",
+      400,
+      {
+        error: {
+          code: 400,
+          type: "exceed_context_size_error",
+          message: "the request exceeds the available context size, try increasing it"
+        }
+      }
+    ],
+    [
+      "vLLM",
+      400,
+      {
+        object: "error",
+        message: "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        code: 400
+      }
+    ],
+    ["Ollama", 400, { error: "input length exceeds the context length" }],
+    ["LM Studio", 400, "The number of tokens to keep from the initial prompt is greater than the context length"]
+  ] as const) {
+    it(`MD-31: ${server}'s ${status} for a context that is too long is an overflow, never retryable: ${JSON.stringify(body).slice(0, 60)}`, () => {
+      const failure = classifyError(response(status, body))
+      assert.isTrue(failure.overflow)
+      assert.isFalse(failure.retryable)
+      assert.strictEqual(failure.statusCode, status)
+    })
+  }
+
+  it("MD-31: a token rate limit is not an overflow, whatever its words", () => {
+    const failure = classifyError(
+      response(429, { error: { message: "Please reduce the length of the messages", code: "rate_limit_exceeded" } })
+    )
+    assert.isFalse(failure.overflow)
+    assert.isTrue(failure.retryable)
+  })
+
+  for (const [status, retryable] of [
+    [400, false],
+    [401, false],
+    [403, false],
+    [404, false],
+    [408, true],
+    [422, false],
+    [429, true],
+    [500, true],
+    [502, true],
+    [503, true],
+    [529, true]
+  ] as const) {
+    it(`MD-32: status ${status} is ${retryable ? "" : "not "}retryable`, () => {
+      assert.strictEqual(classifyError(response(status, { error: { message: "no" } })).retryable, retryable)
+    })
+  }
+
+  it("MD-32: an exhausted account is refused with 429 and not retryable", () => {
+    assert.isFalse(
+      classifyError(response(429, { error: { code: "insufficient_quota", message: "no money" } })).retryable
+    )
+  })
+
+  it("MD-32: a broken connection is retryable, an address that cannot be is not", () => {
+    const error = (reason: "Transport" | "InvalidUrl") =>
+      new AiError.HttpRequestError({ module: "T", method: "m", reason, request })
+    assert.isTrue(classifyError(error("Transport")).retryable)
+    assert.isFalse(classifyError(error("InvalidUrl")).retryable)
+    assert.isTrue(
+      classifyError(
+        new AiError.HttpResponseError({
+          module: "T",
+          method: "m",
+          reason: "Decode",
+          request,
+          response: { status: 200, headers: {} }
+        })
+      ).retryable
+    )
+    assert.isTrue(
+      classifyError(new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNREFUSED" }) }))
+        .retryable
+    )
+  })
+
+  for (const [form, error, retryable, overflow] of [
+    ["Anthropic's overloaded", { type: "overloaded_error", message: "Overloaded" }, true, false],
+    [
+      "Anthropic's whole event",
+      { type: "error", error: { type: "rate_limit_error", message: "slow down" } },
+      true,
+      false
+    ],
+    ["Anthropic's invalid request", { type: "invalid_request_error", message: "no" }, false, false],
+    ["OpenAI's server error", { type: "error", code: "server_error", message: "oops", param: null }, true, false],
+    ["OpenAI's overflow", { type: "error", code: "context_length_exceeded", message: "oops" }, false, true],
+    ["llama.cpp's numeric code", { error: { code: 500, message: "slot failed", type: "server_error" } }, true, false],
+    ["a plain text", "prompt is too long", false, true],
+    ["nothing at all", undefined, false, false]
+  ] as const) {
+    it(`MD-33: an error part is read as well: ${form}`, () => {
+      const failure = classifyError(error)
+      assert.deepStrictEqual([failure.retryable, failure.overflow], [retryable, overflow])
+      assert.notStrictEqual(failure.message, "")
+    })
+  }
+
+  it("MD-33: malformed output is not retryable", () => {
+    assert.isFalse(
+      classifyError(new AiError.MalformedOutput({ module: "T", method: "m", description: "not JSON" })).retryable
+    )
+  })
+
+  it("MD-35: the wait is read from milliseconds, seconds, and a date against the response's date", () => {
+    const wait = (headers: Record<string, string>) => classifyError(response(429, {}, headers)).retryAfterMs
+    assert.strictEqual(wait({ "retry-after-ms": "250", "retry-after": "9" }), 250)
+    assert.strictEqual(wait({ "Retry-After": "1.5" }), 1500)
+    assert.strictEqual(
+      wait({ "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", date: "Wed, 21 Oct 2026 07:28:00 GMT" }),
+      30_000
+    )
+    assert.strictEqual(wait({ "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), undefined)
+    assert.strictEqual(wait({ "retry-after": "soon" }), undefined)
+    assert.strictEqual(wait({}), undefined)
+  })
+
+  it("MD-34: nothing secret and nothing unbounded leaves the classification", () => {
+    const failure = classifyError(
+      response(
+        401,
+        { error: { message: `Incorrect API key provided: sk-abcdef123456. ${"x".repeat(9000)}` } },
+        {
+          "x-request-id": "req_1",
+          "set-cookie": "session=topsecret",
+          authorization: "Bearer topsecret"
+        }
+      )
+    )
+    assert.notMatch(JSON.stringify(failure), /topsecret|abcdef123456|user:pass/)
+    assert.deepStrictEqual(failure.responseHeaders, { "x-request-id": "req_1" })
+    assert.isBelow(failure.message.length, 1100)
+    assert.isBelow(failure.responseBody?.length ?? 0, 4200)
+    assert.match(failure.message, /^api\.example\.test answered HTTP 401: Incorrect API key provided: <redacted>/)
+  })
+
+  it("MD-34: a known secret is removed wherever it stands", () => {
+    assert.strictEqual(redactSecrets("a hunter22 b", ["hunter22"]), "a <redacted> b")
+  })
+})
