@@ -1,4 +1,7 @@
-/** Permission rules: ordered, the last one that matches decides; nothing matching means `ask`. Spec: specs/tools.md. */
+/**
+ * Permission rules: ordered, the last one that matches decides; nothing matching means `ask`. Pure: who asks and what
+ * is remembered is in `Permission.ts`. Spec: PM-1, PM-2, TO-15.
+ */
 import { Schema } from "effect"
 
 /** What a matching rule says. */
@@ -16,3 +19,44 @@ export const Rule = Schema.Struct({
   verdict: Verdict
 })
 export type Rule = typeof Rule.Type
+
+/** Something a person allowed for good: a rule whose verdict is `allow`. */
+export type Approval = Pick<Rule, "permission" | "resource">
+
+/**
+ * Whether the whole of `text` matches `pattern`. Walks both once and goes back to the last `*` only, so a hostile
+ * pattern costs at most the product of the two lengths.
+ */
+export const matches = (pattern: string, text: string): boolean => {
+  let [at, from, star, mark] = [0, 0, -1, 0]
+  while (from < text.length) {
+    if (pattern[at] === "*") {
+      star = at++
+      mark = from
+    } else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[from])) {
+      at++
+      from++
+    } else if (star >= 0) {
+      at = star + 1
+      from = ++mark
+    } else {
+      return false
+    }
+  }
+  while (pattern[at] === "*") at++
+  return at === pattern.length
+}
+
+/** The verdict of the last rule that matches; undefined when none does. */
+export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Verdict | undefined =>
+  rules.findLast((rule) => matches(rule.permission, permission) && matches(rule.resource, resource))?.verdict
+
+/** Whether an approval covers the resource. */
+export const approves = (approvals: ReadonlyArray<Approval>, permission: string, resource: string): boolean =>
+  approvals.some((approval) => matches(approval.permission, permission) && matches(approval.resource, resource))
+
+/** Whether the rules refuse a permission whatever the resource: its last rule denies `*`. Such tools are not offered. */
+export const deniesAll = (rules: ReadonlyArray<Rule>, permission: string): boolean => {
+  const last = rules.findLast((rule) => matches(rule.permission, permission))
+  return last?.verdict === "deny" && last.resource === "*"
+}

@@ -1,9 +1,10 @@
 /**
  * What a tool is to Daybook: an `@effect/ai` tool (name, description, Schema parameters and result) with its handler
  * and the form its result takes for the model. Registration and settlement are in `ToolRegistry.ts`.
+ * Spec: TO-1, TO-2, TO-3.
  */
 import type { Tool } from "@effect/ai"
-import { Effect, Schema } from "effect"
+import { Cause, Effect, Inspectable, ParseResult, Predicate, Schema } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
@@ -59,5 +60,118 @@ export interface ToolDefinition {
   /** The permission that decides whether the tool is offered at all; the tool's own name by default. */
   readonly permission: string
   /** Decodes the input, runs the handler, encodes and renders the result. Every fault of those is a `ToolFailure`. */
-  readonly execute: (input: unknown, call: ToolCall) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined>
+  readonly execute: (
+    input: unknown,
+    call: ToolCall
+  ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
+}
+
+/** How a tool does its work. */
+export interface ToolOptions<Params, Success, Failure> {
+  /**
+   * Serves one call. It may fail with the tool's own failure, and refuse with `ToolFailure`; a defect is reported to
+   * the model as `tool.execution` and logged. Interruption ends the call.
+   */
+  readonly handler: (
+    params: Params,
+    call: ToolCall
+  ) => Effect.Effect<Success, Failure | ToolFailure | ToolDeclined | ToolStorageError>
+  /** The form for the model and for programs. By default a string is text, an object is `structured`. */
+  readonly render?: (success: Success) => ToolOutput
+  /** The permission that decides whether the tool is offered; its name by default. */
+  readonly permission?: string
+}
+
+const maximumIssues = 5
+const maximumMessage = 1_000
+
+const clip = (text: string) => (text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`)
+
+/** One sentence per fault, naming the field and what it expects. */
+const describeIssues = (error: ParseResult.ParseError): string => {
+  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  const lines = issues.slice(0, maximumIssues).map(({ message, path }) => {
+    const field = path.length === 0 ? "the input" : `"${path.map(String).join(".")}"`
+    return `${field}: ${clip(message)}`
+  })
+  const more = issues.length > maximumIssues ? [`and ${issues.length - maximumIssues} more`] : []
+  return [...lines, ...more].join("; ")
+}
+
+const describeFailure = (failure: unknown): string => {
+  if (typeof failure === "string") return clip(failure)
+  if (Predicate.hasProperty(failure, "message") && typeof failure.message === "string" && failure.message !== "") {
+    return clip(failure.message)
+  }
+  return clip(Inspectable.toStringUnknown(failure, 0))
+}
+
+const renderEncoded = (encoded: unknown): ToolOutput => {
+  if (encoded === undefined || encoded === null) return { structured: {}, content: [] }
+  if (typeof encoded === "string") return { structured: {}, content: [{ type: "text", text: encoded }] }
+  if (Predicate.isRecord(encoded)) {
+    // A copy with string keys: JSON has no others.
+    return { structured: Object.fromEntries(Object.entries(encoded)), content: [] }
+  }
+  return { structured: { value: encoded }, content: [] }
+}
+
+/**
+ * A tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
+ *
+ * @example
+ * ```ts
+ * const time = ToolDefinition.define(
+ *   Tool.make("time", { description: "The time of day", success: Schema.String }),
+ *   { handler: () => Effect.map(DateTime.now, DateTime.formatIso) }
+ * )
+ * ```
+ */
+export const define = <
+  Name extends string,
+  Params extends Tool.AnyParametersSchema & Schema.Schema.AnyNoContext,
+  Success extends Schema.Schema.AnyNoContext,
+  Failure extends Schema.Schema.All,
+  Mode extends Tool.FailureMode
+>(
+  tool: Tool.Tool<Name, { parameters: Params; success: Success; failure: Failure; failureMode: Mode }>,
+  options: ToolOptions<Schema.Schema.Type<Params>, Schema.Schema.Type<Success>, Schema.Schema.Type<Failure>>
+): ToolDefinition => {
+  const { name } = tool
+  const fault = (type: string, message: string) => new ToolFailure({ type, message })
+  const decode = Schema.decodeUnknown(tool.parametersSchema, { errors: "all", onExcessProperty: "error" })
+  const encode = Schema.encodeUnknown(tool.successSchema, { errors: "all" })
+
+  const run = Effect.fnUntraced(function* (input: unknown, call: ToolCall) {
+    const params: Schema.Schema.Type<Params> = yield* Effect.mapError(decode(input ?? {}), (error) =>
+      fault("tool.input", `invalid input for tool "${name}": ${describeIssues(error)}`)
+    )
+    const success = yield* Effect.mapError(options.handler(params, call), (error) =>
+      error instanceof ToolFailure || error instanceof ToolStorageError
+        ? error
+        : error instanceof ToolDeclined
+          ? new ToolDeclined({ tool: name })
+          : fault("tool.execution", `tool "${name}" failed: ${describeFailure(error)}`)
+    )
+    const encoded: unknown = yield* Effect.mapError(encode(success), (error) =>
+      fault("tool.output", `tool "${name}" gave a result that is not of its own schema: ${describeIssues(error)}`)
+    )
+    return options.render === undefined ? renderEncoded(encoded) : options.render(success)
+  })
+
+  return {
+    tool,
+    permission: options.permission ?? name,
+    execute: (input, call) =>
+      Effect.catchAllCause(
+        Effect.suspend(() => run(input, call)),
+        (cause) =>
+          Cause.isInterrupted(cause) || Cause.isFailure(cause)
+            ? Effect.failCause(cause)
+            : Effect.zipRight(
+                Effect.logError(`tool "${name}" broke while it served ${call.callID}`, cause),
+                fault("tool.execution", `tool "${name}" broke: ${describeFailure(Cause.squash(cause))}`)
+              )
+      )
+  }
 }

@@ -1,0 +1,133 @@
+/**
+ * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
+ * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
+ * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, TO-4, TO-5.
+ */
+import { Context, Effect, Layer } from "effect"
+import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+import type { Agent } from "../agent/Agents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
+import { Answer, PermissionAsker } from "./PermissionAsker.ts"
+import { PermissionStore } from "./PermissionStore.ts"
+import { approves, verdictOf } from "./Rule.ts"
+
+/** What a call wants to do. */
+export interface Authorization {
+  readonly sessionID: SessionID
+  readonly callID: string
+  readonly agent: Agent
+  /** The action's name: `read`, `edit`, `bash`, `external_directory` and so on. */
+  readonly permission: string
+  /** What it acts on; every one of them has to be allowed. */
+  readonly resources: NonEmptyReadonlyArray<string>
+  /** One line for the person who is asked. */
+  readonly title: string
+  /** Resource patterns that the answer "always" saves for the project; the resources themselves by default. */
+  readonly always?: ReadonlyArray<string>
+}
+
+export class Permission extends Context.Tag("@daybook/core/Permission")<
+  Permission,
+  {
+    /**
+     * Succeeds when every resource is allowed. `ToolFailure` `permission.denied`: a rule, a person with a correction,
+     * or nobody to ask; the model reads why and goes on. `ToolDeclined`: a person stopped the run.
+     */
+    readonly authorize: (request: Authorization) => Effect.Effect<void, ToolFailure | ToolDeclined>
+  }
+>() {}
+
+const denied = (message: string) => new ToolFailure({ type: "permission.denied", message })
+
+const named = (request: Pick<Authorization, "permission" | "resources">) =>
+  `"${request.permission}" on ${request.resources.map((resource) => JSON.stringify(resource)).join(", ")}`
+
+/** One lock per key while somebody holds or waits for it. */
+const makeLocks = <Key>() => {
+  const locks = new Map<Key, { readonly semaphore: Effect.Semaphore; users: number }>()
+  return (key: Key) =>
+    <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          const lock = locks.get(key) ?? { semaphore: Effect.unsafeMakeSemaphore(1), users: 0 }
+          lock.users++
+          locks.set(key, lock)
+          return lock
+        }),
+        (lock) => lock.semaphore.withPermits(1)(effect),
+        (lock) => Effect.sync(() => --lock.users === 0 && locks.delete(key))
+      )
+}
+
+const make = Effect.gen(function* () {
+  const location = yield* CurrentLocation
+  const asker = yield* PermissionAsker
+  const store = yield* PermissionStore
+  const locked = makeLocks<SessionID>()
+
+  /** The resources that neither a rule nor a saved approval allows; fails when a rule denies one. */
+  const unsettled = Effect.fnUntraced(function* (request: Authorization) {
+    const open: Array<string> = []
+    for (const resource of request.resources) {
+      const verdict = verdictOf(request.agent.permissions, request.permission, resource)
+      if (verdict === "deny") {
+        const what = named({ permission: request.permission, resources: [resource] })
+        return yield* denied(`the rules of agent "${request.agent.name}" do not allow ${what}. Find another way.`)
+      }
+      if (verdict !== "allow") open.push(resource)
+    }
+    if (open.length === 0) return open
+    // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
+    const saved = yield* Effect.catchAll(store.list(location.directory), (error) =>
+      Effect.as(Effect.logWarning(error.message, error.cause), [])
+    )
+    return open.filter((resource) => !approves(saved, request.permission, resource))
+  })
+
+  const settle = (request: Authorization, resources: NonEmptyReadonlyArray<string>, always: ReadonlyArray<string>) =>
+    Answer.$match({
+      Once: () => Effect.void,
+      Always: () =>
+        Effect.catchAll(
+          store.save(
+            location.directory,
+            always.map((resource) => ({ permission: request.permission, resource }))
+          ),
+          (error) => Effect.logWarning(error.message, error.cause)
+        ),
+      Decline: () => new ToolDeclined({ tool: request.permission }),
+      Correct: ({ message }) =>
+        denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
+      Unavailable: () =>
+        denied(
+          `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
+            `give it. To allow it, run the session where questions can be answered, or give agent ` +
+            `"${request.agent.name}" a rule with permission "${request.permission}", resource ` +
+            `${JSON.stringify(always[0] ?? resources[0])} and verdict "allow".`
+        )
+    })
+
+  return Permission.of({
+    authorize: Effect.fn("Permission.authorize")(function* (request) {
+      if ((yield* unsettled(request)).length === 0) return
+      // An "always" to the question before may have settled this one, so it is looked at again with the lock held.
+      yield* locked(request.sessionID)(
+        Effect.gen(function* () {
+          const resources = yield* unsettled(request)
+          if (!isNonEmptyReadonlyArray(resources)) return
+          const always = request.always ?? resources
+          const { agent, callID, permission, sessionID, title } = request
+          const asked = { sessionID, callID, agent: agent.name, location, permission, resources, title, always }
+          yield* settle(request, resources, always)(yield* asker.ask(asked))
+        })
+      )
+    })
+  })
+})
+
+export const layer: Layer.Layer<Permission, never, CurrentLocation | PermissionAsker | PermissionStore> = Layer.effect(
+  Permission,
+  make
+)

@@ -1,0 +1,51 @@
+/**
+ * Tools by name, in layers: each registration lies on top of the ones before it, and closing its scope takes out that
+ * one layer, wherever it lies by then (TO-15). Shared by `ToolRegistry` and `HostTools`.
+ */
+import type { Tool } from "@effect/ai"
+import { Effect, type Scope } from "effect"
+import type { ToolDefinition } from "./ToolDefinition.ts"
+import { wireTool } from "./WireTool.ts"
+
+/** One registration of one tool. Its identity tells whether a tool is still the one that was offered. */
+export interface ToolEntry {
+  readonly definition: ToolDefinition
+  readonly wire: Tool.Any
+}
+
+export const entryOf = (definition: ToolDefinition): ToolEntry => ({ definition, wire: wireTool(definition.tool) })
+
+export interface ToolOverlay {
+  readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
+  readonly get: (name: string) => ToolEntry | undefined
+  readonly names: () => Iterable<string>
+}
+
+export const makeToolOverlay = (): ToolOverlay => {
+  const stacks = new Map<string, ReadonlyArray<ToolEntry>>()
+  const add = (entry: ToolEntry) => {
+    const { name } = entry.definition.tool
+    stacks.set(name, [...(stacks.get(name) ?? []), entry])
+  }
+  const remove = (entry: ToolEntry) => {
+    const { name } = entry.definition.tool
+    const rest = (stacks.get(name) ?? []).filter((other) => other !== entry)
+    if (rest.length === 0) stacks.delete(name)
+    else stacks.set(name, rest)
+  }
+  return {
+    register: (definitions) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const entries = definitions.map(entryOf)
+            entries.forEach(add)
+            return entries
+          }),
+          (entries) => Effect.sync(() => entries.forEach(remove))
+        )
+      ),
+    get: (name) => stacks.get(name)?.at(-1),
+    names: () => stacks.keys()
+  }
+}

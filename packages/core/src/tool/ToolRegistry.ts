@@ -1,0 +1,97 @@
+/**
+ * The tools of one Location: built-in ones, above them the host's, above those what was registered here. Says which
+ * are offered to an agent, and settles calls. Leaves running, recording and interrupting calls to the runner.
+ * Spec: TO-1..TO-6, TO-15.
+ */
+import type { Tool } from "@effect/ai"
+import { Context, Data, Effect, Layer, type Scope } from "effect"
+import type { Agent } from "../agent/Agents.ts"
+import { deniesAll } from "../permission/Rule.ts"
+import type { StoredError } from "../session/Schemas.ts"
+import { HostTools } from "./HostTools.ts"
+import type { ToolCall, ToolDeclined, ToolDefinition, ToolOutput, ToolStorageError } from "./ToolDefinition.ts"
+import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
+import { ToolOutputStore } from "./ToolOutputStore.ts"
+
+/** How a call ended, as it is stored and shown to the model. */
+export type Settled = Data.TaggedEnum<{
+  Success: { readonly output: ToolOutput }
+  Failure: { readonly error: StoredError }
+}>
+export const Settled = Data.taggedEnum<Settled>()
+
+/** The tools that one provider request offers. */
+export interface MaterializedTools {
+  /** For the provider request, by name. They accept any input: `settle` checks it. */
+  readonly definitions: ReadonlyArray<Tool.Any>
+  /**
+   * Runs a call of one of them to its end. A tool that was not offered, or is no longer the one that was, is a
+   * `Failure`. `ToolDeclined`: a person stopped the run (TO-5). `ToolStorageError`: the drain fails (TO-6).
+   */
+  readonly settle: (request: {
+    readonly name: string
+    readonly input: unknown
+    readonly call: ToolCall
+  }) => Effect.Effect<Settled, ToolDeclined | ToolStorageError>
+}
+
+export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
+  ToolRegistry,
+  {
+    /** Adds tools for as long as the scope lives; closing it shows again what lay below (TO-15). */
+    readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
+    /** What an agent may use now: tools whose last rule denies everything are left out. */
+    readonly materialize: (agent: Agent) => Effect.Effect<MaterializedTools>
+  }
+>() {}
+
+const failed = (type: string, message: string) => Settled.Failure({ error: { type, message } })
+
+const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition>) {
+  const host = yield* HostTools
+  const outputs = yield* ToolOutputStore
+  const own = makeToolOverlay()
+  const base = new Map(builtins.map((definition) => [definition.tool.name, entryOf(definition)]))
+
+  const current = (name: string) => own.get(name) ?? host.get(name) ?? base.get(name)
+
+  const materialize = (agent: Agent): MaterializedTools => {
+    const names = [...new Set([...base.keys(), ...host.names(), ...own.names()])].sort()
+    const offered = new Map(
+      names.flatMap((name) => {
+        const entry = current(name)
+        return entry === undefined || deniesAll(agent.permissions, entry.definition.permission) ? [] : [[name, entry]]
+      })
+    )
+    const settle: MaterializedTools["settle"] = Effect.fn("ToolRegistry.settle")(function* ({ call, input, name }) {
+      const entry = offered.get(name)
+      if (entry === undefined) {
+        const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
+        return failed("tool.unknown", `there is no tool "${name}"; ${known}`)
+      }
+      if (current(name) !== entry) {
+        return failed("tool.stale", `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`)
+      }
+      return yield* entry.definition.execute(input, call).pipe(
+        Effect.flatMap((output) => outputs.bound({ sessionID: call.sessionID, callID: call.callID }, output)),
+        Effect.map((output) => Settled.Success({ output })),
+        Effect.catchTags({
+          ToolFailure: ({ message, type }) => Effect.succeed(failed(type, message)),
+          MediaLimitError: ({ message }) => Effect.succeed(failed("tool.output", message))
+        })
+      )
+    })
+    return { definitions: [...offered.values()].map(({ wire }) => wire), settle }
+  }
+
+  return ToolRegistry.of({
+    register: own.register,
+    materialize: (agent) => Effect.sync(() => materialize(agent))
+  })
+})
+
+/** A registry on top of the given built-in tools. */
+export const layerWith = <E, R>(
+  builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
+): Layer.Layer<ToolRegistry, E, R | HostTools | ToolOutputStore> =>
+  Layer.effect(ToolRegistry, Effect.flatMap(builtins, make))
