@@ -1,0 +1,181 @@
+/**
+ * One transaction's worth of appends: heads, sequence numbers, rows, projections and commit hooks of any number of
+ * requests, as a few statements. Called inside a write transaction; knows nothing of queues. Spec: LG-1..LG-6.
+ */
+import { SqlError, type SqlClient } from "@effect/sql"
+import { Array as Arr, Effect, Either, Predicate } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { Encoded } from "../events/Registry.ts"
+import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
+import type { EventID, SessionID } from "../Identifiers.ts"
+import { join, type Refusal } from "../projection/Change.ts"
+import { project } from "../projection/Projection.ts"
+import { inRuns, insertRows, write } from "../projection/SqlTables.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
+import { columns, unavailable } from "./EventRow.ts"
+
+/** More to do with each commit's events, in the same transaction: a read model of another package. */
+export interface Projector {
+  readonly name: string
+  readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused>
+}
+
+export interface EncodedDraft {
+  readonly draft: Draft
+  readonly encoded: Encoded
+  readonly id: EventID
+}
+
+/** An append that waits to be written. */
+export interface Request {
+  readonly sessionID: SessionID
+  readonly drafts: NonEmptyReadonlyArray<EncodedDraft>
+  /** Milliseconds since the epoch. */
+  readonly created: number
+  readonly expectedSeq: number | undefined
+  readonly owner: OwnerToken | undefined
+  /** The caller's hook; its typed failures travel inside, to be answered to that caller alone. */
+  readonly commit: ((events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, unknown>) | undefined
+}
+
+/** A hook's own failure, told apart from the log's. */
+export class HookFailed {
+  readonly error: unknown
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
+export type Answer = Either.Either<NonEmptyReadonlyArray<SessionEvent>, SeqConflict | OwnerLost>
+
+type Head = { readonly seq: number; readonly owner_id: string | null; readonly owner_epoch: number }
+
+const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.forEach(inRuns(ids), (run) =>
+      sql.unsafe<Head & { readonly session_id: string }>(
+        "SELECT session_id, seq, owner_id, owner_epoch FROM event_sequence " +
+          `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
+        run
+      )
+    ),
+    (pages) => new Map(pages.flat().map((head) => [head.session_id, head]))
+  )
+
+const selectLastPosition = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`,
+    (rows) => rows[0]?.seq ?? 0
+  )
+
+/** Moves the heads of the sessions, making those that are new. */
+export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, number>) =>
+  Effect.forEach(
+    inRuns([...heads]),
+    (run) =>
+      sql.unsafe(
+        `INSERT INTO event_sequence (session_id, seq) VALUES ${run.map(() => "(?, ?)").join(", ")} ` +
+          "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
+        run.flat()
+      ).raw,
+    { discard: true }
+  )
+
+const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) => new EventRefused({ sessionID, table, details })
+
+const isRefusal = (error: unknown): error is Refusal =>
+  Predicate.isRecord(error) && !Predicate.hasProperty(error, "_tag") && typeof error["details"] === "string"
+
+/** Writes the projections of the events, then the further projectors in their order. */
+export const writeProjections = (
+  sql: SqlClient.SqlClient,
+  projectors: ReadonlyArray<Projector>,
+  events: NonEmptyReadonlyArray<SessionEvent>
+): Effect.Effect<void, SqlError.SqlError | EventRefused> => {
+  const { sessionID } = Arr.headNonEmpty(events)
+  const joined = join(events.flatMap(project))
+  if (Either.isLeft(joined)) return refused(sessionID, joined.left)
+  const core = Effect.mapError(write(sql, joined.right), (error) =>
+    isRefusal(error)
+      ? refused(sessionID, error)
+      : reasonOf(error) === "constraint"
+        ? refused(sessionID, { table: "session_message", details: constraintDetails(error) })
+        : error
+  )
+  return projectors.length === 0
+    ? core
+    : Effect.zipRight(core, Effect.forEach(projectors, (projector) => projector.project(events), { discard: true }))
+}
+
+const constraintDetails = (error: unknown): string =>
+  error instanceof SqlError.SqlError && error.cause instanceof Error ? error.cause.message : "it breaks a key"
+
+/**
+ * Writes all requests, in order. Requests that expected another head, or that an old owner made, are answered so and
+ * write nothing; any other failure fails the whole effect, and the transaction with it.
+ */
+export const writeBatch = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  projectors: ReadonlyArray<Projector>,
+  requests: NonEmptyReadonlyArray<Request>
+) {
+  const heads = yield* selectHeads(sql, Arr.dedupe(requests.map(({ sessionID }) => sessionID as string)))
+  let position = yield* selectLastPosition(sql)
+  const moved = new Map<string, number>()
+  const rows: Array<Record<(typeof columns)[number], string | number>> = []
+  const written: Array<SessionEvent> = []
+  const answers: Array<Answer> = []
+  for (const { created, drafts, expectedSeq, owner, sessionID } of requests) {
+    const head = heads.get(sessionID)
+    const last = moved.get(sessionID) ?? head?.seq ?? -1
+    if (owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)) {
+      answers.push(Either.left(new OwnerLost({ sessionID, ...owner })))
+      continue
+    }
+    if (expectedSeq !== undefined && expectedSeq !== last) {
+      answers.push(Either.left(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
+      continue
+    }
+    const events = Arr.map(drafts, ({ draft, encoded, id }, index): SessionEvent => {
+      const seq = last + 1 + index
+      position += 1
+      rows.push({
+        position,
+        id,
+        session_id: sessionID,
+        seq,
+        type: encoded.stored,
+        created,
+        data: JSON.stringify(encoded.data)
+      })
+      // A draft and an envelope make an event of the draft's type.
+      return { position, seq, id, sessionID, version: encoded.version, created, ...draft } as SessionEvent
+    })
+    moved.set(sessionID, last + events.length)
+    for (const event of events) written.push(event)
+    answers.push(Either.right(events))
+  }
+  if (!Arr.isNonEmptyArray(written)) return answers
+  yield* writeHeads(sql, moved)
+  yield* insertRows(sql, "event", columns, rows)
+  yield* writeProjections(sql, projectors, written)
+  for (const [index, answer] of answers.entries()) {
+    const commit = requests[index]?.commit
+    if (commit !== undefined && Either.isRight(answer)) {
+      yield* Effect.mapError(commit(answer.right), (error) => new HookFailed(error))
+    }
+  }
+  return answers
+})
+
+/** What a batch that came alone failed with, for its caller. */
+export const toAppendError = (
+  sessionID: SessionID,
+  error: SqlError.SqlError | EventRefused | HookFailed
+): EventRefused | LogUnavailable | HookFailed => {
+  if (error instanceof HookFailed || error instanceof EventRefused) return error
+  return reasonOf(error) === "constraint"
+    ? refused(sessionID, { table: "event", details: constraintDetails(error) })
+    : unavailable("append")(error)
+}

@@ -1,0 +1,147 @@
+/**
+ * Taking over events of another log, with their identity and place. What is there already must be the same; what is
+ * new must follow without a gap. Replay rebuilds rows and does no work (RP-5). Spec: RP-1..RP-6.
+ */
+import { SqlError, type SqlClient } from "@effect/sql"
+import { Array as Arr, Effect, Either, Equal, Option, Schema, Data } from "effect"
+import * as Registry from "../events/Registry.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { EventID, SessionID } from "../Identifiers.ts"
+import { insertRows } from "../projection/SqlTables.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { toAppendError, writeHeads, writeProjections, type Projector } from "./Appends.ts"
+import {
+  InvalidDurableEvent,
+  ReplayRefused,
+  type EventRefused,
+  type ForeignEvent,
+  type LogUnavailable,
+  type ReplayOptions
+} from "./EventLog.ts"
+import { columns, unavailable } from "./EventRow.ts"
+
+/** The envelope of a foreign event, checked before anything else looks at it (EV-5). */
+const Foreign = Schema.Struct({
+  id: EventID,
+  sessionID: SessionID,
+  seq: Schema.NonNegativeInt,
+  type: Schema.NonEmptyString,
+  created: Schema.Int,
+  data: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+})
+
+/** Deep equality of JSON values, whatever the order of their keys. */
+const canonical = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? Data.array(value.map(canonical))
+    : typeof value === "object" && value !== null
+      ? Data.struct(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, canonical(inner)])))
+      : value
+
+/** Whether two JSON values are the same. */
+export const sameJson = (a: unknown, b: unknown): boolean => Equal.equals(canonical(a), canonical(b))
+
+const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: string) =>
+  new ReplayRefused({ reason, sessionID: String(event.sessionID), seq: event.seq, details })
+
+type StoredRow = { readonly id: string; readonly type: string; readonly data: string }
+
+/** Checks the envelopes and payloads, one session and no holes, without the database. */
+const check = (
+  events: ReadonlyArray<ForeignEvent>
+): Either.Either<ReadonlyArray<readonly [ForeignEvent, Registry.Decoded]>, ReplayRefused | InvalidDurableEvent> => {
+  const checked: Array<readonly [ForeignEvent, Registry.Decoded]> = []
+  for (const [index, raw] of events.entries()) {
+    const decoded = Schema.decodeUnknownEither(Foreign)(raw)
+    if (Either.isLeft(decoded)) {
+      return Either.left(new InvalidDurableEvent({ type: String(raw.type), details: decoded.left.message }))
+    }
+    const event = decoded.right
+    const before = checked[index - 1]?.[0]
+    const { sessionID: inside } = event.data
+    if (inside !== undefined && inside !== event.sessionID) {
+      return Either.left(refuse(event, "session-mismatch", `its payload belongs to ${String(inside)}`))
+    }
+    if (before !== undefined && before.sessionID !== event.sessionID) {
+      return Either.left(refuse(event, "mixed-sessions", `the events before it belong to ${before.sessionID}`))
+    }
+    if (before !== undefined && before.seq + 1 !== event.seq) {
+      return Either.left(refuse(event, "gap", `the event before it is ${before.seq}`))
+    }
+    const payload = Registry.decode(event.type, event.data)
+    if (Option.isNone(payload)) {
+      return Either.left(refuse(event, "unknown-type", `this build does not know ${event.type}`))
+    }
+    if (Either.isLeft(payload.value)) {
+      return Either.left(new InvalidDurableEvent({ type: event.type, details: payload.value.left.message }))
+    }
+    checked.push([event, payload.value.right])
+  }
+  return Either.right(checked)
+}
+
+const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefused | undefined => {
+  if (stored === undefined) return refuse(event, "divergence", "the event stored there is no longer kept")
+  if (stored.id !== event.id) return refuse(event, "divergence", `${stored.id} is stored there, not ${event.id}`)
+  if (stored.type !== event.type) return refuse(event, "divergence", `a ${stored.type} is stored there`)
+  return sameJson(JSON.parse(stored.data), event.data) ? undefined : refuse(event, "divergence", "its data differs")
+}
+
+/** Takes the events over, inside a write transaction; returns those that were new. */
+export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector>) =>
+  Effect.fnUntraced(function* (events: ReadonlyArray<ForeignEvent>, options: ReplayOptions) {
+    const checked = yield* check(events)
+    const first = checked[0]?.[0]
+    if (first === undefined) return []
+    const { sessionID } = first
+    const [head] = yield* sql<{ readonly seq: number; readonly replay_owner: string | null }>`
+      SELECT seq, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`
+    const owner = head?.replay_owner ?? null
+    if (owner !== null && owner !== (options.ownerID ?? null)) {
+      if (options.strictOwner === true) return yield* refuse(first, "foreign-owner", `${owner} replays this session`)
+      return []
+    }
+    const latest = head?.seq ?? -1
+    if (first.seq > latest + 1) return yield* refuse(first, "gap", `the latest event here is ${latest}`)
+    const fresh: Array<SessionEvent> = []
+    const rows: Array<Record<(typeof columns)[number], string | number>> = []
+    const [sequence] = yield* sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`
+    let position = sequence?.seq ?? 0
+    for (const [event, decoded] of checked) {
+      if (event.seq <= latest) {
+        const [stored] = yield* sql<StoredRow>`
+          SELECT id, type, data FROM event WHERE session_id = ${sessionID} AND seq = ${event.seq}`
+        const divergence = compare(event, stored)
+        if (divergence !== undefined) return yield* divergence
+        continue
+      }
+      const [taken] = yield* sql<{ readonly session_id: string }>`SELECT session_id FROM event WHERE id = ${event.id}`
+      if (taken !== undefined) return yield* refuse(event, "event-id-taken", `${event.id} is in ${taken.session_id}`)
+      position += 1
+      const { created, data, id, seq, type } = event
+      rows.push({ position, id, session_id: sessionID, seq, type, created, data: JSON.stringify(data) })
+      fresh.push({ position, id, sessionID, seq, created, ...decoded } as SessionEvent)
+    }
+    const last = fresh.at(-1)
+    if (last !== undefined && Arr.isNonEmptyArray(fresh)) {
+      yield* writeHeads(sql, new Map([[sessionID, last.seq]]))
+      yield* insertRows(sql, "event", columns, rows)
+      yield* writeProjections(sql, projectors, fresh)
+    }
+    if (options.ownerID !== undefined) {
+      yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}
+        WHERE session_id = ${sessionID} AND replay_owner IS NULL`
+    }
+    return fresh
+  })
+
+/** The log's own errors for what the transaction failed with. */
+export const toReplayError = (
+  error: SqlError.SqlError | EventRefused | ReplayRefused | InvalidDurableEvent,
+  sessionID: SessionID
+): EventRefused | ReplayRefused | InvalidDurableEvent | LogUnavailable => {
+  if (!(error instanceof SqlError.SqlError)) return error
+  if (reasonOf(error) !== "constraint") return unavailable("replay")(error)
+  const told = toAppendError(sessionID, error)
+  return "_tag" in told ? told : unavailable("replay")(error)
+}

@@ -1,0 +1,186 @@
+/** The event log on SQL: contract in `EventLog.ts`, group commit in `Writer.ts`, reading in `Reader.ts`. */
+import { SqlClient } from "@effect/sql"
+import { Array as Arr, Clock, Effect, Either, Exit, Layer, Mailbox, Schedule, Stream } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import * as Registry from "../events/Registry.ts"
+import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import { Identifiers, type EventID, type SessionID } from "../Identifiers.ts"
+import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import { HookFailed, type EncodedDraft, type Projector } from "./Appends.ts"
+import { EventLog, InvalidDurableEvent, SubscriberOverflow, type AppendOptions } from "./EventLog.ts"
+import { unavailable } from "./EventRow.ts"
+import * as Reader from "./Reader.ts"
+import * as Replay from "./Replay.ts"
+import * as Tails from "./Tails.ts"
+import * as Writer from "./Writer.ts"
+
+export interface Options {
+  /** Read models of other packages, written in each append's transaction, in this order, after the core's own. */
+  readonly projectors?: ReadonlyArray<Projector>
+}
+
+type Subscriber = { readonly mailbox: Mailbox.Mailbox<LiveEvent, SubscriberOverflow>; readonly capacity: number }
+
+/** Events one live subscriber may be behind. */
+const liveCapacity = 4096
+
+const encodeDrafts = (
+  drafts: NonEmptyReadonlyArray<Draft>,
+  ids: ReadonlyArray<EventID>
+): Either.Either<NonEmptyReadonlyArray<EncodedDraft>, InvalidDurableEvent> => {
+  const encoded: Array<EncodedDraft> = []
+  for (const [index, draft] of drafts.entries()) {
+    const result = Registry.encode(draft)
+    const id = ids[index]
+    if (Either.isLeft(result) || id === undefined) {
+      const details = Either.isLeft(result) ? result.left.message : "no id"
+      return Either.left(new InvalidDurableEvent({ type: draft.type, details }))
+    }
+    encoded.push({ draft, encoded: result.right, id })
+  }
+  return Arr.isNonEmptyArray(encoded)
+    ? Either.right(encoded)
+    : Either.left(new InvalidDurableEvent({ type: "none", details: "an append needs at least one event" }))
+}
+
+/** Wakes tails for commits of other processes; asks the database only while somebody tails (TL-8). */
+const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tails: Tails.Tails) {
+  // On the writing connection the number changes for others' commits only.
+  const version = Effect.map(
+    sql<{ readonly data_version: number }>`PRAGMA data_version`,
+    ([row]) => row?.data_version ?? 0
+  )
+  let seen = yield* version
+  const look = Effect.gen(function* () {
+    if (!tails.anyone()) return
+    const now = yield* version
+    if (now === seen) return
+    seen = now
+    tails.ringAll()
+  })
+  yield* look.pipe(
+    Effect.catchAllCause((cause) => Effect.logDebug("looking for other processes' commits failed", cause)),
+    Effect.repeat(Schedule.spaced("50 millis")),
+    Effect.forkScoped
+  )
+})
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const sql = yield* SqlClient.SqlClient
+  const readSql = yield* ReadSql
+  const identifiers = yield* Identifiers
+  const projectors = options.projectors ?? []
+  const tails = Tails.make()
+  const writer = yield* Writer.make(sql, projectors, tails.announce)
+  yield* watchOtherProcesses(sql, tails)
+
+  const listeners = new Set<(events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>>()
+  const subscribers = new Map<string, Set<Subscriber>>()
+
+  const notify = (events: ReadonlyArray<SessionEvent>) =>
+    Effect.forEach(
+      listeners,
+      (listener) =>
+        Effect.catchAllDefect(listener(events), (defect) => Effect.logError("an event listener failed", defect)),
+      { discard: true }
+    )
+
+  const append = Effect.fn("EventLog.append")(function* <E = never>(
+    sessionID: SessionID,
+    drafts: NonEmptyReadonlyArray<Draft>,
+    appendOptions?: AppendOptions<E>
+  ) {
+    const ids = yield* Effect.replicateEffect(identifiers.event, drafts.length)
+    const encoded = yield* encodeDrafts(drafts, ids)
+    const created = yield* Clock.currentTimeMillis
+    const events = yield* Effect.mapError(
+      writer.submit({
+        sessionID,
+        drafts: encoded,
+        created,
+        expectedSeq: appendOptions?.expectedSeq,
+        owner: appendOptions?.owner,
+        commit: appendOptions?.commit
+      }),
+      // The hook's failure went through the writer untouched: it is this caller's own E.
+      (error) => (error instanceof HookFailed ? (error.error as E) : error)
+    )
+    if (listeners.size > 0) yield* notify(events)
+    return events
+  }, Effect.uninterruptible)
+
+  const subscribe = Effect.fnUntraced(function* (sessionID: SessionID, capacity: number) {
+    const mailbox = yield* Mailbox.make<LiveEvent, SubscriberOverflow>({ capacity, strategy: "dropping" })
+    const subscriber: Subscriber = { mailbox, capacity }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const set = subscribers.get(sessionID)
+        if (set === undefined) subscribers.set(sessionID, new Set([subscriber]))
+        else set.add(subscriber)
+      }),
+      () => Effect.sync(() => unsubscribe(sessionID, subscriber))
+    )
+    return Mailbox.toStream(mailbox)
+  })
+
+  const unsubscribe = (sessionID: SessionID, subscriber: Subscriber) => {
+    const set = subscribers.get(sessionID)
+    set?.delete(subscriber)
+    if (set?.size === 0) subscribers.delete(sessionID)
+  }
+
+  const publishLive = (event: LiveEvent) => {
+    for (const subscriber of subscribers.get(event.sessionID) ?? []) {
+      const { capacity, mailbox } = subscriber
+      if (mailbox.unsafeOffer(event)) continue
+      // Its own bound, its own end: the others go on (TL-10).
+      mailbox.unsafeDone(Exit.fail(new SubscriberOverflow({ sessionID: event.sessionID, capacity })))
+      unsubscribe(event.sessionID, subscriber)
+    }
+  }
+
+  return EventLog.of({
+    append,
+    read: Reader.read(readSql),
+    tail: (tailOptions) => Reader.unmarked(Reader.tailMarked(readSql, tails)(tailOptions)),
+    tailMarked: Reader.tailMarked(readSql, tails),
+    feed: (feedOptions) => Reader.unmarked(Reader.feedMarked(readSql, tails)(feedOptions)),
+    live: ({ capacity = liveCapacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, capacity)),
+    publishLive: (event) => Effect.sync(() => publishLive(event)),
+    latest: (sessionID) =>
+      Reader.head(readSql, sessionID).pipe(
+        Effect.map(({ seq }) => seq),
+        Effect.catchTag("SessionNotFound", () => Effect.succeed(-1))
+      ),
+    replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
+      const [first] = events
+      if (first === undefined) return
+      const fresh = yield* retryBusy(immediately(sql)(Replay.replay(sql, projectors)(events, replayOptions))).pipe(
+        Effect.mapError((error) => Replay.toReplayError(error, first.sessionID))
+      )
+      if (replayOptions.notify === true && Arr.isNonEmptyReadonlyArray(fresh)) tails.announce(fresh)
+    }),
+    claimReplay: (sessionID, ownerID) =>
+      retryBusy(
+        sql`INSERT INTO event_sequence (session_id, seq, replay_owner) VALUES (${sessionID}, -1, ${ownerID})
+          ON CONFLICT (session_id) DO UPDATE SET replay_owner = excluded.replay_owner`
+      ).pipe(Effect.mapError(unavailable("claim")), Effect.asVoid),
+    remove: Effect.fn("EventLog.remove")(function* (sessionID) {
+      const rows = yield* retryBusy(
+        immediately(sql)(
+          sql<{ readonly seq: number }>`DELETE FROM event_sequence WHERE session_id = ${sessionID} RETURNING seq`
+        )
+      ).pipe(Effect.mapError(unavailable("remove")))
+      tails.reset(sessionID)
+      return rows.length > 0
+    }),
+    listen: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      )
+  })
+})
+
+/** The event log over the database in the context. */
+export const layer = (options: Options = {}) => Layer.scoped(EventLog, make(options))

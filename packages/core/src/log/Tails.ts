@@ -1,0 +1,121 @@
+/**
+ * Who follows what. Each tail owns one dirty signal, a sliding queue of one: a commit rings it, the tail looks again.
+ * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode; a tail that
+ * is further behind, or rows of another process, come from the database. Signals carry no data and may be spurious;
+ * rows are the truth. State exists only while somebody tails (TL-2, TL-3). Spec: LG-8..LG-10.
+ */
+import { Effect, Queue, type Scope } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+
+/** Decoded events kept per followed session or feed. */
+const recentLimit = 512
+
+type Followed = {
+  readonly signals: Set<Queue.Queue<void>>
+  /** Contiguous in `at`; the last one is the newest commit of this process. */
+  recent: Array<SessionEvent>
+  readonly at: (event: SessionEvent) => number
+}
+
+export interface Tail {
+  /** Waits until something may be new. */
+  readonly wake: Effect.Effect<void>
+  /** Kept events directly after the cursor; undefined when only the database can tell. */
+  readonly recent: (after: number) => ReadonlyArray<SessionEvent> | undefined
+}
+
+export interface Tails {
+  /** Registers a signal for a session, or for all (`undefined`), until the scope closes. Do this before reading. */
+  readonly follow: (sessionID: string | undefined) => Effect.Effect<Tail, never, Scope.Scope>
+  /** Keeps the committed events for those who follow, and rings them. */
+  readonly announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
+  /** Rings the session's tails, and forgets what was kept of it: it was removed or replayed into. */
+  readonly reset: (sessionID: string) => void
+  /** Rings everybody: another process has committed. */
+  readonly ringAll: () => void
+  /** Whether anybody tails. */
+  readonly anyone: () => boolean
+  /** Sessions with tails, and the feed as `*`; for tests and metrics. */
+  readonly followed: () => ReadonlyArray<string>
+}
+
+/** The key of the feed over all sessions: no session id looks like it. */
+const feedKey = "*"
+
+const keep = (followed: Followed, event: SessionEvent): void => {
+  const last = followed.recent.at(-1)
+  if (last !== undefined && followed.at(last) + 1 !== followed.at(event)) followed.recent = []
+  followed.recent.push(event)
+  // Cut in halves, not one by one: the cost of a commit stays its own.
+  if (followed.recent.length > 2 * recentLimit) followed.recent = followed.recent.slice(-recentLimit)
+}
+
+/** No tails yet. */
+export const make = (): Tails => {
+  const all = new Map<string, Followed>()
+
+  const ring = (followed: Followed): void => {
+    for (const signal of followed.signals) signal.unsafeOffer(undefined)
+  }
+
+  const follow = (sessionID: string | undefined) =>
+    Effect.gen(function* () {
+      const key = sessionID ?? feedKey
+      const signal = yield* Queue.sliding<void>(1)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const followed = all.get(key)
+          if (followed === undefined) {
+            const at = (event: SessionEvent) => (sessionID === undefined ? event.position : event.seq)
+            all.set(key, { signals: new Set([signal]), recent: [], at })
+          } else followed.signals.add(signal)
+        }),
+        () =>
+          Effect.suspend(() => {
+            const followed = all.get(key)
+            followed?.signals.delete(signal)
+            if (followed?.signals.size === 0) all.delete(key)
+            return Queue.shutdown(signal)
+          })
+      )
+      return {
+        wake: Queue.take(signal),
+        recent: (after) => {
+          const followed = all.get(key)
+          const first = followed?.recent[0]
+          if (followed === undefined || first === undefined) return undefined
+          const from = after + 1 - followed.at(first)
+          return from < 0 || from >= followed.recent.length ? undefined : followed.recent.slice(from)
+        }
+      } satisfies Tail
+    })
+
+  return {
+    follow,
+    announce: (events) => {
+      const feed = all.get(feedKey)
+      const rung = new Set<Followed>()
+      for (const event of events) {
+        const followed = all.get(event.sessionID)
+        if (followed !== undefined) {
+          keep(followed, event)
+          rung.add(followed)
+        }
+        if (feed !== undefined) keep(feed, event)
+      }
+      rung.forEach(ring)
+      if (feed !== undefined) ring(feed)
+    },
+    reset: (sessionID) => {
+      for (const followed of [all.get(sessionID), all.get(feedKey)]) {
+        if (followed === undefined) continue
+        followed.recent = []
+        ring(followed)
+      }
+    },
+    ringAll: () => all.forEach(ring),
+    anyone: () => all.size > 0,
+    followed: () => [...all.keys()]
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Group commit. Appends of all sessions meet in one bounded queue; one fiber takes what waits, writes it in one
+ * transaction with one fsync, and answers each caller:
+ *
+ *   append -> queue -> [take one, yield, take the rest] -> transaction -> announce -> answers
+ *                                                             | fails, more than one: each again, alone
+ *
+ * so that a neighbour's failure is nobody else's. Spec: LG-5, LG-6.
+ */
+import type { SqlClient } from "@effect/sql"
+import { Array as Arr, Cause, Chunk, Deferred, Effect, Either, Exit, Metric, Queue } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import * as Metrics from "../Metrics.ts"
+import { immediately, retryBusy } from "../storage/Database.ts"
+import { toAppendError, writeBatch, type Answer, type HookFailed, type Projector, type Request } from "./Appends.ts"
+import { LogUnavailable, type AppendError } from "./EventLog.ts"
+
+type Failure = Exclude<AppendError, { readonly _tag: "InvalidDurableEvent" }> | HookFailed
+type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
+type Waiting = { readonly request: Request; readonly answer: Deferred.Deferred<NonEmptyReadonlyArray<SessionEvent>, Failure> }
+
+/** Appends that may wait; the next caller is held back until there is room. */
+const queueCapacity = 1024
+/** Appends in one transaction. */
+const batchLimit = 256
+
+/** A broken invariant of the batch writer: it answers every request. */
+const unanswered: Result = Exit.die("the writer left an append unanswered")
+
+export interface Writer {
+  /** Writes the request and answers when it is durable. Not interruptible once it is queued. */
+  readonly submit: (request: Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>
+}
+
+/** Starts the writer in the current scope. `announce` sees each commit's events before any caller is answered. */
+export const make = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  projectors: ReadonlyArray<Projector>,
+  announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
+) {
+  const queue = yield* Queue.bounded<Waiting>(queueCapacity)
+
+  const transaction = (requests: NonEmptyReadonlyArray<Request>) =>
+    retryBusy(immediately(sql)(writeBatch(sql, projectors, requests)))
+
+  const alone = (request: Request): Effect.Effect<Result> =>
+    transaction([request]).pipe(
+      Effect.mapError((error) => toAppendError(request.sessionID, error)),
+      Effect.flatMap(([answer]) => answer ?? unanswered),
+      Effect.exit
+    )
+
+  const together = (requests: NonEmptyReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Result>> =>
+    requests.length === 1
+      ? Effect.map(alone(requests[0]), Arr.of)
+      : Effect.matchCauseEffect(transaction(requests), {
+          // Rolled back: one of them is at fault, and each finds out for itself.
+          onFailure: () => Effect.forEach(requests, alone),
+          onSuccess: (answers: ReadonlyArray<Answer>) => Effect.succeed(answers.map(toExit))
+        })
+
+  const toExit = (answer: Answer): Result => (Either.isRight(answer) ? Exit.succeed(answer.right) : Exit.fail(answer.left))
+
+  const step = Effect.fnUntraced(function* (first: Waiting) {
+    // Callers that the last commit answered get to append again before the batch is closed.
+    yield* Effect.yieldNow()
+    const rest = yield* Queue.takeUpTo(queue, batchLimit - 1)
+    const batch: Arr.NonEmptyArray<Waiting> = [first, ...Chunk.toReadonlyArray(rest)]
+    const results = yield* together(Arr.map(batch, ({ request }) => request))
+    const committed = results.flatMap((result) => (Exit.isSuccess(result) ? result.value : []))
+    if (Arr.isNonEmptyReadonlyArray(committed)) announce(committed)
+    for (const [index, { answer }] of batch.entries()) {
+      Deferred.unsafeDone(answer, results[index] ?? unanswered)
+    }
+    yield* Metric.update(Metrics.batchSize, batch.length)
+    yield* Metric.incrementBy(Metrics.appends, committed.length)
+  })
+
+  const closed = new LogUnavailable({ operation: "append", reason: "closed", cause: "the database is closed" })
+
+  // A batch that was taken is finished and answered even while the scope closes; what waits behind it is told.
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      const left = yield* Queue.takeAll(queue)
+      yield* Queue.shutdown(queue)
+      yield* Effect.forEach(left, ({ answer }) => Deferred.fail(answer, closed), { discard: true })
+    })
+  )
+  yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.take(queue)), step)).pipe(
+    Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause))),
+    Effect.forever,
+    Effect.forkScoped
+  )
+
+  const submit = (request: Request) =>
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        const answer = yield* Deferred.make<NonEmptyReadonlyArray<SessionEvent>, Failure>()
+        yield* Effect.catchAllCause(Queue.offer(queue, { request, answer }), () => closed)
+        return yield* Deferred.await(answer)
+      })
+    )
+
+  return { submit } satisfies Writer
+})

@@ -1,0 +1,105 @@
+/**
+ * Changes to projected rows, as data. One event makes a few of them; the changes of many events join into one insert
+ * or update per row, so that a group commit writes each row once. Joining never alters the outcome: applying the joined
+ * changes equals applying each (PJ-3).
+ */
+import { Either } from "effect"
+import { tableNames, tables, type Rows, type TableName, type Value } from "./Tables.ts"
+
+export type Insert<Name extends TableName> = {
+  readonly op: "insert"
+  readonly table: Name
+  readonly row: Rows[Name]
+}
+/** Sets columns and adds to numbers of the one row with `key`. A missing row, or a `once` column that is set, refuses. */
+export type Update<Name extends TableName> = {
+  readonly op: "update"
+  readonly table: Name
+  readonly key: { readonly [Column in string]: Value }
+  readonly set: Partial<Rows[Name]>
+  readonly add?: Partial<Rows[Name]>
+}
+export type Change = { readonly [Name in TableName]: Insert<Name> | Update<Name> }[TableName]
+
+/** A change that contradicts the rows. */
+export type Refusal = { readonly table: TableName; readonly details: string }
+
+/** A row, or an update of one, whatever its table: what the writers work with. */
+export type AnyRow = { readonly [column: string]: Value }
+export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: AnyRow }
+
+/** What a set of changes comes to, per table: rows to insert, and rows to update. */
+export type Joined = {
+  readonly [Name in TableName]: { readonly inserts: Map<string, AnyRow>; readonly updates: Map<string, AnyUpdate> }
+}
+
+/** The identity of a row within its table. */
+export const keyOf = (table: TableName, row: AnyRow): string =>
+  tables[table].key.map((column) => String(row[column])).join("\n")
+
+const refuse = (table: TableName, details: string): Either.Either<never, Refusal> => Either.left({ table, details })
+
+const onceTaken = (table: TableName, row: AnyRow, set: AnyRow): string | undefined =>
+  tables[table].once.find((column) => set[column] !== undefined && row[column] !== undefined && row[column] !== null)
+
+/** The row after the update; refused when a `once` column is set already. */
+export const applyUpdate = (table: TableName, row: AnyRow, update: AnyUpdate): Either.Either<AnyRow, Refusal> => {
+  const taken = onceTaken(table, row, update.set)
+  if (taken !== undefined) return refuse(table, `${describe(table, update.key)} has its ${taken} already`)
+  const next: Record<string, Value> = { ...row, ...update.set }
+  for (const column in update.add) next[column] = Number(row[column] ?? 0) + Number(update.add[column] ?? 0)
+  return Either.right(next)
+}
+
+/** A row's name in a message to a person. */
+export const describe = (table: TableName, key: AnyRow): string => {
+  const own = key["key"] ?? key["id"] ?? ""
+  return table === "session_part" ? `part ${own} of ${key["message_id"] ?? ""}` : `${own}`
+}
+
+const empty = (): Joined => ({
+  session: { inserts: new Map(), updates: new Map() },
+  session_input: { inserts: new Map(), updates: new Map() },
+  session_message: { inserts: new Map(), updates: new Map() },
+  session_part: { inserts: new Map(), updates: new Map() }
+})
+
+const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {
+  const taken = onceTaken(table, first.set, then.set)
+  if (taken !== undefined) return refuse(table, `${describe(table, then.key)} gets its ${taken} twice`)
+  const add: Record<string, Value> = { ...first.add }
+  for (const column in then.add) add[column] = Number(add[column] ?? 0) + Number(then.add[column] ?? 0)
+  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add })
+}
+
+/** Joins changes, in order, to one insert or update per row. */
+export const join = (changes: Iterable<Change>): Either.Either<Joined, Refusal> => {
+  const joined = empty()
+  for (const change of changes) {
+    const { inserts, updates } = joined[change.table]
+    if (change.op === "insert") {
+      const key = keyOf(change.table, change.row)
+      if (inserts.has(key)) return refuse(change.table, `${describe(change.table, change.row)} is there already`)
+      inserts.set(key, change.row)
+      continue
+    }
+    const update: AnyUpdate = { key: change.key, set: change.set, add: change.add ?? {} }
+    const key = keyOf(change.table, change.key)
+    const inserted = inserts.get(key)
+    if (inserted !== undefined) {
+      const next = applyUpdate(change.table, inserted, update)
+      if (Either.isLeft(next)) return Either.left(next.left)
+      inserts.set(key, next.right)
+      continue
+    }
+    const earlier = updates.get(key)
+    const next = earlier === undefined ? Either.right(update) : joinUpdates(change.table, earlier, update)
+    if (Either.isLeft(next)) return Either.left(next.left)
+    updates.set(key, next.right)
+  }
+  return Either.right(joined)
+}
+
+/** Whether there is anything to write. */
+export const isEmpty = (joined: Joined): boolean =>
+  tableNames.every((name) => joined[name].inserts.size === 0 && joined[name].updates.size === 0)

@@ -1,0 +1,97 @@
+/**
+ * The projected tables in memory: the same changes, the same rules, plain maps. It folds a session's new events for the
+ * runner, rebuilds and verifies projections, and is what the SQL writer is proven equal to. Spec: PJ-4.
+ */
+import { Either } from "effect"
+import { applyUpdate, describe, join, keyOf, type AnyRow, type Change, type Refusal } from "./Change.ts"
+import { tableNames, type Rows, type TableName } from "./Tables.ts"
+
+type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
+
+export interface MemoryTables {
+  /** Applies the changes of one append, all or none. */
+  readonly apply: (changes: Iterable<Change>) => Either.Either<void, Refusal>
+  /** Puts a stored row in, to go on folding from. */
+  readonly load: <Name extends TableName>(table: Name, row: Rows[Name]) => void
+  /** The rows of a table, in insertion order. */
+  readonly rows: <Name extends TableName>(table: Name) => ReadonlyArray<Rows[Name]>
+}
+
+/** Empty tables. */
+export const make = (): MemoryTables => {
+  const maps: RowMaps = {
+    session: new Map(),
+    session_input: new Map(),
+    session_message: new Map(),
+    session_part: new Map()
+  }
+  const inputs = new Map<string, string>()
+  const messages = new Map<string, string>()
+
+  const apply = (changes: Iterable<Change>): Either.Either<void, Refusal> => {
+    const joined = join(changes)
+    if (Either.isLeft(joined)) return Either.left(joined.left)
+    const staged: Array<() => void> = []
+    for (const table of tableNames) {
+      const rows = maps[table]
+      const { inserts, updates } = joined.right[table]
+      for (const [key, row] of inserts) {
+        if (rows.has(key)) {
+          return Either.left({ table, details: `${describe(table, row)} is there already` })
+        }
+        staged.push(() => rows.set(key, row))
+      }
+      for (const [key, update] of updates) {
+        const row = rows.get(key)
+        if (row === undefined) {
+          return Either.left({ table, details: `${describe(table, update.key)} is not there` })
+        }
+        const next = applyUpdate(table, row, update)
+        if (Either.isLeft(next)) return Either.left(next.left)
+        staged.push(() => rows.set(key, next.right))
+      }
+    }
+    const clash = reserved(joined.right)
+    if (clash !== undefined) return Either.left({ table: "session_message", details: `${clash} is taken` })
+    for (const write of staged) write()
+    for (const row of joined.right.session_input.inserts.values()) inputs.set(String(row["id"]), keyOf("session_input", row))
+    for (const row of joined.right.session_message.inserts.values()) {
+      messages.set(String(row["id"]), keyOf("session_message", row))
+    }
+    return Either.right(undefined)
+  }
+
+  /** An id names one input or message, and both only when the message is that input promoted (IN-6). */
+  const reserved = (joined: Extract<ReturnType<typeof join>, { readonly _tag: "Right" }>["right"]) => {
+    const promotedAs = (id: string): unknown => {
+      for (const row of joined.session_input.inserts.values()) if (row["id"] === id) return row["promoted_seq"] ?? null
+      const key = inputs.get(id)
+      if (key === undefined) return undefined
+      const update = joined.session_input.updates.get(key)
+      return update?.set["promoted_seq"] ?? maps.session_input.get(key)?.["promoted_seq"] ?? null
+    }
+    for (const row of joined.session_message.inserts.values()) {
+      const id = String(row["id"])
+      const promoted = promotedAs(id)
+      if (messages.has(id) || (promoted !== undefined && promoted !== row["seq"])) return id
+    }
+    for (const row of joined.session_input.inserts.values()) {
+      const id = String(row["id"])
+      if (inputs.has(id) || messages.has(id)) return id
+    }
+    return undefined
+  }
+
+  return {
+    apply,
+    load: (table, row) => {
+      maps[table].set(keyOf(table, row), row)
+      if (table === "session_input") inputs.set(String(maps[table].get(keyOf(table, row))?.["id"]), keyOf(table, row))
+      if (table === "session_message") {
+        messages.set(String(maps[table].get(keyOf(table, row))?.["id"]), keyOf(table, row))
+      }
+    },
+    // The maps hold what `load` and the fold put in under the table's own row type.
+    rows: <Name extends TableName>(table: Name) => [...maps[table].values()] as unknown as ReadonlyArray<Rows[Name]>
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * The fold, one event at a time: which rows an event changes. Pure and total over the event types: no clock, no ids,
+ * no database. It never reads: what an event does not carry, it does not need (EV-9). Spec: specs/projections.md.
+ */
+import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import type { Change } from "./Change.ts"
+import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
+
+const json = (value: unknown): string => JSON.stringify(value)
+
+const session = (event: SessionEvent, set: Partial<SessionRow>, add?: Partial<SessionRow>): Change => ({
+  op: "update",
+  table: "session",
+  key: { id: event.sessionID },
+  set: { ...set, time_updated: event.created },
+  ...(add === undefined ? {} : { add })
+})
+
+const message = (event: SessionEvent, id: string, type: string, row: Partial<MessageRow>): Change => ({
+  op: "insert",
+  table: "session_message",
+  row: {
+    id,
+    session_id: event.sessionID,
+    seq: event.seq,
+    parent_id: null,
+    type,
+    data: null,
+    settled: null,
+    time_created: event.created,
+    time_settled: null,
+    ...row
+  }
+})
+
+const settleMessage = (event: SessionEvent, id: string, settled: unknown): Change => ({
+  op: "update",
+  table: "session_message",
+  key: { id, session_id: event.sessionID },
+  set: { settled: json(settled), time_settled: event.created }
+})
+
+/** A shell's output is a part under its call id: the event that ends it names no message. */
+type Kind = "text" | "reasoning" | "tool" | "shell"
+
+const openPart = (
+  event: SessionEvent,
+  messageID: string,
+  kind: Kind,
+  key: string,
+  row: Partial<PartRow>
+): Change => ({
+  op: "insert",
+  table: "session_part",
+  row: {
+    session_id: event.sessionID,
+    message_id: messageID,
+    kind,
+    key,
+    seq: event.seq,
+    name: null,
+    status: "pending",
+    opened: null,
+    raw: null,
+    called: null,
+    progress: null,
+    settled: null,
+    time_created: event.created,
+    time_ran: null,
+    time_settled: null,
+    ...row
+  }
+})
+
+const updatePart = (
+  event: SessionEvent,
+  messageID: string,
+  kind: Kind,
+  key: string,
+  set: Partial<PartRow>
+): Change => ({
+  op: "update",
+  table: "session_part",
+  key: { message_id: messageID, kind, key, session_id: event.sessionID },
+  set
+})
+
+const created = (event: EventOfType<"session.created">): Change => ({
+  op: "insert",
+  table: "session",
+  row: {
+    id: event.sessionID,
+    parent_id: event.data.parentID ?? null,
+    leaf_id: null,
+    directory: event.data.location.directory,
+    location: json(event.data.location),
+    title: event.data.title ?? null,
+    agent: event.data.agent ?? null,
+    model: event.data.model === undefined ? null : json(event.data.model),
+    cost: 0,
+    tokens_input: 0,
+    tokens_output: 0,
+    tokens_reasoning: 0,
+    tokens_cache_read: 0,
+    tokens_cache_write: 0,
+    activity_id: null,
+    activity_state: null,
+    time_created: event.created,
+    time_updated: event.created
+  }
+})
+
+const input = (
+  event: EventOfType<"session.next.prompt.admitted" | "session.next.prompted">,
+  promotedSeq: number | null
+): Change => ({
+  op: "insert",
+  table: "session_input",
+  row: {
+    id: event.data.messageID,
+    session_id: event.sessionID,
+    prompt: json(event.data.prompt),
+    delivery: event.data.delivery,
+    admitted_seq: event.seq,
+    promoted_seq: promotedSeq,
+    time_created: event.created
+  }
+})
+
+/** The changes that one event makes, in order. */
+export const project = (event: SessionEvent): ReadonlyArray<Change> => {
+  switch (event.type) {
+    case "session.created":
+      return [created(event)]
+    case "session.next.agent.switched":
+      return [
+        session(event, { agent: event.data.agent }),
+        message(event, event.data.messageID, "agent-switched", { data: json({ agent: event.data.agent }) })
+      ]
+    case "session.next.model.switched":
+      return [
+        session(event, { model: json(event.data.model) }),
+        message(event, event.data.messageID, "model-switched", { data: json({ model: event.data.model }) })
+      ]
+    case "session.next.moved":
+      return [session(event, { directory: event.data.location.directory, location: json(event.data.location) })]
+    case "session.next.renamed":
+      return [session(event, { title: event.data.title })]
+    case "session.next.prompted":
+      // Visible at once: a later retry of the id finds a promoted input (IN-11).
+      return [input(event, event.seq), message(event, event.data.messageID, "user", {})]
+    case "session.next.prompt.admitted":
+      return [input(event, null), session(event, {})]
+    case "session.next.prompt.promoted":
+      return [
+        {
+          op: "update",
+          table: "session_input",
+          key: { id: event.data.messageID, session_id: event.sessionID },
+          set: { promoted_seq: event.seq }
+        },
+        message(event, event.data.messageID, "user", { time_created: event.data.timeCreated })
+      ]
+    case "session.next.activity.started":
+      return [session(event, { activity_id: event.data.activityID, activity_state: "running" })]
+    case "session.next.activity.settled":
+      return [session(event, { activity_id: event.data.activityID, activity_state: event.data.outcome })]
+    case "session.next.context.updated":
+      return [message(event, event.data.messageID, "system", { data: json({ text: event.data.text }) })]
+    case "session.next.synthetic":
+      return [message(event, event.data.messageID, "synthetic", { data: json({ text: event.data.text }) })]
+    case "session.next.shell.started":
+      return [
+        message(event, event.data.messageID, "shell", {
+          data: json({ callID: event.data.callID, command: event.data.command })
+        }),
+        openPart(event, event.data.callID, "shell", event.data.callID, { status: "running" })
+      ]
+    case "session.next.shell.ended":
+      return [
+        updatePart(event, event.data.callID, "shell", event.data.callID, {
+          status: "completed",
+          settled: json({ output: event.data.output }),
+          time_settled: event.created
+        })
+      ]
+    case "session.next.step.started": {
+      const { assistantMessageID, ...data } = event.data
+      return [message(event, assistantMessageID, "assistant", { data: json(data) })]
+    }
+    case "session.next.step.ended": {
+      const { assistantMessageID, ...settled } = event.data
+      const { cache, ...tokens } = settled.tokens
+      return [
+        settleMessage(event, assistantMessageID, settled),
+        session(
+          event,
+          {},
+          {
+            cost: settled.cost,
+            tokens_input: tokens.input,
+            tokens_output: tokens.output,
+            tokens_reasoning: tokens.reasoning,
+            tokens_cache_read: cache.read,
+            tokens_cache_write: cache.write
+          }
+        )
+      ]
+    }
+    case "session.next.step.failed":
+      return [settleMessage(event, event.data.assistantMessageID, { finish: "error", error: event.data.error })]
+    case "session.next.text.started":
+      return [openPart(event, event.data.assistantMessageID, "text", event.data.textID, {})]
+    case "session.next.text.ended":
+      return [
+        updatePart(event, event.data.assistantMessageID, "text", event.data.textID, {
+          status: "completed",
+          settled: json({ text: event.data.text }),
+          time_settled: event.created
+        })
+      ]
+    case "session.next.reasoning.started":
+      return [
+        openPart(event, event.data.assistantMessageID, "reasoning", event.data.reasoningID, {
+          opened: event.data.providerMetadata === undefined ? null : json(event.data.providerMetadata)
+        })
+      ]
+    case "session.next.reasoning.ended": {
+      const { assistantMessageID, reasoningID, ...settled } = event.data
+      return [
+        updatePart(event, assistantMessageID, "reasoning", reasoningID, {
+          status: "completed",
+          settled: json(settled),
+          time_settled: event.created
+        })
+      ]
+    }
+    case "session.next.tool.input.started":
+      return [openPart(event, event.data.assistantMessageID, "tool", event.data.callID, { name: event.data.name })]
+    case "session.next.tool.input.ended":
+      return [updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, { raw: event.data.text })]
+    case "session.next.tool.called":
+      return [
+        updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, {
+          status: "running",
+          name: event.data.tool,
+          // The decoded input takes the raw text's place (3.1 of the reference's message states).
+          raw: null,
+          called: json({ input: event.data.input, provider: event.data.provider }),
+          time_ran: event.created
+        })
+      ]
+    case "session.next.tool.progress":
+      return [
+        updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, {
+          progress: json({ structured: event.data.structured, content: event.data.content })
+        })
+      ]
+    case "session.next.tool.success": {
+      const { assistantMessageID, callID, ...settled } = event.data
+      return [
+        updatePart(event, assistantMessageID, "tool", callID, {
+          status: "completed",
+          progress: null,
+          settled: json(settled),
+          time_settled: event.created
+        })
+      ]
+    }
+    case "session.next.tool.failed": {
+      const { assistantMessageID, callID, ...settled } = event.data
+      return [
+        updatePart(event, assistantMessageID, "tool", callID, {
+          status: "error",
+          settled: json(settled),
+          time_settled: event.created
+        })
+      ]
+    }
+    case "session.next.compaction.ended":
+      return [
+        message(event, event.data.messageID, "compaction", {
+          data: json({ reason: event.data.reason, summary: event.data.text, recent: event.data.recent })
+        })
+      ]
+    case "session.next.compaction.started":
+    case "session.next.interrupt.requested":
+    case "session.next.retried":
+      return []
+  }
+}

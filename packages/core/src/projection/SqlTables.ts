@@ -1,0 +1,161 @@
+/**
+ * Writes joined changes to the projected tables, a few statements however many rows. Runs inside the caller's
+ * transaction. Row counts are rounded to a few sizes, so that the driver's cache of prepared statements holds. Spec: PJ-4.
+ */
+import { SqlError, type SqlClient } from "@effect/sql"
+import { Array as Arr, Effect, Predicate } from "effect"
+import { describe, type AnyRow, type AnyUpdate, type Joined, type Refusal } from "./Change.ts"
+import { tableNames, tables, type TableName, type Value } from "./Tables.ts"
+
+/** Statement sizes, largest first: any number of rows is a sum of a few of them. */
+const sizes = [64, 16, 4, 1] as const
+
+/** Cuts rows into runs of the sizes above. */
+export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
+  const runs: Array<Arr.NonEmptyReadonlyArray<A>> = []
+  let from = 0
+  for (const size of sizes) {
+    for (; rows.length - from >= size; from += size) {
+      const run = rows.slice(from, from + size)
+      if (Arr.isNonEmptyReadonlyArray(run)) runs.push(run)
+    }
+  }
+  return runs
+}
+
+const placeholders = (columns: number, rows: number): string => {
+  const row = `(${Array.from({ length: columns }, () => "?").join(", ")})`
+  return Array.from({ length: rows }, () => row).join(", ")
+}
+
+const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<Value> =>
+  rows.flatMap((row) => columns.map((column) => row[column] ?? null))
+
+/** Inserts the rows with as few statements as the sizes allow. */
+export const insertRows = (
+  sql: SqlClient.SqlClient,
+  table: string,
+  columns: ReadonlyArray<string>,
+  rows: ReadonlyArray<AnyRow>
+): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.forEach(
+    inRuns(rows),
+    (run) =>
+      sql.unsafe(
+        `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`,
+        values(run, columns)
+      ).raw,
+    { discard: true }
+  )
+
+const changedRows = (result: unknown): number =>
+  Predicate.hasProperty(result, "changes") && typeof result.changes === "number" ? result.changes : 0
+
+type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
+
+/** The statement that applies updates of one shape: those that set and add to the same columns. */
+export const updateStatement = (table: TableName, { add, set }: Shape, rows: number): string => {
+  const { key, once } = tables[table]
+  const guarded = set.filter((column) => (once as ReadonlyArray<string>).includes(column))
+  if (rows === 1) {
+    const assign = [...set.map((column) => `${column} = ?`), ...add.map((column) => `${column} = ${column} + ?`)]
+    const where = [...key.map((column) => `${column} = ?`), ...guarded.map((column) => `${column} IS NULL`)]
+    return `UPDATE ${table} SET ${assign.join(", ")} WHERE ${where.join(" AND ")}`
+  }
+  const column = (index: number) => `v.column${index + 1}`
+  const assign = [
+    ...set.map((name, i) => `${name} = ${column(i)}`),
+    ...add.map((name, i) => `${name} = t.${name} + ${column(set.length + i)}`)
+  ]
+  const where = [
+    ...key.map((name, i) => `t.${name} = ${column(set.length + add.length + i)}`),
+    ...guarded.map((name) => `t.${name} IS NULL`)
+  ]
+  const width = set.length + add.length + key.length
+  return (
+    `UPDATE ${table} AS t SET ${assign.join(", ")} ` +
+    `FROM (VALUES ${placeholders(width, rows)}) AS v WHERE ${where.join(" AND ")}`
+  )
+}
+
+const updateRows = (
+  sql: SqlClient.SqlClient,
+  table: TableName,
+  updates: Iterable<AnyUpdate>
+): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+  const byShape = new Map<string, { readonly shape: Shape; readonly updates: Array<AnyUpdate> }>()
+  for (const update of updates) {
+    const shape = { set: Object.keys(update.set), add: Object.keys(update.add) }
+    const name = `${shape.set.join()}+${shape.add.join()}`
+    const group = byShape.get(name)
+    if (group === undefined) byShape.set(name, { shape, updates: [update] })
+    else group.updates.push(update)
+  }
+  const { key } = tables[table]
+  return Effect.forEach(
+    byShape.values(),
+    ({ shape, updates: group }) =>
+      Effect.forEach(
+        inRuns(group),
+        (run) => {
+          const parameters = run.flatMap((update) => [
+            ...shape.set.map((column) => update.set[column] ?? null),
+            ...shape.add.map((column) => update.add[column] ?? 0),
+            ...key.map((column) => update.key[column] ?? null)
+          ])
+          return Effect.flatMap(
+            sql.unsafe(updateStatement(table, shape, run.length), parameters).raw,
+            (result) =>
+              changedRows(result) === run.length
+                ? Effect.void
+                : Effect.fail<Refusal>({
+                    table,
+                    details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
+                  })
+          )
+        },
+        { discard: true }
+      ),
+    { discard: true }
+  )
+}
+
+/** A message id that a waiting or another promoted input holds (IN-6); both directions meet here, at the commit. */
+const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+  const ids = [
+    ...[...joined.session_message.inserts.values()].map(({ id }) => id),
+    ...[...joined.session_input.inserts.values()].map(({ id }) => id)
+  ]
+  return Effect.forEach(
+    inRuns(ids),
+    (run) =>
+      Effect.flatMap(
+        sql.unsafe<{ readonly id: string }>(
+          "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
+            `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
+          run
+        ),
+        ([clash]) =>
+          clash === undefined
+            ? Effect.void
+            : Effect.fail<Refusal>({ table: "session_message", details: `${clash.id} is reserved by an admitted prompt` })
+      ),
+    { discard: true }
+  )
+}
+
+/** Writes the changes, or refuses them all. */
+export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> =>
+  Effect.zipRight(
+    Effect.forEach(
+      tableNames,
+      (table) => {
+        const { inserts, updates } = joined[table]
+        const inserting =
+          inserts.size === 0 ? Effect.void : insertRows(sql, table, tables[table].columns, [...inserts.values()])
+        return updates.size === 0 ? inserting : Effect.zipRight(inserting, updateRows(sql, table, updates.values()))
+      },
+      { discard: true }
+    ),
+    reservedIDs(sql, joined)
+  )

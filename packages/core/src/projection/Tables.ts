@@ -1,0 +1,167 @@
+/**
+ * The projected tables as data: their rows, keys and rules. The fold writes changes to these rows; the SQL writer and
+ * the in-memory writer carry them out. The tables themselves are made in `storage/migrations`. Spec: PJ-1, PJ-2.
+ */
+
+/** A column's value. JSON columns hold text. */
+export type Value = string | number | null
+
+/** `session`: one row a session. `location` and `model` are JSON; times are milliseconds since the epoch. */
+export type SessionRow = {
+  readonly id: string
+  readonly parent_id: string | null
+  /** The message that the session's history ends in; null while the history is linear. */
+  readonly leaf_id: string | null
+  readonly directory: string
+  readonly location: string
+  readonly title: string | null
+  readonly agent: string | null
+  readonly model: string | null
+  readonly cost: number
+  readonly tokens_input: number
+  readonly tokens_output: number
+  readonly tokens_reasoning: number
+  readonly tokens_cache_read: number
+  readonly tokens_cache_write: number
+  readonly activity_id: string | null
+  readonly activity_state: string | null
+  readonly time_created: number
+  readonly time_updated: number
+}
+
+/** `session_input`: the durable inbox. Rows stay after promotion and keep their id taken. */
+export type InputRow = {
+  readonly id: string
+  readonly session_id: string
+  readonly prompt: string
+  readonly delivery: string
+  readonly admitted_seq: number
+  readonly promoted_seq: number | null
+  readonly time_created: number
+}
+
+/**
+ * `session_message`: one row a message. `data` comes from the creating event and never changes; `settled` from the
+ * event that ended it. A user message has no data of its own: its prompt is the input row's.
+ */
+export type MessageRow = {
+  readonly id: string
+  readonly session_id: string
+  readonly seq: number
+  /** Null means the message before it in sequence order. */
+  readonly parent_id: string | null
+  readonly type: string
+  readonly data: string | null
+  readonly settled: string | null
+  readonly time_created: number
+  readonly time_settled: number | null
+}
+
+/**
+ * `session_part`: one row a text, reasoning or tool part of an assistant message, or a shell's output, so that a long answer costs its own
+ * length once. `opened`, `called`, `progress` and `settled` are JSON, each written by one kind of event.
+ */
+export type PartRow = {
+  readonly session_id: string
+  readonly message_id: string
+  readonly kind: string
+  /** The text's, reasoning's or call's id. */
+  readonly key: string
+  readonly seq: number
+  readonly name: string | null
+  readonly status: string
+  readonly opened: string | null
+  readonly raw: string | null
+  readonly called: string | null
+  readonly progress: string | null
+  readonly settled: string | null
+  readonly time_created: number
+  readonly time_ran: number | null
+  readonly time_settled: number | null
+}
+
+export type Rows = {
+  readonly session: SessionRow
+  readonly session_input: InputRow
+  readonly session_message: MessageRow
+  readonly session_part: PartRow
+}
+export type TableName = keyof Rows
+
+type Spec<Row> = {
+  readonly columns: ReadonlyArray<keyof Row & string>
+  readonly key: ReadonlyArray<keyof Row & string>
+  /** Columns that an update may set only while they are null: a thing is promoted or settled once. */
+  readonly once: ReadonlyArray<keyof Row & string>
+}
+
+export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
+  session: {
+    columns: [
+      "id",
+      "parent_id",
+      "leaf_id",
+      "directory",
+      "location",
+      "title",
+      "agent",
+      "model",
+      "cost",
+      "tokens_input",
+      "tokens_output",
+      "tokens_reasoning",
+      "tokens_cache_read",
+      "tokens_cache_write",
+      "activity_id",
+      "activity_state",
+      "time_created",
+      "time_updated"
+    ],
+    key: ["id"],
+    once: []
+  },
+  session_input: {
+    columns: ["id", "session_id", "prompt", "delivery", "admitted_seq", "promoted_seq", "time_created"],
+    key: ["id", "session_id"],
+    once: ["promoted_seq"]
+  },
+  session_message: {
+    columns: [
+      "id",
+      "session_id",
+      "seq",
+      "parent_id",
+      "type",
+      "data",
+      "settled",
+      "time_created",
+      "time_settled"
+    ],
+    key: ["id", "session_id"],
+    once: ["settled"]
+  },
+  session_part: {
+    columns: [
+      "session_id",
+      "message_id",
+      "kind",
+      "key",
+      "seq",
+      "name",
+      "status",
+      "opened",
+      "raw",
+      "called",
+      "progress",
+      "settled",
+      "time_created",
+      "time_ran",
+      "time_settled"
+    ],
+    key: ["message_id", "kind", "key", "session_id"],
+    once: ["settled", "called"]
+  }
+}
+
+/** Tables in an order that foreign keys allow. */
+export const tableNames: ReadonlyArray<TableName> = ["session", "session_input", "session_message", "session_part"]

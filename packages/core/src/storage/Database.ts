@@ -1,0 +1,198 @@
+/**
+ * Opening the database: pragmas, version check, migrations, the write transaction, and the second connection that
+ * reads. Everything else sees only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
+ */
+import { Reactivity } from "@effect/experimental"
+import { Migrator, SqlClient, SqlError } from "@effect/sql"
+import { SqliteClient } from "@effect/sql-sqlite-node"
+import { Cause, Context, Effect, Exit, Layer, Option, Schedule, Schema, type Scope } from "effect"
+import initial from "./migrations/0001_initial.ts"
+import { reasonOf, StorageReason } from "./StorageReason.ts"
+
+/** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
+export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/core/DatabaseError")("DatabaseError", {
+  filename: Schema.String,
+  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open")),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.filename}: ${this.details}`
+  }
+}
+
+/** A read-only connection of its own, so that reads never wait behind the writer. In memory it is the same one. */
+export class ReadSql extends Context.Tag("@daybook/core/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
+
+export interface DatabaseOptions {
+  /** A path, or `:memory:`. */
+  readonly filename: string
+}
+
+/** Marks a file as ours in SQLite's header ("DayB"). */
+export const applicationID = 0x44617942
+
+const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = { "0001_initial": initial }
+
+/** The newest schema that this build knows. */
+export const schemaVersion = Object.keys(migrations).length
+
+/** Waits for a lock that another process holds: from 5 ms, growing, about ten seconds in all (EV-11). */
+const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
+  Schedule.union(Schedule.spaced("250 millis")),
+  Schedule.jittered,
+  Schedule.upTo("10 seconds")
+)
+
+/** Repeats while the database is busy, for about ten seconds. */
+export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(effect, {
+    schedule: busySchedule,
+    while: (error) => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
+  })
+
+/**
+ * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
+ * cannot upgrade once a second writer has come between. `sql` statements inside join it. A failing commit fails typed.
+ */
+export const immediately =
+  (sql: SqlClient.SqlClient) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const connection = yield* restore(sql.reserve)
+          const run = (statement: string) =>
+            // Preparing throws where the file is broken or closed: the same error as a failing statement.
+            Effect.suspend(() => connection.executeUnprepared(statement, [], undefined)).pipe(
+              Effect.catchAllDefect((cause) => new SqlError.SqlError({ cause, message: `Failed to ${statement}` }))
+            )
+          yield* run("BEGIN IMMEDIATE")
+          const exit = yield* Effect.exit(
+            restore(Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const))
+          )
+          if (Exit.isSuccess(exit)) {
+            yield* Effect.onError(run("COMMIT"), () => Effect.ignore(run("ROLLBACK")))
+            return exit.value
+          }
+          // SQLite has ended the transaction by itself after some errors (disk full): then there is nothing to undo.
+          yield* Effect.ignore(run("ROLLBACK"))
+          return yield* exit
+        })
+      )
+    )
+
+const sentences: Record<string, string> = {
+  busy: "another process holds the database; try again when it is done",
+  "read-only": "the file or its folder is read-only; choose a writable place for the database",
+  "disk-full": "the disk is full; make room and try again",
+  corrupt: "the file is damaged or no SQLite database; restore it from a copy",
+  io: "the disk could not be read or written",
+  closed: "the database is closed",
+  unknown: "the database could not be opened"
+}
+
+const refuse = (filename: string, cause: unknown): DatabaseError => {
+  const reason = reasonOf(cause)
+  const said = cause instanceof SqlError.SqlError ? cause.cause : cause
+  const detail = said instanceof Error ? said.message : ""
+  return reason === "unknown"
+    ? new DatabaseError({ filename, reason: "cannot-open", details: `the database could not be opened: ${detail}` })
+    : new DatabaseError({ filename, reason, details: sentences[reason] ?? detail })
+}
+
+const open = (
+  options: SqliteClient.SqliteClientConfig
+): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
+  // The driver throws where a file cannot be opened.
+  SqliteClient.make(options).pipe(Effect.catchAllDefect((cause) => refuse(options.filename, cause)))
+
+const pragma = (sql: SqlClient.SqlClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+/** Refuses a file that is not ours, or that a newer build has migrated, before anything is written to it. */
+const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
+  const ours = yield* pragma(sql, "application_id")
+  const names = yield* sql<{ readonly name: string }>`SELECT name FROM sqlite_master WHERE type = 'table'`
+  if (names.length === 0) return
+  if (ours !== applicationID || !names.some(({ name }) => name === "migration")) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "not-daybook",
+      details: "this SQLite file is not a Daybook database; choose another one"
+    })
+  }
+  const rows = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+  const latest = rows[0]?.latest ?? 0
+  if (latest > schemaVersion) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "newer-version",
+      details: `the database has schema ${latest}, this build knows ${schemaVersion}; use a newer Daybook`
+    })
+  }
+})
+
+const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
+  yield* sql`PRAGMA busy_timeout = 50`
+  yield* checkVersion(sql, filename)
+  // Before the first table, or it would need a VACUUM.
+  yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
+  yield* sql`PRAGMA journal_mode = WAL`
+  // The driver's default, NORMAL, loses acknowledged commits at a power cut.
+  yield* sql`PRAGMA synchronous = FULL`
+  yield* sql`PRAGMA foreign_keys = ON`
+  yield* sql`PRAGMA cache_size = -64000`
+  const versions = yield* Effect.option(
+    sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+  )
+  const latest = Option.match(versions, { onNone: () => 0, onSome: (rows) => rows[0]?.latest ?? 0 })
+  if (latest === schemaVersion) return
+  yield* immediately(sql)(
+    Effect.zipRight(
+      sql.unsafe(`PRAGMA application_id = ${applicationID}`),
+      Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "migration" })
+    ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  )
+})
+
+const writer = (options: DatabaseOptions) =>
+  Effect.gen(function* () {
+    const sql = yield* open({ filename: options.filename, disableWAL: true })
+    yield* prepare(sql, options.filename).pipe(
+      retryBusy,
+      Effect.catchTags({
+        SqlError: (error) => refuse(options.filename, error),
+        MigrationError: (error) =>
+          new DatabaseError({ filename: options.filename, reason: "cannot-open", details: error.message })
+      }),
+      Effect.catchAllCause((cause) =>
+        Option.match(Cause.dieOption(cause), {
+          onNone: () => Effect.failCause(cause),
+          onSome: (defect) => refuse(options.filename, defect)
+        })
+      )
+    )
+    return sql
+  })
+
+const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
+  options.filename === ":memory:"
+    ? Effect.succeed<SqlClient.SqlClient>(sql)
+    : open({ filename: options.filename, readonly: true, disableWAL: true }).pipe(
+        Effect.tap((client) => Effect.orDie(client`PRAGMA busy_timeout = 1000`))
+      )
+
+/** Opens the database, brings its schema up to date, and gives both connections for the life of the layer. */
+export const layer = (
+  options: DatabaseOptions
+): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const sql = yield* writer(options)
+      const read = yield* reader(options, sql)
+      return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
+        Context.add(SqliteClient.SqliteClient, sql),
+        Context.add(ReadSql, read)
+      )
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
