@@ -8,10 +8,11 @@ import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Arra
 import type { Agent } from "../agent/Agents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { PermissionStore } from "./PermissionStore.ts"
-import { approves, verdictOf } from "./Rule.ts"
+import { approves, literal, verdictOf } from "./Rule.ts"
 
 /** What a call wants to do. */
 export interface Authorization {
@@ -24,7 +25,7 @@ export interface Authorization {
   readonly resources: NonEmptyReadonlyArray<string>
   /** One line for the person who is asked. */
   readonly title: string
-  /** Resource patterns that the answer "always" saves for the project; the resources themselves by default. */
+  /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
   readonly always?: ReadonlyArray<string>
 }
 
@@ -44,28 +45,11 @@ const denied = (message: string) => new ToolFailure({ type: "permission.denied",
 const named = (request: Pick<Authorization, "permission" | "resources">) =>
   `"${request.permission}" on ${request.resources.map((resource) => JSON.stringify(resource)).join(", ")}`
 
-/** One lock per key while somebody holds or waits for it. */
-const makeLocks = <Key>() => {
-  const locks = new Map<Key, { readonly semaphore: Effect.Semaphore; users: number }>()
-  return (key: Key) =>
-    <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.acquireUseRelease(
-        Effect.sync(() => {
-          const lock = locks.get(key) ?? { semaphore: Effect.unsafeMakeSemaphore(1), users: 0 }
-          lock.users++
-          locks.set(key, lock)
-          return lock
-        }),
-        (lock) => lock.semaphore.withPermits(1)(effect),
-        (lock) => Effect.sync(() => --lock.users === 0 && locks.delete(key))
-      )
-}
-
 const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
   const store = yield* PermissionStore
-  const locked = makeLocks<SessionID>()
+  const locked = makeKeyedLock<SessionID>()
 
   /** The resources that neither a rule nor a saved approval allows; fails when a rule denies one. */
   const unsettled = Effect.fnUntraced(function* (request: Authorization) {
@@ -105,7 +89,7 @@ const make = Effect.gen(function* () {
           `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
             `give it. To allow it, run the session where questions can be answered, or give agent ` +
             `"${request.agent.name}" a rule with permission "${request.permission}", resource ` +
-            `${JSON.stringify(always[0] ?? resources[0])} and verdict "allow".`
+            `${JSON.stringify(always[0] ?? literal(resources[0]))} and verdict "allow".`
         )
     })
 
@@ -117,7 +101,7 @@ const make = Effect.gen(function* () {
         Effect.gen(function* () {
           const resources = yield* unsettled(request)
           if (!isNonEmptyReadonlyArray(resources)) return
-          const always = request.always ?? resources
+          const always = request.always ?? resources.map(literal)
           const { agent, callID, permission, sessionID, title } = request
           const asked = { sessionID, callID, agent: agent.name, location, permission, resources, title, always }
           yield* settle(request, resources, always)(yield* asker.ask(asked))

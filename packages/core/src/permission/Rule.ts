@@ -11,7 +11,7 @@ export type Verdict = typeof Verdict.Type
 /**
  * One rule. `permission` is an action's name or a pattern of it (`read`, `edit`, `bash`, `external_directory`, `*`);
  * `resource` a pattern of what is acted on (a path relative to the Location, a command). `*` stands for any run of
- * characters, `?` for one.
+ * characters, `?` for one, and a backslash before one of `*`, `?` and `\\` for that character itself.
  */
 export const Rule = Schema.Struct({
   permission: Schema.NonEmptyString,
@@ -23,17 +23,28 @@ export type Rule = typeof Rule.Type
 /** Something a person allowed for good: a rule whose verdict is `allow`. */
 export type Approval = Pick<Rule, "permission" | "resource">
 
+/** A pattern's tokens: the characters that stand for themselves, and the two wildcards. */
+const parse = (pattern: string): ReadonlyArray<string | { readonly wildcard: "one" | "any" }> =>
+  [...pattern.matchAll(/\\([*?\\])|([*?])|([^])/g)].map(([, escaped, wildcard, character]) =>
+    wildcard === undefined ? (escaped ?? character ?? "") : { wildcard: wildcard === "*" ? "any" : "one" }
+  )
+
+/** The pattern that matches exactly this text. */
+export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$&")
+
 /**
  * Whether the whole of `text` matches `pattern`. Walks both once and goes back to the last `*` only, so a hostile
  * pattern costs at most the product of the two lengths.
  */
 export const matches = (pattern: string, text: string): boolean => {
+  const tokens = parse(pattern)
   let [at, from, star, mark] = [0, 0, -1, 0]
   while (from < text.length) {
-    if (pattern[at] === "*") {
+    const token = tokens[at]
+    if (typeof token === "object" && token.wildcard === "any") {
       star = at++
       mark = from
-    } else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[from])) {
+    } else if (token === text[from] || (typeof token === "object" && token.wildcard === "one")) {
       at++
       from++
     } else if (star >= 0) {
@@ -43,8 +54,7 @@ export const matches = (pattern: string, text: string): boolean => {
       return false
     }
   }
-  while (pattern[at] === "*") at++
-  return at === pattern.length
+  return tokens.slice(at).every((token) => typeof token === "object" && token.wildcard === "any")
 }
 
 /** The verdict of the last rule that matches; undefined when none does. */

@@ -1,10 +1,19 @@
-/** Bounds what a tool shows the model, and keeps the whole of it in files. */
-import { Context, Effect, Schema, type Scope } from "effect"
+/**
+ * Bounds what a tool shows the model, and keeps the whole of it in files that the model can read. Files are created
+ * exclusively, readable by their owner alone, and swept after their retention. Process-global. Spec: TO-B1..TO-B5.
+ */
+import { FileSystem, Path, type Error as PlatformError } from "@effect/platform"
+import { Clock, Context, Duration, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
-import type { ToolOutput, ToolStorageError } from "./ToolDefinition.ts"
+import type { JsonRecord, ToolContent } from "../session/Schemas.ts"
+import { countLines, cutHead } from "./TextBounds.ts"
+import { ToolStorageError, type ToolOutput } from "./ToolDefinition.ts"
 
 /** What one output may hold inline. Beyond it, the whole is kept in a file. */
 export const outputLimits = { lines: 2_000, bytes: 50 * 1024, mediaBytes: 5 * 1024 * 1024 } as const
+
+/** How `read` names a kept output of its own session: `tool-output:<name>`. */
+export const referencePrefix = "tool-output:"
 
 /** An inline file of a result is larger than a result may carry. */
 export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybook/core/MediaLimitError")(
@@ -12,7 +21,7 @@ export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybo
   { mime: Schema.String, bytes: Schema.Int, limit: Schema.Int }
 ) {
   override get message() {
-    return `the result holds a ${this.mime} file of ${this.bytes} bytes; at most ${this.limit} bytes fit in a result`
+    return `the result holds ${this.bytes} bytes of files (${this.mime}); at most ${this.limit} fit in a result`
   }
 }
 
@@ -25,7 +34,7 @@ export interface OutputOwner {
 /** The file that takes an output while it grows. */
 export interface OutputFile {
   readonly path: string
-  /** What `read` calls it. */
+  /** How `read` names it. */
   readonly reference: string
   readonly write: (bytes: Uint8Array) => Effect.Effect<void, ToolStorageError>
 }
@@ -33,10 +42,165 @@ export interface OutputFile {
 export class ToolOutputStore extends Context.Tag("@daybook/core/ToolOutputStore")<
   ToolOutputStore,
   {
+    /**
+     * The output as it may be stored and shown. What is too long is kept whole in a file, cut on a line boundary, and
+     * ends in a line that says what is left out and where the whole is. `MediaLimitError`: its files are too large.
+     */
     readonly bound: (
       owner: OutputOwner,
       output: ToolOutput
     ) => Effect.Effect<ToolOutput, ToolStorageError | MediaLimitError>
+    /** A new file for an output whose end is not known yet; closed with the scope. */
     readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile, ToolStorageError, Scope.Scope>
+    /** The file behind a reference of this session; none when the name is not one that this store gives. */
+    readonly locate: (sessionID: SessionID, reference: string) => Option.Option<string>
   }
 >() {}
+
+/** Bytes of a file given inline; 0 for one that lies elsewhere. */
+const inlineBytes = (uri: string): number => {
+  if (!uri.startsWith("data:")) return 0
+  const comma = uri.indexOf(",")
+  if (!uri.slice(0, comma).endsWith(";base64")) return Buffer.byteLength(uri) - comma - 1
+  const padding = uri.endsWith("==") ? 2 : uri.endsWith("=") ? 1 : 0
+  return Math.floor(((uri.length - comma - 1) * 3) / 4) - padding
+}
+
+const isText = (item: ToolContent) => item.type === "text"
+
+/** One call may keep this many files. */
+const attempts = 100
+
+interface Created {
+  readonly name: string
+  readonly file: FileSystem.File
+}
+
+const make = Effect.fnUntraced(function* (options: { readonly root: string; readonly retention: Duration.Duration }) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const root = path.resolve(options.root)
+
+  const storage = (operation: string) =>
+    Effect.mapError((cause: PlatformError.PlatformError) => new ToolStorageError({ operation, cause }))
+
+  /** `<session>+<call>.txt`: `+` is in no session id, so one session's names are never another's. */
+  const fileName = (owner: OutputOwner, attempt: number) => {
+    const call = owner.callID.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)
+    return `${owner.sessionID}+${call}${attempt === 0 ? "" : `+${attempt}`}.txt`
+  }
+
+  const create = (
+    owner: OutputOwner,
+    attempt: number
+  ): Effect.Effect<Created, PlatformError.PlatformError, Scope.Scope> =>
+    Effect.suspend(() => {
+      const name = fileName(owner, attempt)
+      return Effect.map(fs.open(path.join(root, name), { flag: "wx", mode: 0o600 }), (file) => ({ name, file }))
+    }).pipe(
+      Effect.catchIf(
+        (error) => error._tag === "SystemError" && error.reason === "AlreadyExists" && attempt < attempts,
+        () => create(owner, attempt + 1)
+      )
+    )
+
+  const open: ToolOutputStore["Type"]["open"] = Effect.fn("ToolOutputStore.open")(function* (owner) {
+    yield* storage("creating its folder")(fs.makeDirectory(root, { recursive: true, mode: 0o700 }))
+    const { file, name } = yield* storage("creating a file")(create(owner, 0))
+    return {
+      path: path.join(root, name),
+      reference: `${referencePrefix}${name.slice(owner.sessionID.length + 1)}`,
+      write: (bytes: Uint8Array) => storage("writing a file")(file.writeAll(bytes))
+    }
+  })
+
+  const keep = (owner: OutputOwner, text: string) =>
+    Effect.scoped(Effect.tap(open(owner), (file) => file.write(Buffer.from(text))))
+
+  const boundText = Effect.fnUntraced(function* (owner: OutputOwner, content: ReadonlyArray<ToolContent>) {
+    const whole = content.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
+    const [lines, bytes] = [countLines(whole), Buffer.byteLength(whole)]
+    if (lines <= outputLimits.lines && bytes <= outputLimits.bytes) return { content, paths: [] }
+    const file = yield* keep(owner, whole)
+    // Room for the marker, which is part of what is shown.
+    const cut = cutHead(whole, { lines: outputLimits.lines - 2, bytes: outputLimits.bytes - 1024 })
+    const marker =
+      `[Cut: this is the beginning, ${cut.lines} of ${lines} lines, ${cut.bytes} of ${bytes} bytes. The whole is in ` +
+      `${file.path}: read it with path ${JSON.stringify(file.reference)} and offset ${cut.shown.endsWith("\n") ? cut.lines + 1 : 1}.]`
+    const shown: ToolContent = {
+      type: "text",
+      text: cut.shown === "" || cut.shown.endsWith("\n") ? `${cut.shown}${marker}` : `${cut.shown}\n${marker}`
+    }
+    return { content: [shown, ...content.filter((item) => !isText(item))], paths: [file.path] }
+  })
+
+  /** With no content the model reads `structured`, so an overlong one becomes bounded text; else it is kept aside. */
+  const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
+    const json = JSON.stringify(output.structured)
+    const bytes = Buffer.byteLength(json)
+    if (bytes <= outputLimits.bytes) return { ...output, paths: [] }
+    const structured: JsonRecord = { truncated: true, bytes }
+    if (output.content.length === 0) {
+      const text = JSON.stringify(output.structured, undefined, 2)
+      return { structured, content: [{ type: "text" as const, text }], paths: [] }
+    }
+    const file = yield* keep(owner, json)
+    return { structured: { ...structured, path: file.path }, content: output.content, paths: [file.path] }
+  })
+
+  const bound: ToolOutputStore["Type"]["bound"] = Effect.fn("ToolOutputStore.bound")(function* (owner, output) {
+    let media = 0
+    for (const item of output.content) {
+      if (item.type !== "file") continue
+      media += inlineBytes(item.uri)
+      if (media > outputLimits.mediaBytes) {
+        return yield* new MediaLimitError({ mime: item.mime, bytes: media, limit: outputLimits.mediaBytes })
+      }
+    }
+    const structured = yield* boundStructured(owner, output)
+    const text = yield* boundText(owner, structured.content)
+    const outputPaths = [...(output.outputPaths ?? []), ...structured.paths, ...text.paths]
+    return {
+      structured: structured.structured,
+      content: text.content,
+      ...(outputPaths.length === 0 ? {} : { outputPaths })
+    }
+  })
+
+  /** Removes what is older than the retention. Another process may sweep too, so a file that is gone is fine. */
+  const sweep = Effect.gen(function* () {
+    if (!(yield* fs.exists(root))) return
+    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(options.retention)
+    for (const name of yield* fs.readDirectory(root)) {
+      if (!name.startsWith("ses_")) continue
+      const file = path.join(root, name)
+      const info = yield* Effect.option(fs.stat(file))
+      const old = Option.exists(
+        Option.flatMap(info, ({ mtime }) => mtime),
+        (time) => time.getTime() < oldest
+      )
+      if (old) yield* Effect.ignore(fs.remove(file))
+    }
+  }).pipe(
+    Effect.catchAll((error) => Effect.logWarning("old tool outputs could not be swept", error)),
+    Effect.withSpan("ToolOutputStore.sweep")
+  )
+  yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced("1 hour")))
+
+  return ToolOutputStore.of({
+    bound,
+    open,
+    locate: (sessionID, reference) =>
+      /^[A-Za-z0-9._-]{0,80}(\+\d{1,3})?\.txt$/.test(reference.slice(referencePrefix.length)) &&
+      reference.startsWith(referencePrefix)
+        ? Option.some(path.join(root, `${sessionID}+${reference.slice(referencePrefix.length)}`))
+        : Option.none()
+  })
+})
+
+/** A store under `root`, created when first needed. Files older than `retention` (7 days) are swept every hour. */
+export const layer = (options: {
+  readonly root: string
+  readonly retention?: Duration.DurationInput
+}): Layer.Layer<ToolOutputStore, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.scoped(ToolOutputStore, make({ root: options.root, retention: Duration.decode(options.retention ?? "7 days") }))

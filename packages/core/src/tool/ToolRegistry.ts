@@ -8,6 +8,7 @@ import { Context, Data, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import { deniesAll } from "../permission/Rule.ts"
 import type { StoredError } from "../session/Schemas.ts"
+import { builtins } from "./builtin/index.ts"
 import { HostTools } from "./HostTools.ts"
 import type { ToolCall, ToolDeclined, ToolDefinition, ToolOutput, ToolStorageError } from "./ToolDefinition.ts"
 import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
@@ -95,3 +96,6 @@ export const layerWith = <E, R>(
   builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
 ): Layer.Layer<ToolRegistry, E, R | HostTools | ToolOutputStore> =>
   Layer.effect(ToolRegistry, Effect.flatMap(builtins, make))
+
+/** A registry on top of Daybook's built-in tools. */
+export const layer = layerWith(builtins)

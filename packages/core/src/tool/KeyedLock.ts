@@ -1,0 +1,19 @@
+/** Mutual exclusion by key: one holder at a time, and no memory of keys that nobody holds or waits for. */
+import { Effect } from "effect"
+
+/** Runs an effect while it holds its key's lock; others with the same key wait in order. */
+export const makeKeyedLock = <Key>() => {
+  const locks = new Map<Key, { readonly semaphore: Effect.Semaphore; users: number }>()
+  return (key: Key) =>
+    <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          const lock = locks.get(key) ?? { semaphore: Effect.unsafeMakeSemaphore(1), users: 0 }
+          lock.users++
+          locks.set(key, lock)
+          return lock
+        }),
+        (lock) => lock.semaphore.withPermits(1)(effect),
+        (lock) => Effect.sync(() => --lock.users === 0 && locks.delete(key))
+      )
+}

@@ -1,0 +1,223 @@
+/**
+ * The files of one Location, and nothing else: turns a path that a model names into a canonical one and opens it.
+ * Works on `node:fs`, since the checks need open flags and descriptors. Who may do what is in `Permission.ts`.
+ *
+ * A path is checked on its real path, so a symbolic link out of the Location is refused. An opened file is checked
+ * again by its descriptor, so a link that is put in place between check and opening is refused too; where the system
+ * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a directory swapped for a
+ * link and back while it is listed, or between the last check and a `rename`; hard links, which no path tells apart.
+ * Spec: TO-13, TO-R1..TO-R3.
+ */
+import { constants, type Stats } from "node:fs"
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Context, Effect, Layer, Option, type Scope } from "effect"
+import type { SessionID } from "../Identifiers.ts"
+import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { makeKeyedLock } from "./KeyedLock.ts"
+import { ToolFailure } from "./ToolDefinition.ts"
+import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
+
+/** A path inside the Location, or a named reference. */
+export interface Target {
+  /** Absolute, without symbolic links. */
+  readonly real: string
+  /** What permissions and people call it: relative to the Location, `.` for the Location itself. */
+  readonly resource: string
+}
+
+/** A path that may not exist yet. */
+export interface WritableTarget extends Target {
+  /** What is there now; undefined when nothing is. */
+  readonly stats: Stats | undefined
+}
+
+export interface OpenFile {
+  readonly handle: fs.FileHandle
+  readonly stats: Stats
+}
+
+export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
+  LocationFiles,
+  {
+    /** Something that exists: a path relative to the Location, or a reference such as `tool-output:<name>`. */
+    readonly resolve: (sessionID: SessionID, name: string) => Effect.Effect<Target, ToolFailure>
+    /** A file to be written; its parents need not exist. A broken symbolic link, a folder or a device is refused. */
+    readonly resolveWritable: (name: string) => Effect.Effect<WritableTarget, ToolFailure>
+    /** Any folder of the machine, for an `external_directory` check: `inside` tells whether it is in the Location. */
+    readonly resolveFolder: (name: string) => Effect.Effect<Target & { readonly inside: boolean }, ToolFailure>
+    /** Opens a regular file or a folder for reading. Never blocks: anything else is refused. */
+    readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
+    /** Keeps two changes of one file apart: the second begins when the first is done. */
+    readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    /** Fails when the canonical path is no longer canonical, or no longer in the Location. */
+    readonly recheck: (real: string) => Effect.Effect<void, ToolFailure>
+  }
+>() {}
+
+const refuse = (type: string, message: string) => new ToolFailure({ type, message })
+
+const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of its path is not a folder",
+  EACCES: "its permissions do not allow it",
+  EPERM: "its permissions do not allow it",
+  ELOOP: "it leads through a loop of symbolic links",
+  ENAMETOOLONG: "its name is too long",
+  EISDIR: "it is a folder",
+  EROFS: "the disk is read-only",
+  ENOSPC: "the disk is full",
+  EMFILE: "too many files are open"
+}
+
+/** A file system fault as a sentence for the model. */
+export const fileFailure = (verb: string, name: string, cause: unknown): ToolFailure => {
+  const code = codeOf(cause)
+  return refuse(
+    code === "ENOENT" ? "file.missing" : "file.access",
+    `cannot ${verb} ${quoted(name)}: ${reasons[code] ?? "the system refused it"} (${code})`
+  )
+}
+
+/** Runs a file operation and turns its fault into a failure that names the file. */
+export const tryFile = <A>(verb: string, name: string, run: () => Promise<A>): Effect.Effect<A, ToolFailure> =>
+  Effect.tryPromise({ try: run, catch: (cause) => fileFailure(verb, name, cause) })
+
+const isWithin = (root: string, real: string) =>
+  real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
+
+const special = (name: string) =>
+  refuse(
+    "file.special",
+    `${quoted(name)} is neither a regular file nor a folder; devices, pipes and sockets are refused`
+  )
+
+/** The path of an open file as the system sees it; none where it does not tell. */
+const descriptorPath = (handle: fs.FileHandle) =>
+  Effect.option(Effect.tryPromise(() => fs.readlink(`/proc/self/fd/${handle.fd}`)))
+
+const make = Effect.gen(function* () {
+  const location = yield* CurrentLocation
+  const outputs = yield* ToolOutputStore
+
+  const rootOf = tryFile("use", location.directory, () => fs.realpath(location.directory))
+
+  const resourceOf = (root: string, real: string) => path.relative(root, real).split(path.sep).join("/") || "."
+
+  const outside = (name: string) =>
+    refuse("path.outside", `${quoted(name)} leads out of the Location; only files inside it can be used`)
+
+  /** Checks the words of a path, before anything of it is looked up. */
+  const lexical = Effect.fnUntraced(function* (root: string, name: string) {
+    if (name === "") return yield* refuse("path.invalid", `the path is empty; "." is the Location itself`)
+    if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
+    if (path.isAbsolute(name) || path.win32.isAbsolute(name)) {
+      const hint = isWithin(root, path.resolve(name)) ? `: use ${quoted(resourceOf(root, path.resolve(name)))}` : ""
+      return yield* refuse("path.invalid", `${quoted(name)} is absolute; give a path relative to the Location${hint}`)
+    }
+    const full = path.resolve(root, name)
+    return isWithin(root, full) ? full : yield* outside(name)
+  })
+
+  const resolve: LocationFiles["Type"]["resolve"] = Effect.fn("LocationFiles.resolve")(function* (sessionID, name) {
+    if (name.startsWith(referencePrefix)) {
+      const kept = outputs.locate(sessionID, name)
+      if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)
+      return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name }
+    }
+    const root = yield* rootOf
+    const full = yield* lexical(root, name)
+    const real = yield* tryFile("read", name, () => fs.realpath(full))
+    return isWithin(root, real) ? { real, resource: resourceOf(root, real) } : yield* outside(name)
+  })
+
+  /** The real path of the part of `full` that exists, and the rest of it. */
+  const existing = (name: string, full: string): Effect.Effect<{ real: string; rest: string }, ToolFailure> =>
+    Effect.tryPromise({ try: () => fs.realpath(full), catch: (cause) => cause }).pipe(
+      Effect.map((real) => ({ real, rest: "" })),
+      Effect.catchAll((cause) =>
+        codeOf(cause) !== "ENOENT"
+          ? fileFailure("write", name, cause)
+          : Effect.flatMap(Effect.option(Effect.tryPromise(() => fs.lstat(full))), (link) =>
+              Option.isSome(link)
+                ? refuse("path.invalid", `${quoted(name)} leads through a broken symbolic link`)
+                : Effect.map(existing(name, path.dirname(full)), ({ real, rest }) => ({
+                    real,
+                    rest: path.join(rest, path.basename(full))
+                  }))
+            )
+      )
+    )
+
+  const resolveWritable: LocationFiles["Type"]["resolveWritable"] = Effect.fn("LocationFiles.resolveWritable")(
+    function* (name) {
+      const root = yield* rootOf
+      const full = yield* lexical(root, name)
+      const { real: base, rest } = yield* existing(name, full)
+      const real = path.join(base, rest)
+      if (!isWithin(root, base)) return yield* outside(name)
+      const target = { real, resource: resourceOf(root, real) }
+      if (rest !== "") return { ...target, stats: undefined }
+      const stats = yield* tryFile("write", name, () => fs.lstat(real))
+      if (stats.isDirectory()) return yield* refuse("file.access", `cannot write ${quoted(name)}: it is a folder`)
+      if (!stats.isFile()) return yield* special(name)
+      yield* tryFile("write", name, () => fs.access(real, constants.W_OK))
+      return { ...target, stats }
+    }
+  )
+
+  const resolveFolder: LocationFiles["Type"]["resolveFolder"] = Effect.fn("LocationFiles.resolveFolder")(
+    function* (name) {
+      const root = yield* rootOf
+      if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
+      const real = yield* tryFile("use", name, () => fs.realpath(path.resolve(root, name)))
+      const stats = yield* tryFile("use", name, () => fs.stat(real))
+      if (!stats.isDirectory()) return yield* refuse("file.access", `cannot use ${quoted(name)}: it is not a folder`)
+      const inside = isWithin(root, real)
+      return { real, resource: inside ? resourceOf(root, real) : real, inside }
+    }
+  )
+
+  const open: LocationFiles["Type"]["open"] = Effect.fn("LocationFiles.open")(function* (target) {
+    const name = target.resource
+    const changed = refuse("path.outside", `${quoted(name)} was replaced while it was opened; nothing was read`)
+    const before = yield* tryFile("read", name, () => fs.lstat(target.real))
+    if (!before.isFile() && !before.isDirectory()) return yield* before.isSymbolicLink() ? changed : special(name)
+    // Neither follows a link nor waits for a writer, should the file have become a link or a pipe since.
+    const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+    const handle = yield* Effect.acquireRelease(
+      tryFile("read", name, () => fs.open(target.real, flags)),
+      (file) => Effect.promise(() => file.close())
+    )
+    const stats = yield* tryFile("read", name, () => handle.stat())
+    if (!stats.isFile() && !stats.isDirectory()) return yield* special(name)
+    const actual = yield* descriptorPath(handle)
+    const same = Option.isSome(actual)
+      ? actual.value === target.real
+      : stats.ino === before.ino && stats.dev === before.dev
+    return same ? { handle, stats } : yield* changed
+  })
+
+  return LocationFiles.of({
+    resolve,
+    resolveWritable,
+    resolveFolder,
+    open,
+    exclusively: makeKeyedLock<string>(),
+    recheck: Effect.fn("LocationFiles.recheck")(function* (real) {
+      const root = yield* rootOf
+      const now = yield* tryFile("use", real, () => fs.realpath(real))
+      if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
+    })
+  })
+})
+
+export const layer: Layer.Layer<LocationFiles, never, CurrentLocation | ToolOutputStore> = Layer.effect(
+  LocationFiles,
+  make
+)

@@ -1,0 +1,194 @@
+/**
+ * The tool `bash`: runs a shell command with the host user's authority. It is no sandbox: the permission is the
+ * boundary. Spec: TO-12, TO-S1..TO-S6.
+ */
+import { Tool } from "@effect/ai"
+import { Clock, Duration, Effect, Fiber, Schema, Stream } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { literal } from "../../permission/Rule.ts"
+import type { ToolContent } from "../../session/Schemas.ts"
+import { LocationFiles } from "../LocationFiles.ts"
+import { define, type ToolCall, type ToolOutput } from "../ToolDefinition.ts"
+import { ToolOutputStore, type OutputFile } from "../ToolOutputStore.ts"
+import { pathsOutside } from "./CommandAdvice.ts"
+import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
+import { pause, runShell, type Chunk, type Exit } from "./ShellProcess.ts"
+
+export const bashLimits = {
+  /** Seconds. */
+  timeout: 120,
+  maximumTimeout: 600,
+  /** Output beyond this ends the command: a disk is finite. */
+  outputBytes: 256 * 1024 * 1024,
+  progressMillis: 250,
+  progressCharacters: 2_000
+} as const
+
+/** How long the last of the output may take after the command has ended. */
+const drainMillis = 1_000
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const BashTool = Tool.make("bash", {
+  description:
+    "Runs a shell command in the working directory and waits for its end. Standard input is closed. Processes that it " +
+    "leaves in the background end with it. A long output is shown in part, and the whole is kept in a file.",
+  parameters: {
+    command: Schema.NonEmptyString.annotations({ description: "The command, as for sh -c" }),
+    workdir: optional(Schema.NonEmptyString).annotations({
+      description: "Folder to run in; the working directory by default"
+    }),
+    timeout: optional(Schema.Int.pipe(Schema.between(1, bashLimits.maximumTimeout))).annotations({
+      description: `Seconds until the command is ended; ${bashLimits.timeout} by default`
+    })
+  },
+  success: Schema.Struct({
+    exitCode: Schema.NullOr(Schema.Int),
+    signal: optional(Schema.String),
+    /** Why the command was ended before its own end. */
+    stopped: optional(Schema.Literal("timeout", "output")),
+    bytes: Schema.Int,
+    warnings: Schema.Array(Schema.String),
+    notices: Schema.Array(Schema.String),
+    outputPath: optional(Schema.String),
+    text: Schema.String
+  })
+})
+type Result = typeof BashTool.successSchema.Type
+
+/** The host's environment without this runtime's settings and the keys of model providers. */
+export const commandEnvironment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !/_API_KEY$|^DAYBOOK_/i.test(name)))
+
+const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
+
+/** Takes what the command prints: into the window, and into a file as soon as the window does not show all of it. */
+const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow) => {
+  let held: Array<Uint8Array> = []
+  let file: OutputFile | undefined
+  let reportedAt = 0
+  return {
+    file: () => file,
+    /** False when the command has printed too much. */
+    take: Effect.fnUntraced(function* ({ bytes, stream }: Chunk) {
+      window.add(stream, bytes)
+      if (file !== undefined) yield* file.write(bytes)
+      else held.push(bytes)
+      if (file === undefined && window.cut()) {
+        file = yield* store.open(call)
+        yield* file.write(Buffer.concat(held))
+        held = []
+      }
+      const now = yield* Clock.currentTimeMillis
+      if (now - reportedAt >= bashLimits.progressMillis) {
+        reportedAt = now
+        const text = window.latest(bashLimits.progressCharacters)
+        yield* call.progress({ structured: { bytes: window.bytes() }, content: [{ type: "text", text }] })
+      }
+      return window.bytes() <= bashLimits.outputBytes
+    })
+  }
+}
+
+type Outcome =
+  { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: "timeout" | "output" }
+
+const describe = (outcome: Outcome, seconds: number): ReadonlyArray<string> => {
+  if (outcome.type === "stopped") {
+    return outcome.why === "output"
+      ? [`Stopped: it printed more than ${bashLimits.outputBytes} bytes.`]
+      : [`Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`]
+  }
+  const { code, signal } = outcome.exit
+  if (signal !== null) return [`Ended by signal ${signal}.`]
+  return code === 0 ? [] : [`Exit code ${code}.`]
+}
+
+interface Run {
+  readonly command: string
+  readonly cwd: string
+  readonly seconds: number
+  readonly warnings: ReadonlyArray<string>
+}
+
+const run = Effect.fnUntraced(function* (
+  store: ToolOutputStore["Type"],
+  call: ToolCall,
+  { command, cwd, seconds, warnings }: Run
+) {
+  const window = makeOutputWindow()
+  const recorder = makeRecorder(store, call, window)
+  const shell = yield* runShell({ command, cwd, env: commandEnvironment(process.env) })
+  const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
+  const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
+  const stopped = (why: "timeout" | "output"): Outcome => ({ type: "stopped", why })
+  // The pump ends early when it fails, when there is too much, or when the command closes its output and goes on.
+  const pumped = Effect.flatMap(Fiber.join(pump), () =>
+    window.bytes() > bashLimits.outputBytes ? Effect.succeed(stopped("output")) : ended
+  )
+  const outcome = yield* Effect.timeoutTo(Effect.raceFirst(ended, pumped), {
+    duration: Duration.seconds(seconds),
+    onSuccess: (value) => value,
+    onTimeout: () => stopped("timeout")
+  })
+  yield* shell.end
+  // What was printed before the end is still on its way. A process that left the group may hold the streams open.
+  yield* Effect.raceFirst(Fiber.join(pump), pause(drainMillis))
+  const file = recorder.file()
+  const where =
+    file === undefined ? "" : ` The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)}.`
+  const text = window.render(where)
+  return {
+    exitCode: outcome.type === "ended" ? outcome.exit.code : null,
+    ...(outcome.type === "ended" && outcome.exit.signal !== null ? { signal: outcome.exit.signal } : {}),
+    ...(outcome.type === "stopped" ? { stopped: outcome.why } : {}),
+    bytes: window.bytes(),
+    warnings,
+    notices: [...(text === "" ? ["No output."] : []), ...describe(outcome, seconds), ...warnings],
+    ...(file === undefined ? {} : { outputPath: file.path }),
+    text
+  }
+})
+
+const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutput => {
+  const content: ReadonlyArray<ToolContent> = [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...(notices.length === 0 ? [] : [{ type: "text" as const, text: `[${notices.join(" ")}]` }])
+  ]
+  return { structured, content, ...(outputPath === undefined ? {} : { outputPaths: [outputPath] }) }
+}
+
+/** `bash`, in the current Location. A working folder outside it needs `external_directory` first. */
+export const makeBash = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  const store = yield* ToolOutputStore
+  return define(BashTool, {
+    render,
+    handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir = "." }, call) {
+      const root = yield* files.resolveFolder(".")
+      const folder = yield* files.resolveFolder(workdir)
+      if (!folder.inside) {
+        yield* permission.authorize({
+          ...call,
+          permission: "external_directory",
+          resources: [folder.real],
+          title: `Run a command in ${folder.real}, outside the Location`,
+          always: [literal(folder.real)]
+        })
+      }
+      const outside = pathsOutside(command, root.real)
+      const warnings =
+        outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
+      yield* permission.authorize({
+        ...call,
+        permission: "bash",
+        resources: [command],
+        title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
+        always: [literal(command)]
+      })
+      if (folder.inside) yield* files.recheck(folder.real)
+      return yield* Effect.scoped(run(store, call, { command, cwd: folder.real, seconds: timeout, warnings }))
+    })
+  })
+})

@@ -1,0 +1,107 @@
+/** The tool `edit`: replaces an exact text in a file. Spec: TO-W1..TO-W5. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { LocationFiles, tryFile, type Target } from "../LocationFiles.ts"
+import { define, ToolFailure } from "../ToolDefinition.ts"
+import { confirm, writeAtomically } from "./AtomicWrite.ts"
+
+const maximumBytes = 10 * 1024 * 1024
+
+const EditTool = Tool.make("edit", {
+  description:
+    "Replaces a text in a file of the working directory. The old text has to be exactly as in the file, spaces and line " +
+    "breaks included, and to occur once, unless replaceAll is true.",
+  parameters: {
+    path: Schema.NonEmptyString.annotations({ description: "Path relative to the working directory" }),
+    oldText: Schema.NonEmptyString.annotations({ description: "The text to replace" }),
+    newText: Schema.String.annotations({ description: "What takes its place; may be empty" }),
+    replaceAll: Schema.optionalWith(Schema.Boolean, { exact: true }).annotations({
+      description: "Whether to replace every occurrence"
+    })
+  },
+  success: Schema.Struct({ path: Schema.String, replacements: Schema.Int })
+})
+
+const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
+
+const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
+
+const isCrlf = (content: string) => content.includes("\r\n") && !/(^|[^\r])\n/.test(content)
+
+/**
+ * The content with the text replaced, and how often. A file whose every line ends in CR LF is matched, and written, so
+ * even when the texts given end their lines in LF.
+ */
+export const replaceText = (content: string, oldText: string, newText: string) => {
+  const lines = isCrlf(content) ? toCrlf : (text: string) => text
+  const parts = content.split(lines(oldText))
+  return { content: parts.join(lines(newText)), replacements: parts.length - 1 }
+}
+
+const decode = (name: string, bytes: Uint8Array) =>
+  Effect.try({
+    try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
+    catch: () => refuse(`${JSON.stringify(name)} is not UTF-8 text, so it cannot be edited`)
+  })
+
+const missing = (target: Target) =>
+  new ToolFailure({
+    type: "file.missing",
+    message: `${JSON.stringify(target.resource)} does not exist; create it with write`
+  })
+
+const load = (files: LocationFiles["Type"], target: Target) =>
+  Effect.scoped(
+    Effect.flatMap(files.open(target), ({ handle }) => tryFile("read", target.resource, () => handle.readFile()))
+  )
+
+/** `edit`, inside the current Location. */
+export const makeEdit = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  return define(EditTool, {
+    handler: Effect.fn("Tool.edit")(function* ({ newText, oldText, path: name, replaceAll = false }, call) {
+      if (oldText === newText) return yield* refuse(`"oldText" and "newText" are the same; nothing was changed`)
+      const asked = yield* files.resolveWritable(name)
+      if (asked.stats === undefined) return yield* missing(asked)
+      yield* permission.authorize({
+        ...call,
+        permission: "edit",
+        resources: [asked.resource],
+        title: `Edit ${asked.resource}`
+      })
+      return yield* files.exclusively(asked.real)(
+        Effect.gen(function* () {
+          const target = yield* confirm(files, asked)
+          const { resource, stats } = target
+          if (stats === undefined) return yield* missing(target)
+          if (stats.size > maximumBytes) {
+            return yield* refuse(
+              `${JSON.stringify(resource)} has ${stats.size} bytes; at most ${maximumBytes} can be edited`
+            )
+          }
+          const before = yield* decode(resource, yield* load(files, target))
+          const after = replaceText(before, oldText, newText)
+          if (after.replacements === 0) {
+            return yield* refuse(
+              `"oldText" does not occur in ${JSON.stringify(resource)} (0 times); read the file again`
+            )
+          }
+          if (after.replacements > 1 && !replaceAll) {
+            return yield* refuse(
+              `"oldText" occurs ${after.replacements} times in ${JSON.stringify(resource)}; give more of the text ` +
+                `around it, or set "replaceAll"`
+            )
+          }
+          yield* writeAtomically(files, target, after.content)
+          return { path: resource, replacements: after.replacements }
+        })
+      )
+    }),
+    render: (result) => ({
+      structured: result,
+      content: [{ type: "text", text: `Edited ${result.path}: ${result.replacements} replaced.` }]
+    })
+  })
+})

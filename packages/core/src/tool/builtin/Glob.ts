@@ -1,0 +1,72 @@
+/** The tool `glob`: names of files by pattern. Spec: TO-G1..TO-G3. */
+import * as path from "node:path"
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { LocationFiles } from "../LocationFiles.ts"
+import { define } from "../ToolDefinition.ts"
+import { listFiles } from "./FileListing.ts"
+import { shownPath } from "./ShownPath.ts"
+import { pageLimits } from "./TextPage.ts"
+
+const maximumShown = 1_000
+
+const GlobTool = Tool.make("glob", {
+  description:
+    `Finds files by name, at most ${maximumShown}, sorted. "**" stands for any folders, "*" for any characters within ` +
+    "one name. What .gitignore names is left out.",
+  parameters: {
+    pattern: Schema.NonEmptyString.annotations({ description: `For example "src/**/*.ts"` }),
+    path: Schema.optionalWith(Schema.NonEmptyString, { exact: true }).annotations({
+      description: "Folder to search, relative to the working directory; the whole of it by default"
+    }),
+    includeIgnored: Schema.optionalWith(Schema.Boolean, { exact: true }).annotations({
+      description: "Whether to list what .gitignore names as well"
+    })
+  },
+  success: Schema.Struct({
+    path: Schema.String,
+    count: Schema.Int,
+    /** Whether there are more files than are shown. */
+    more: Schema.Boolean,
+    files: Schema.Array(Schema.String)
+  })
+})
+
+/** `glob`, inside the current Location. */
+export const makeGlob = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  return define(GlobTool, {
+    handler: Effect.fn("Tool.glob")(function* ({ includeIgnored = false, path: name = ".", pattern }, call) {
+      const target = yield* files.resolve(call.sessionID, name)
+      yield* permission.authorize({
+        ...call,
+        permission: "glob",
+        resources: [target.resource],
+        title: `Find ${pattern} in ${target.resource}`
+      })
+      const found = yield* listFiles({ folder: target.real, pattern, includeIgnored })
+      yield* files.recheck(target.real)
+      const shown: Array<string> = []
+      let bytes = 0
+      for (const file of found.files.slice(0, maximumShown)) {
+        const resource = path.posix.join(target.resource, file)
+        bytes += Buffer.byteLength(shownPath(resource)) + 1
+        if (bytes > pageLimits.bytes) break
+        shown.push(resource)
+      }
+      const more = found.more || shown.length < found.files.length
+      return { path: target.resource, count: shown.length, more, files: shown }
+    }),
+    render: ({ files: names, ...structured }) => {
+      const note = structured.more
+        ? `[There are more; these are ${structured.count} of them. Narrow the pattern or the path.]`
+        : structured.count === 0
+          ? "[No file matches.]"
+          : undefined
+      const text = [...names.map(shownPath), ...(note === undefined ? [] : [note])].join("\n")
+      return { structured, content: [{ type: "text", text }] }
+    }
+  })
+})

@@ -1,0 +1,117 @@
+/** The tool `grep`: lines of text files that match a regular expression. Spec: TO-G4..TO-G6. */
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { verdictOf } from "../../permission/Rule.ts"
+import { LocationFiles, tryFile, type Target } from "../LocationFiles.ts"
+import { define } from "../ToolDefinition.ts"
+import { listFiles } from "./FileListing.ts"
+import { searchLimits, searchLines } from "./LineSearch.ts"
+import { shownPath } from "./ShownPath.ts"
+import { pageLimits } from "./TextPage.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const GrepTool = Tool.make("grep", {
+  description:
+    `Finds lines of text files that match a JavaScript regular expression, at most ${searchLimits.matches}. ` +
+    "Binary files and what .gitignore names are left out.",
+  parameters: {
+    pattern: Schema.NonEmptyString.annotations({ description: "Regular expression, matched line by line" }),
+    path: optional(Schema.NonEmptyString).annotations({
+      description: "Folder or file to search, relative to the working directory; the whole of it by default"
+    }),
+    include: optional(Schema.NonEmptyString).annotations({ description: `Glob of file names, such as "**/*.ts"` }),
+    ignoreCase: optional(Schema.Boolean).annotations({ description: "Whether upper and lower case are the same" }),
+    includeIgnored: optional(Schema.Boolean).annotations({
+      description: "Whether to search what .gitignore names as well"
+    })
+  },
+  success: Schema.Struct({
+    path: Schema.String,
+    count: Schema.Int,
+    files: Schema.Int,
+    /** Whether there may be more matches than are shown. */
+    more: Schema.Boolean,
+    notices: Schema.Array(Schema.String),
+    lines: Schema.Array(Schema.String)
+  })
+})
+
+/** The folder to search, the files in it, and what each is called; a file alone is searched in its own folder. */
+const candidates = Effect.fnUntraced(function* (
+  files: LocationFiles["Type"],
+  target: Target,
+  include: string,
+  includeIgnored: boolean
+) {
+  const stats = yield* tryFile("search", target.resource, () => fs.lstat(target.real))
+  if (!stats.isDirectory()) {
+    const [folder, name] = [path.dirname(target.real), path.basename(target.real)]
+    return { folder, files: [name], more: false, resourceOf: () => target.resource }
+  }
+  const listing = yield* listFiles({ folder: target.real, pattern: include, includeIgnored })
+  yield* files.recheck(target.real)
+  return {
+    folder: target.real,
+    ...listing,
+    resourceOf: (file: string) => path.posix.join(target.resource, file)
+  }
+})
+
+const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/** `grep`, inside the current Location. Files that a rule denies to `read` are not searched. */
+export const makeGrep = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  return define(GrepTool, {
+    handler: Effect.fn("Tool.grep")(function* (
+      { ignoreCase = false, include = "**/*", includeIgnored = false, path: name = ".", pattern },
+      call
+    ) {
+      const target = yield* files.resolve(call.sessionID, name)
+      yield* permission.authorize({
+        ...call,
+        permission: "grep",
+        resources: [target.resource],
+        title: `Search ${target.resource} for ${pattern}`
+      })
+      const found = yield* candidates(files, target, include, includeIgnored)
+      const { resourceOf } = found
+      const allowed = found.files.filter(
+        (file) => verdictOf(call.agent.permissions, "read", resourceOf(file)) !== "deny"
+      )
+      const result = yield* searchLines({ folder: found.folder, files: allowed, pattern, ignoreCase })
+      const lines: Array<string> = []
+      let bytes = 0
+      for (const match of result.matches) {
+        const line = `${shownPath(resourceOf(match.file))}:${match.line}: ${match.text}`
+        bytes += Buffer.byteLength(line) + 1
+        if (bytes > pageLimits.bytes) break
+        lines.push(line)
+      }
+      const denied = found.files.length - allowed.length
+      const more = found.more || result.more || lines.length < result.matches.length
+      const notices = [
+        ...(result.stoppedIn === undefined
+          ? []
+          : [`Stopped: the time ran out in ${shownPath(resourceOf(result.stoppedIn))}. Try a simpler expression.`]),
+        ...(found.more ? ["There are more files than can be searched at once."] : []),
+        ...(more ? ["There may be more matches: narrow the pattern or the path."] : []),
+        ...(result.large > 0 ? [`${plural(result.large, "file")} too large to search.`] : []),
+        ...(result.unreadable > 0 ? [`${plural(result.unreadable, "file")} could not be read.`] : []),
+        ...(denied > 0 ? [`${plural(denied, "file")} left out: a rule denies reading.`] : []),
+        ...(lines.length === 0 ? [`No line matches in ${plural(result.searched, "text file")}.`] : [])
+      ]
+      return { path: target.resource, count: lines.length, files: result.searched, more, notices, lines }
+    }),
+    render: ({ lines, ...structured }) => {
+      const { notices } = structured
+      const text = [...lines, ...(notices.length === 0 ? [] : [`[${notices.join(" ")}]`])].join("\n")
+      return { structured, content: [{ type: "text", text }] }
+    }
+  })
+})

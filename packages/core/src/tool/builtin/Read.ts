@@ -1,0 +1,263 @@
+/**
+ * The tool `read`: a page of a text file, a whole binary file as base64, or a folder's direct children.
+ * Spec: TO-13, TO-R1..TO-R6.
+ */
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { literal } from "../../permission/Rule.ts"
+import type { ToolContent } from "../../session/Schemas.ts"
+import { LocationFiles, tryFile, type OpenFile, type Target } from "../LocationFiles.ts"
+import { define, ToolFailure, type ToolOutput } from "../ToolDefinition.ts"
+import { outputLimits } from "../ToolOutputStore.ts"
+import { shownPath } from "./ShownPath.ts"
+import { looksLikeText, pageLimits, readPage } from "./TextPage.ts"
+
+const position = Schema.Int.pipe(Schema.positive())
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const TextResult = Schema.Struct({
+  type: Schema.Literal("text"),
+  path: Schema.String,
+  offset: position,
+  lines: Schema.Int,
+  next: optional(position),
+  notices: Schema.Array(Schema.String),
+  text: Schema.String
+})
+
+const BinaryResult = Schema.Struct({
+  type: Schema.Literal("binary"),
+  path: Schema.String,
+  mime: Schema.String,
+  bytes: Schema.Int,
+  base64: Schema.String
+})
+
+const Entry = Schema.Struct({
+  name: Schema.String,
+  type: Schema.Literal("directory", "file", "symlink", "other")
+})
+type Entry = typeof Entry.Type
+
+const DirectoryResult = Schema.Struct({
+  type: Schema.Literal("directory"),
+  path: Schema.String,
+  offset: position,
+  total: Schema.Int,
+  next: optional(position),
+  entries: Schema.Array(Entry)
+})
+
+const ReadTool = Tool.make("read", {
+  description:
+    `Reads a file or lists a folder of the working directory. Text comes in pages of at most ${pageLimits.lines} lines; ` +
+    "go on with the offset that the result names. Other files come whole. Folders list their direct children.",
+  parameters: {
+    path: Schema.NonEmptyString.annotations({
+      description: `Path relative to the working directory; "." is the directory itself`
+    }),
+    offset: optional(position).annotations({ description: "First line or entry to show, counted from 1" }),
+    limit: optional(Schema.Int.pipe(Schema.between(1, pageLimits.lines))).annotations({
+      description: "How many lines or entries to show"
+    })
+  },
+  success: Schema.Union(TextResult, BinaryResult, DirectoryResult)
+})
+type Result = typeof ReadTool.successSchema.Type
+
+const mimes: Readonly<Record<string, string>> = {
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp",
+  ".pdf": "application/pdf",
+  ".zip": "application/zip",
+  ".gz": "application/gzip",
+  ".mp3": "audio/mpeg",
+  ".wav": "audio/wav",
+  ".mp4": "video/mp4"
+}
+
+/** More than this is not listed: sorting needs all of them in memory. */
+const maximumEntries = 100_000
+const sampleBytes = 8 * 1024
+
+const shownName = ({ name, type }: Entry) => shownPath(type === "directory" ? `${name}/` : name)
+
+const pastEnd = (target: Target, what: string, total: number, offset: number) =>
+  new ToolFailure({
+    type: "tool.input",
+    message: `"offset" is ${offset}, but ${JSON.stringify(target.resource)} has ${total} ${what}`
+  })
+
+const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFile, offset: number, limit: number) {
+  const page = yield* readPage(handle, target.resource, offset, limit)
+  if (page.lines === 0 && offset > Math.max(page.seen, 1)) {
+    return yield* pastEnd(target, "lines", page.seen, offset)
+  }
+  const notices: Array<string> = []
+  if (page.lines === 0) notices.push("The file is empty.")
+  if (page.clipped > 0) notices.push(`${page.clipped} lines are longer than ${pageLimits.lineBytes} bytes and cut.`)
+  if (page.replaced) notices.push("Bytes that are not UTF-8 are shown as U+FFFD.")
+  if (page.next !== undefined) {
+    notices.push(`Lines ${offset} to ${page.next - 1}; there are more: go on with offset ${page.next}.`)
+  }
+  return TextResult.make({
+    type: "text",
+    path: target.resource,
+    offset,
+    lines: page.lines,
+    ...(page.next === undefined ? {} : { next: page.next }),
+    notices,
+    text: page.text
+  })
+})
+
+const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats }: OpenFile) {
+  const limit = outputLimits.mediaBytes
+  const tooLarge = new ToolFailure({
+    type: "file.tooLarge",
+    message:
+      `${JSON.stringify(target.resource)} is not text and has ${stats.size} bytes; ` +
+      `at most ${limit} bytes of such a file can be read`
+  })
+  if (stats.size > limit) return yield* tooLarge
+  // One byte more than allowed shows that the file grew meanwhile.
+  const buffer = Buffer.allocUnsafe(Math.min(stats.size, limit) + 1)
+  let size = 0
+  while (size < buffer.length) {
+    const { bytesRead } = yield* tryFile("read", target.resource, () =>
+      handle.read(buffer, size, buffer.length - size, size)
+    )
+    if (bytesRead === 0) break
+    size += bytesRead
+  }
+  if (size > limit) return yield* tooLarge
+  return BinaryResult.make({
+    type: "binary",
+    path: target.resource,
+    mime: mimes[path.extname(target.real).toLowerCase()] ?? "application/octet-stream",
+    bytes: size,
+    base64: buffer.subarray(0, size).toString("base64")
+  })
+})
+
+const listNames = async (real: string) => {
+  const entries: Array<Entry> = []
+  for await (const entry of await fs.opendir(real)) {
+    const type = entry.isDirectory()
+      ? "directory"
+      : entry.isFile()
+        ? "file"
+        : entry.isSymbolicLink()
+          ? "symlink"
+          : "other"
+    entries.push({ name: entry.name, type })
+    if (entries.length > maximumEntries) break
+  }
+  return entries
+}
+
+const rank = ({ type }: Entry) => (type === "directory" ? 0 : 1)
+const byRankThenName = (a: Entry, b: Entry) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1)
+
+const listDirectory = Effect.fnUntraced(function* (
+  target: Target,
+  recheck: Effect.Effect<void, ToolFailure>,
+  offset: number,
+  limit: number
+) {
+  const entries = yield* tryFile("list", target.resource, () => listNames(target.real))
+  yield* recheck
+  if (entries.length > maximumEntries) {
+    return yield* new ToolFailure({
+      type: "file.tooLarge",
+      message: `${JSON.stringify(target.resource)} has more than ${maximumEntries} entries; search it with glob`
+    })
+  }
+  const total = entries.length
+  if (offset > Math.max(total, 1)) return yield* pastEnd(target, "entries", total, offset)
+  entries.sort(byRankThenName)
+  const shown: Array<Entry> = []
+  let bytes = 0
+  for (const entry of entries.slice(offset - 1, offset - 1 + limit)) {
+    bytes += Buffer.byteLength(shownName(entry)) + 1
+    if (bytes > pageLimits.bytes) break
+    shown.push(entry)
+  }
+  const next = offset + shown.length
+  return DirectoryResult.make({
+    type: "directory",
+    path: target.resource,
+    offset,
+    total,
+    ...(next > total ? {} : { next }),
+    entries: shown
+  })
+})
+
+const note = (lines: ReadonlyArray<string>): ReadonlyArray<ToolContent> =>
+  lines.length === 0 ? [] : [{ type: "text", text: `[${lines.join(" ")}]` }]
+
+const render = (result: Result): ToolOutput => {
+  switch (result.type) {
+    case "text": {
+      const { notices, text, ...structured } = result
+      return { structured, content: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...note(notices)] }
+    }
+    case "binary": {
+      const { base64, ...structured } = result
+      const uri = `data:${result.mime};base64,${base64}`
+      return {
+        structured,
+        content: [{ type: "file", uri, mime: result.mime, name: path.posix.basename(result.path) }]
+      }
+    }
+    case "directory": {
+      const { entries, next, offset, total } = result
+      const text = entries.map((entry) => `${shownName(entry)}\n`).join("")
+      const more = `Entries ${offset} to ${offset + entries.length - 1} of ${total}: go on with offset ${next}.`
+      const notices = total === 0 ? ["The folder is empty."] : next === undefined ? [] : [more]
+      const { entries: _entries, ...structured } = result
+      return { structured, content: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...note(notices)] }
+    }
+  }
+}
+
+/** `read`, inside the current Location. */
+export const makeRead = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  return define(ReadTool, {
+    render,
+    handler: Effect.fn("Tool.read")(function* ({ limit = pageLimits.lines, offset = 1, path: name }, call) {
+      const target = yield* files.resolve(call.sessionID, name)
+      yield* permission.authorize({
+        ...call,
+        permission: "read",
+        resources: [target.resource],
+        title: `Read ${target.resource}`,
+        always: [literal(target.resource)]
+      })
+      return yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* files.open(target)
+          if (file.stats.isDirectory()) {
+            return yield* listDirectory(target, files.recheck(target.real), offset, limit)
+          }
+          const sample = Buffer.allocUnsafe(sampleBytes)
+          const { bytesRead } = yield* tryFile("read", target.resource, () =>
+            file.handle.read(sample, 0, sampleBytes, 0)
+          )
+          return looksLikeText(sample.subarray(0, bytesRead))
+            ? yield* readText(target, file, offset, limit)
+            : yield* readBinary(target, file)
+        })
+      )
+    })
+  })
+})

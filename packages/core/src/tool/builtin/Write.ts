@@ -1,0 +1,50 @@
+/** The tool `write`: creates or replaces a whole file. Spec: TO-W1..TO-W3. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Permission } from "../../permission/Permission.ts"
+import { LocationFiles } from "../LocationFiles.ts"
+import { define } from "../ToolDefinition.ts"
+import { confirm, writeAtomically } from "./AtomicWrite.ts"
+
+const WriteTool = Tool.make("write", {
+  description:
+    "Creates a file of the working directory, or replaces the whole of it; missing folders are made. To change a part " +
+    "of a file, use edit.",
+  parameters: {
+    path: Schema.NonEmptyString.annotations({ description: "Path relative to the working directory" }),
+    content: Schema.String.annotations({ description: "The whole new content" })
+  },
+  success: Schema.Struct({ path: Schema.String, bytes: Schema.Int, created: Schema.Boolean })
+})
+
+/** `write`, inside the current Location, with the permission `edit`. */
+export const makeWrite = Effect.gen(function* () {
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  return define(WriteTool, {
+    permission: "edit",
+    handler: Effect.fn("Tool.write")(function* ({ content, path: name }, call) {
+      const asked = yield* files.resolveWritable(name)
+      const bytes = Buffer.byteLength(content)
+      yield* permission.authorize({
+        ...call,
+        permission: "edit",
+        resources: [asked.resource],
+        title: `${asked.stats === undefined ? "Create" : "Replace"} ${asked.resource} (${bytes} bytes)`
+      })
+      return yield* files.exclusively(asked.real)(
+        Effect.gen(function* () {
+          const target = yield* confirm(files, asked)
+          yield* writeAtomically(files, target, content)
+          return { path: target.resource, bytes, created: target.stats === undefined }
+        })
+      )
+    }),
+    render: (result) => ({
+      structured: result,
+      content: [
+        { type: "text", text: `${result.created ? "Created" : "Replaced"} ${result.path}: ${result.bytes} bytes.` }
+      ]
+    })
+  })
+})
