@@ -10,10 +10,13 @@ import { ModelRef, sameModel } from "../session/Schemas.ts"
 /** No model was asked for and the resolver has no default. */
 export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@daybook/core/ModelNotSelected")(
   "ModelNotSelected",
-  {}
+  {
+    /** What to do about it, where the resolver knows more than the form of a name. */
+    hint: Schema.optionalWith(Schema.String, { exact: true })
+  }
 ) {
   override get message() {
-    return "no model is selected: name one as provider/model"
+    return `no model is selected: ${this.hint ?? "name one as provider/model"}`
   }
 }
 /** The provider is not known or not configured; `hint` says what to set. */
@@ -141,7 +144,10 @@ export const layerLanguageModel = (
           ref === undefined || sameModel(ref, info.ref)
             ? Effect.succeed(resolved)
             : ref.providerID !== info.ref.providerID
-              ? new ProviderNotFound({ providerID: ref.providerID, hint: `this host offers ${info.ref.providerID} only` })
+              ? new ProviderNotFound({
+                  providerID: ref.providerID,
+                  hint: `this host offers ${info.ref.providerID} only`
+                })
               : new ModelNotFound({ providerID: ref.providerID, modelID: ref.id, known: [info.ref.id] })
       })
     })

@@ -1,0 +1,209 @@
+/**
+ * The resolver of models: which providers there are, which model is meant, and the client that serves it. Clients and
+ * the libraries behind them are loaded when a model is first used, never before. `layer` reads the environment;
+ * `make` takes the providers from the host. Spec: MD-7..MD-9, MD-36..MD-39.
+ */
+import type { LanguageModelV3 } from "@ai-sdk/provider"
+import {
+  ModelNotFound,
+  ModelNotSelected,
+  ModelResolver,
+  ProviderNotFound,
+  UnsupportedApi,
+  VariantUnavailable,
+  type ModelInfo,
+  type ModelResolutionError,
+  type ResolvedModel
+} from "@daybook/core"
+import type { LanguageModel } from "@effect/ai"
+import { Cache, Data, Duration, Effect, Layer, type ConfigError, type Redacted } from "effect"
+import * as Catalog from "./Catalog.ts"
+import { environment } from "./internal/Environment.ts"
+import * as OfflineModel from "./OfflineModel.ts"
+import * as Policy from "./Policy.ts"
+
+type Ref = ModelInfo["ref"]
+
+/** What a host knows of a model better than the catalogue, or of one that the catalogue lacks. */
+export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
+  /** The words that may follow a colon, sent as the effort to spend. */
+  readonly variants?: ReadonlyArray<string>
+  readonly policy?: Policy.PolicySettings
+}
+
+interface Common {
+  readonly models?: Readonly<Record<string, ModelSettings>>
+  readonly policy?: Policy.PolicySettings
+  /** Replaces the HTTP client, for a proxy or a recorder. */
+  readonly fetch?: typeof globalThis.fetch
+}
+
+/** A provider and the wire protocol that it speaks. */
+export type Provider = Common &
+  (
+    | { readonly api: "anthropic" | "openai"; readonly apiKey: Redacted.Redacted; readonly baseUrl?: string }
+    | {
+        readonly api: "openai-compatible"
+        readonly baseUrl: string
+        readonly apiKey?: Redacted.Redacted
+        readonly headers?: Readonly<Record<string, string>>
+      }
+    | {
+        /** Any provider of the AI SDK. */
+        readonly api: "ai-sdk"
+        readonly model: (id: string) => LanguageModelV3 | PromiseLike<LanguageModelV3>
+        readonly secrets?: ReadonlyArray<Redacted.Redacted>
+      }
+    | {
+        /** A model that the host has made itself. */
+        readonly api: "language-model"
+        readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
+      }
+  )
+
+export interface Options {
+  /** By the name that stands before the slash of a model reference. */
+  readonly providers: Readonly<Record<string, Provider>>
+  /** The model of sessions that name none; without it the resolver says how to name one. */
+  readonly default?: Ref
+  /** For every provider over HTTP. */
+  readonly policy?: Policy.PolicySettings
+  /** What to set for a provider that is not there, by provider name. */
+  readonly hints?: Readonly<Record<string, string>>
+  /** What to say when neither the session nor `default` names a model. */
+  readonly defaultHint?: string
+}
+
+/**
+ * A resolver over the host's own providers. The offline model is always there, as `offline/scribe`.
+ *
+ * @example
+ * ```ts
+ * const resolver = yield* Models.make({
+ *   providers: { ollama: { api: "openai-compatible", baseUrl: "http://localhost:11434/v1" } },
+ *   default: { providerID: "ollama", id: "qwen3:8b" }
+ * })
+ * ```
+ */
+export const make = Effect.fn("Models.make")(function* (options: Options) {
+  // Data.struct gives references equality by value, so that one client serves all sessions of a model.
+  const clients = yield* Cache.make({
+    capacity: 64,
+    timeToLive: Duration.infinity,
+    lookup: (ref: Ref) => build(options, ref)
+  })
+  const resolve = Effect.fn("Models.resolve")(function* (
+    asked: Ref | undefined
+  ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
+    const ref = asked ?? options.default
+    if (ref === undefined) {
+      return yield* new ModelNotSelected(options.defaultHint === undefined ? {} : { hint: options.defaultHint })
+    }
+    const variant = ref.variant === undefined || ref.variant === "default" ? {} : { variant: ref.variant }
+    const resolved = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
+    return { ...resolved, info: { ...resolved.info, ref } }
+  })
+  return ModelResolver.of({ resolve })
+})
+
+/** The resolver of `make` as a layer. */
+export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => Layer.effect(ModelResolver, make(options))
+
+/** The options that the environment gives: see `specs/models.md` for the variables (MD-36). */
+export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
+
+/** The resolver that the environment configures; without any key the offline model is the default. */
+export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(
+  ModelResolver,
+  Effect.flatMap(environment, make)
+)
+
+const build = Effect.fnUntraced(function* (
+  options: Options,
+  ref: Ref
+): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
+  const { id, providerID } = ref
+  const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
+  if (provider === undefined) {
+    return OfflineModel.isOffline(ref) ? yield* offline(ref) : yield* missing(options, providerID)
+  }
+  const settings = provider.models !== undefined && Object.hasOwn(provider.models, id) ? provider.models[id] : undefined
+  const known = provider.api === "anthropic" || provider.api === "openai" ? Catalog.find(provider.api, id) : undefined
+  if (known === undefined && settings === undefined && (provider.api === "anthropic" || provider.api === "openai")) {
+    const names = [...Object.keys(provider.models ?? {}), ...Object.keys(Catalog.entries[provider.api])]
+    return yield* new ModelNotFound({ providerID, modelID: id, known: names })
+  }
+  const { policy, variants = known?.variants ?? [], ...facts } = settings ?? {}
+  if (ref.variant !== undefined && !variants.includes(ref.variant)) {
+    return yield* new VariantUnavailable({ model: { ...ref }, known: [...variants] })
+  }
+  const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
+  const info: ModelInfo = { ...entry, ...facts, ref }
+  const base = provider.api === "language-model" ? {} : Policy.standard
+  const model = yield* client(provider, info, variants.length > 0)
+  return { info, policy: Policy.apply(base, options.policy, provider.policy, policy), model }
+})
+
+const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
+  if (ref.id !== OfflineModel.ref.id) {
+    return new ModelNotFound({ providerID: ref.providerID, modelID: ref.id, known: [OfflineModel.ref.id] })
+  }
+  return ref.variant === undefined ? OfflineModel.resolved : new VariantUnavailable({ model: { ...ref }, known: [] })
+}
+
+const missing = (options: Options, providerID: string): ProviderNotFound => {
+  const known = [...Object.keys(options.providers), OfflineModel.ref.providerID]
+  const hint = Object.hasOwn(options.hints ?? {}, providerID) ? options.hints?.[providerID] : undefined
+  return new ProviderNotFound({ providerID, hint: hint ?? `there is no such provider; known: ${known.join(", ")}` })
+}
+
+/** Without a limit in the catalogue, Anthropic's API still asks for one. */
+const leastMaxTokens = 8192
+
+const client = (
+  provider: Provider,
+  info: ModelInfo,
+  reasons: boolean
+): Effect.Effect<LanguageModel.Service, UnsupportedApi> => {
+  const { id: model, variant: effort } = info.ref
+  switch (provider.api) {
+    case "anthropic":
+      return Effect.gen(function* () {
+        const { make } = yield* Effect.promise(() => import("./internal/AnthropicProvider.ts"))
+        const { apiKey, baseUrl } = provider
+        const maxTokens = info.outputTokens === 0 ? leastMaxTokens : info.outputTokens
+        return yield* make({ model, apiKey, baseUrl, maxTokens, effort, fetch: yield* fetchOf(provider) })
+      })
+    case "openai":
+      return Effect.gen(function* () {
+        const { make } = yield* Effect.promise(() => import("./internal/OpenAiProvider.ts"))
+        const { apiKey, baseUrl } = provider
+        return yield* make({ model, apiKey, baseUrl, reasons, effort, fetch: yield* fetchOf(provider) })
+      })
+    case "openai-compatible":
+      return Effect.gen(function* () {
+        const { make } = yield* Effect.promise(() => import("./internal/CompatibleProvider.ts"))
+        const { apiKey, baseUrl, headers } = provider
+        const maxTokens = info.outputTokens === 0 ? undefined : info.outputTokens
+        return yield* make({ model, apiKey, baseUrl, headers, maxTokens, effort, fetch: yield* fetchOf(provider) })
+      })
+    case "ai-sdk":
+      return Effect.gen(function* () {
+        const { make } = yield* Effect.promise(() => import("./AiSdkLanguageModel.ts"))
+        const sdk = yield* Effect.promise(async () => provider.model(model))
+        return yield* make({ model: sdk, secrets: provider.secrets ?? [] })
+      })
+    case "language-model":
+      return provider.model(model)
+    default: {
+      // Options may come from a file, past the type checker.
+      const unknown: { readonly api?: unknown } = provider
+      return new UnsupportedApi({ providerID: info.ref.providerID, api: String(unknown.api) })
+    }
+  }
+}
+
+const fetchOf = (provider: Common): Effect.Effect<typeof globalThis.fetch> =>
+  provider.fetch !== undefined
+    ? Effect.succeed(provider.fetch)
+    : Effect.promise(async () => (await import("./internal/WireFetch.ts")).patientFetch())

@@ -1,0 +1,227 @@
+/**
+ * The offline model: a fixed program in the place of a language model, so that a first run, a demonstration and a test
+ * need no key and no network. It reads the files that a prompt names and reports what it read. The same prompt always
+ * gets the same answer. Spec: MD-40..MD-46.
+ */
+import type { ResolvedModel } from "@daybook/core"
+import { LanguageModel, type Prompt, type Response } from "@effect/ai"
+import { Effect, Hash, Predicate, Stream } from "effect"
+
+/** The reference of the offline model. */
+export const ref = { providerID: "offline", id: "scribe" } as const
+
+/** One line that tells a person why the offline model answers, and what to do about it. */
+export const notice =
+  "no model is configured: the offline model answers, which is a fixed program and not a language model " +
+  "(set ANTHROPIC_API_KEY, OPENAI_API_KEY or DAYBOOK_BASE_URL, or name a model with DAYBOOK_MODEL)"
+
+/** Whether a model reference is the offline model's. */
+export const isOffline = (model: { readonly providerID: string }): boolean => model.providerID === ref.providerID
+
+const introduction = "This is Daybook's offline model, a fixed program and not a language model."
+
+const maxFiles = 8
+const maxEcho = 200
+const maxExcerptLines = 3
+const maxExcerptChars = 120
+const maxListed = 50
+
+/** What the program does with a prompt: calls of the `read` tool, or a text. */
+export type Reaction =
+  { readonly calls: ReadonlyArray<{ readonly id: string; readonly path: string }> } | { readonly text: string }
+
+/** Decides from the last user message, and from what the tools have said since (MD-41..MD-45). Pure. */
+export const react = (prompt: Prompt.Prompt, tools: ReadonlyArray<string>): Reaction => {
+  const start = prompt.content.findLastIndex((message) => message.role === "user")
+  const asked = textOf(prompt.content[start])
+  const since = prompt.content.slice(start + 1)
+  const results = since.flatMap((message) => (message.role === "tool" ? message.content : []))
+  const paths = new Map(
+    since.flatMap((message) => (message.role === "assistant" ? message.content : [])).flatMap(callPath)
+  )
+  if (results.length > 0) {
+    const reports = results.map((result) => report(paths.get(result.id) ?? result.name, result))
+    return { text: [introduction, ...reports].join("\n\n") }
+  }
+  const files = fileNames(asked)
+  if (files.length === 0) return { text: [introduction, echo(asked)].join("\n\n") }
+  if (!tools.includes("read")) {
+    return { text: [introduction, `The prompt names ${files.join(", ")}, but no "read" tool is offered.`].join("\n\n") }
+  }
+  const key = Math.abs(Hash.string(JSON.stringify(prompt.content.map(textOf)))).toString(36)
+  return { calls: files.map((path, index) => ({ id: `call_${key}_${index}`, path })) }
+}
+
+const echo = (asked: string): string => {
+  const text = asked.trim().replaceAll(/\s+/g, " ")
+  const shown = text.length <= maxEcho ? text : `${text.slice(0, maxEcho)}…`
+  return (
+    `It was asked: ${shown === "" ? "(nothing)" : `"${shown}"`}. It cannot think about that. ` +
+    "It can read files: name one in the prompt, for example README.md."
+  )
+}
+
+/** The names in a text that look like files, in order, each once: quoted ones may hold spaces. */
+export const fileNames = (text: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  const unquoted = text.replaceAll(/(["'`])([^"'`\n]{1,200}?\.[A-Za-z]\w{0,9})\1/g, (_, __, name: string) => {
+    found.add(name)
+    return " "
+  })
+  for (const word of unquoted.split(/[\s,;]+/)) {
+    const name = word.replace(/^["'`([{<]+/, "").replace(/["'`)\]}>:!?.]+$/, "")
+    if (name.includes("://") || notFiles.has(name.toLowerCase())) continue
+    const looksLikeFile = /^[\w./@~+-]*[\w-]\.[A-Za-z]\w{0,9}$/.test(name) && !/^[^/]+@[^/]+$/.test(name)
+    if (looksLikeFile || wellKnown.test(name)) found.add(name)
+  }
+  return [...found].slice(0, maxFiles)
+}
+
+const notFiles: ReadonlySet<string> = new Set(["e.g", "i.e", "a.k.a", "node.js", "next.js", "vue.js"])
+const wellKnown = /^(?:[\w.-]+\/)*(?:README|LICENSE|CHANGELOG|Makefile|Dockerfile)$/
+
+const report = (path: string, result: { readonly isFailure: boolean; readonly result: unknown }): string => {
+  const text = contentText(result.result)
+  if (result.isFailure) return `${path} could not be read: ${clip(text.trim() || "no reason was given", 300)}`
+  const scripts = /(?:^|[\\/])package\.json$/.test(path) ? scriptsOf(text) : undefined
+  if (scripts !== undefined) return reportScripts(path, scripts)
+  const lines = text.split("\n")
+  const excerpt = lines.filter((line) => line.trim() !== "").slice(0, maxExcerptLines)
+  const count = text === "" ? 0 : lines.length
+  return [
+    `${path}: the read tool returned ${count} ${count === 1 ? "line" : "lines"}, ${text.length} characters.`,
+    ...(excerpt.length === 0 ? [] : ["It begins:", ...excerpt.map((line) => `    ${clip(line, maxExcerptChars)}`)])
+  ].join("\n")
+}
+
+const reportScripts = (path: string, scripts: ReadonlyArray<readonly [string, string]>): string => {
+  if (scripts.length === 0) return `${path} defines no scripts.`
+  const more = scripts.length > maxListed ? [`- and ${scripts.length - maxListed} more`] : []
+  return [
+    `${path} defines ${scripts.length} ${scripts.length === 1 ? "script" : "scripts"}:`,
+    ...scripts.slice(0, maxListed).map(([name, command]) => `- ${name}: ${clip(command, 200)}`),
+    ...more
+  ].join("\n")
+}
+
+/** The scripts of a manifest; a reader may have put line numbers or a frame around its text. */
+const scriptsOf = (text: string): ReadonlyArray<readonly [string, string]> | undefined => {
+  const bare = text.replaceAll(/^[ \t]*\d+[ \t]*[|:→\t][ \t]?/gm, "")
+  for (const candidate of [text, bare]) {
+    const json = parseJson(candidate.slice(candidate.indexOf("{"), candidate.lastIndexOf("}") + 1))
+    if (!Predicate.isRecord(json)) continue
+    const scripts = Predicate.isRecord(json["scripts"]) ? json["scripts"] : {}
+    return Object.entries(scripts).flatMap(([name, command]) =>
+      Predicate.isString(command) ? [[name, command] as const] : []
+    )
+  }
+  return undefined
+}
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A tool result as text, whether it is text, a list of content parts, or an object around either. */
+const contentText = (value: unknown): string => {
+  if (Predicate.isString(value)) return value
+  if (Array.isArray(value)) return value.map(contentText).filter(Predicate.isTruthy).join("\n")
+  if (!Predicate.isRecord(value)) return value === undefined || value === null ? "" : String(value)
+  for (const field of ["text", "content", "message", "error", "output"]) {
+    if (value[field] !== undefined && contentText(value[field]) !== "") return contentText(value[field])
+  }
+  return JSON.stringify(value)
+}
+
+const callPath = (part: Prompt.AssistantMessagePart): ReadonlyArray<readonly [string, string]> =>
+  part.type === "tool-call" && Predicate.isRecord(part.params) && Predicate.isString(part.params["path"])
+    ? [[part.id, part.params["path"]]]
+    : []
+
+const textOf = (message: Prompt.Message | undefined): string => {
+  if (message === undefined) return ""
+  if (message.role === "system") return message.content
+  return message.content
+    .map((part) => (part.type === "text" || part.type === "reasoning" ? part.text : ""))
+    .filter((text) => text !== "")
+    .join("\n")
+}
+
+const clip = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`)
+
+/** About four characters are one token; the real number belongs to a real model. */
+const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
+
+const finish = (prompt: Prompt.Prompt, output: string, reason: Response.FinishReason): Response.FinishPartEncoded => {
+  const inputTokens = estimateTokens(JSON.stringify(prompt.content.map(textOf)))
+  const outputTokens = estimateTokens(output)
+  return {
+    type: "finish",
+    reason,
+    usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens }
+  }
+}
+
+const streamParts = (options: LanguageModel.ProviderOptions): ReadonlyArray<Response.StreamPartEncoded> => {
+  const reaction = react(options.prompt, offered(options))
+  if ("calls" in reaction) {
+    const params = reaction.calls.map((call) => JSON.stringify({ path: call.path }))
+    return [
+      ...reaction.calls.flatMap(({ id, path }): ReadonlyArray<Response.StreamPartEncoded> => [
+        { type: "tool-params-start", id, name: "read" },
+        { type: "tool-params-delta", id, delta: JSON.stringify({ path }) },
+        { type: "tool-params-end", id },
+        { type: "tool-call", id, name: "read", params: { path } }
+      ]),
+      finish(options.prompt, params.join(""), "tool-calls")
+    ]
+  }
+  const words = reaction.text.match(/\S+\s*|\s+/g) ?? []
+  return [
+    { type: "text-start", id: "text" },
+    ...words.map((delta): Response.StreamPartEncoded => ({ type: "text-delta", id: "text", delta })),
+    { type: "text-end", id: "text" },
+    finish(options.prompt, reaction.text, "stop")
+  ]
+}
+
+const generateParts = (options: LanguageModel.ProviderOptions): Array<Response.PartEncoded> => {
+  const reaction = react(options.prompt, offered(options))
+  return "calls" in reaction
+    ? [
+        ...reaction.calls.map(({ id, path }): Response.PartEncoded => ({
+          type: "tool-call",
+          id,
+          name: "read",
+          params: { path }
+        })),
+        finish(options.prompt, JSON.stringify(reaction.calls), "tool-calls")
+      ]
+    : [{ type: "text", text: reaction.text }, finish(options.prompt, reaction.text, "stop")]
+}
+
+const offered = (options: LanguageModel.ProviderOptions): ReadonlyArray<string> =>
+  options.toolChoice === "none" ? [] : options.tools.map((tool) => tool.name)
+
+/** The offline model as an `@effect/ai` LanguageModel. */
+export const make: Effect.Effect<LanguageModel.Service> = LanguageModel.make({
+  generateText: (options) => Effect.sync(() => generateParts(options)),
+  streamText: (options) => Stream.suspend(() => Stream.fromIterable(streamParts(options))).pipe(Stream.rechunk(1))
+})
+
+/** The offline model with what the runtime needs to know of it; it costs nothing and has no limits to keep. */
+export const resolved: Effect.Effect<ResolvedModel> = Effect.map(make, (model) => ({
+  info: {
+    ref,
+    name: "Offline scribe",
+    contextTokens: 0,
+    outputTokens: 0,
+    price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  },
+  policy: {},
+  model
+}))

@@ -1,0 +1,58 @@
+/**
+ * The settings for a provider's faults: what is off, what is on, and how the settings of a host, a provider and a model
+ * are laid over each other. The runtime carries them out. Spec: MD-8.
+ */
+import type { ModelPolicy } from "@daybook/core"
+import { Duration } from "effect"
+
+/** A policy as a host writes it: an absent field leaves the setting beneath, `false` turns it off. */
+export interface PolicySettings {
+  /** The longest a whole request may take. */
+  readonly timeout?: Duration.DurationInput | false
+  /** The longest silence between two parts of an answer. */
+  readonly inactivity?: Duration.DurationInput | false
+  /** How often a failed request is repeated, and how long to wait before. */
+  readonly retry?:
+    | {
+        readonly times: number
+        readonly baseDelay?: Duration.DurationInput
+        readonly maxDelay?: Duration.DurationInput
+      }
+    | false
+}
+
+/** For providers over HTTP: two more tries; no limit on time, because a long thought is no fault. */
+export const standard: ModelPolicy = {
+  retry: { times: 2, baseDelay: Duration.seconds(1), maxDelay: Duration.seconds(30) }
+}
+
+/** Lays settings over a policy, field by field, the last one on top. */
+export const apply = (policy: ModelPolicy, ...layers: ReadonlyArray<PolicySettings | undefined>): ModelPolicy =>
+  layers.reduce<ModelPolicy>((under, settings) => (settings === undefined ? under : overlay(under, settings)), policy)
+
+const overlay = (under: ModelPolicy, settings: PolicySettings): ModelPolicy => {
+  const timeout = limit(under.timeout, settings.timeout)
+  const inactivity = limit(under.inactivity, settings.inactivity)
+  const retry = retryOf(under.retry, settings.retry)
+  return {
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(inactivity === undefined ? {} : { inactivity }),
+    ...(retry === undefined ? {} : { retry })
+  }
+}
+
+const limit = (
+  under: Duration.Duration | undefined,
+  over: Duration.DurationInput | false | undefined
+): Duration.Duration | undefined => (over === undefined ? under : over === false ? undefined : Duration.decode(over))
+
+const retryOf = (under: ModelPolicy["retry"], over: PolicySettings["retry"]): ModelPolicy["retry"] => {
+  if (over === undefined) return under
+  if (over === false || over.times <= 0) return undefined
+  const base = under ?? standard.retry
+  return {
+    times: Math.floor(over.times),
+    baseDelay: Duration.decode(over.baseDelay ?? base?.baseDelay ?? "1 second"),
+    maxDelay: Duration.decode(over.maxDelay ?? base?.maxDelay ?? "30 seconds")
+  }
+}

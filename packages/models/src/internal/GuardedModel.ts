@@ -1,0 +1,341 @@
+/**
+ * One behaviour over all provider libraries: what the runtime may rely on, whichever of them serves a model. Prompts are
+ * brought into a form that every provider takes; a call that cannot be decoded is handed on for the runtime to settle;
+ * reasoning metadata arrives with the end of its block; usage counts alike; a stream ends with `finish` or an error; and
+ * no failure is a defect or carries a key. Spec: MD-10..MD-19.
+ */
+import { redactSecrets } from "@daybook/core"
+import { AiError, Prompt, Response, type LanguageModel, type Tool } from "@effect/ai"
+import { Cause, Chunk, Effect, Option, Predicate, Redacted, Stream } from "effect"
+
+type Tools = Record<string, Tool.Any>
+type Part = Response.StreamPart<Tools>
+type Request = LanguageModel.GenerateTextOptions<Tools>
+
+/** How one provider differs. */
+export interface Guard {
+  /** Named in errors: `anthropic`. */
+  readonly provider: string
+  /** Values that must never appear in an error. */
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
+  /** The last change to a prompt before the provider's library reads it. */
+  readonly lower: (prompt: Prompt.Prompt) => Prompt.Prompt
+  /** Whether `inputTokens` leaves out what was read from and written to the cache. */
+  readonly cacheOnTop?: (finish: Response.FinishPart) => { readonly read: number; readonly write: number }
+}
+
+/** The service with the guard's promises. Both need no context beyond the caller's own tools. */
+export const guard = (service: LanguageModel.Service, options: Guard): LanguageModel.Service => {
+  const lowered = <R extends Request>(request: R): R => ({
+    ...request,
+    prompt: options.lower(normalize(Prompt.make(request.prompt)))
+  })
+  // The service's signatures compute error and context from the exact options; here both are those of the library.
+  const stream = service.streamText as unknown as (request: Request) => Stream.Stream<Part, AiError.AiError>
+  const generate = service.generateText as unknown as (request: Request) => Effect.Effect<unknown, AiError.AiError>
+  const generateObject = service.generateObject as unknown as typeof generate
+  const failing = (effect: Effect.Effect<unknown, AiError.AiError>) =>
+    Effect.catchAllCause(effect, (cause) => Effect.failCause(clean(options, cause)))
+  return {
+    generateText: (request: Request) => failing(Effect.suspend(() => generate(lowered(request)))),
+    generateObject: (request: Request) => failing(Effect.suspend(() => generateObject(lowered(request)))),
+    streamText: (request: Request) =>
+      Stream.suspend(() => {
+        const state = new Transcript(options)
+        return Stream.suspend(() => stream(lowered(request))).pipe(
+          Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause))),
+          Stream.mapConcatChunk((part) => Chunk.unsafeFromArray(state.next(part))),
+          Stream.concat(Stream.suspend(() => state.end()))
+        )
+      })
+  } as unknown as LanguageModel.Service
+}
+
+/** What one streamed answer has said so far. */
+class Transcript {
+  readonly #options: Guard
+  readonly #reasoning = new Map<string, Response.ProviderMetadata>()
+  readonly #calls = new Map<string, { readonly part: Response.ToolParamsStartPart; input: string }>()
+  #ended = false
+
+  constructor(options: Guard) {
+    this.#options = options
+  }
+
+  next(part: Part): Array<Part> {
+    switch (part.type) {
+      case "reasoning-start":
+        this.#reasoning.set(part.id, part.metadata)
+        return [part]
+      case "reasoning-delta": {
+        const known = this.#reasoning.get(part.id) ?? {}
+        this.#reasoning.set(part.id, mergeMetadata(known, part.metadata))
+        return part.delta === "" ? [] : [part]
+      }
+      case "reasoning-end": {
+        const metadata = mergeMetadata(this.#reasoning.get(part.id) ?? {}, part.metadata)
+        this.#reasoning.delete(part.id)
+        return [Response.reasoningEndPart({ id: part.id, metadata })]
+      }
+      case "tool-params-start":
+        this.#calls.set(part.id, { part, input: "" })
+        return [part]
+      case "tool-params-delta": {
+        const call = this.#calls.get(part.id)
+        if (call !== undefined) call.input += part.delta
+        return [part]
+      }
+      case "tool-call":
+        this.#calls.delete(part.id)
+        return [part]
+      case "error":
+        this.#ended = true
+        return [Response.errorPart({ error: cleanUnknown(this.#options, part.error), metadata: part.metadata })]
+      case "finish": {
+        this.#ended = true
+        const open = [...this.#calls.values()]
+        this.#calls.clear()
+        const local = open.some((call) => !call.part.providerExecuted)
+        const reason = local && (part.reason === "stop" || part.reason === "unknown") ? "tool-calls" : part.reason
+        return [...open.map(undecoded), finish(part, reason, this.#options)]
+      }
+      default:
+        return [part]
+    }
+  }
+
+  /** A stream that ends without `finish` was cut, even if the connection was closed politely. */
+  end(): Stream.Stream<Part, AiError.AiError> {
+    return this.#ended
+      ? Stream.empty
+      : Stream.fail(
+          new AiError.UnknownError({
+            module: this.#options.provider,
+            method: "streamText",
+            description: "the answer ended before it was complete",
+            cause: { code: "incomplete_response", message: "the answer ended before it was complete" }
+          })
+        )
+  }
+}
+
+/** A call whose input is not JSON, or whose tool was not offered: the runtime settles it as failed (MD-13). */
+const undecoded = ({ input, part }: { part: Response.ToolParamsStartPart; input: string }): Part =>
+  Response.toolCallPart({
+    id: part.id,
+    name: part.name,
+    params: parseOrText(input),
+    providerExecuted: part.providerExecuted,
+    ...(part.providerName === undefined ? {} : { providerName: part.providerName })
+    // The toolkit's types know only its own tools; this call may name another.
+  }) as unknown as Part
+
+/** What a call's input says: a JSON value, `{}` for none at all, or the text itself when it is not JSON. */
+export const parseOrText = (input: string): unknown => {
+  if (input.trim() === "") return {}
+  try {
+    return JSON.parse(input)
+  } catch {
+    return input
+  }
+}
+
+const finish = (part: Response.FinishPart, reason: Response.FinishReason, options: Guard): Part => {
+  const metadata = plain(part.metadata)
+  const cache = options.cacheOnTop?.(part)
+  const usage = part.usage
+  if (cache === undefined) return Response.finishPart({ reason, usage, metadata })
+  const inputTokens = (usage.inputTokens ?? 0) + cache.read + cache.write
+  return Response.finishPart({
+    reason,
+    usage: new Response.Usage({
+      ...usage,
+      inputTokens,
+      totalTokens: inputTokens + (usage.outputTokens ?? 0),
+      cachedInputTokens: cache.read
+    }),
+    metadata: { ...metadata, daybook: { ...metadata["daybook"], cacheWriteTokens: cache.write } }
+  })
+}
+
+/** Library metadata may hold class instances and undefined members; what is stored is JSON. */
+const plain = (metadata: Response.ProviderMetadata): Response.ProviderMetadata => {
+  const json: unknown = JSON.parse(JSON.stringify(metadata))
+  if (!Predicate.isRecord(json)) return {}
+  return Object.fromEntries(
+    Object.entries(json).flatMap(([key, value]) => (Predicate.isRecord(value) ? [[key, value]] : []))
+  )
+}
+
+const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadata): Response.ProviderMetadata => {
+  const merged: Record<string, Record<string, unknown>> = {}
+  for (const metadata of [plain(a), plain(b)]) {
+    for (const [key, value] of Object.entries(metadata)) merged[key] = { ...merged[key], ...value }
+  }
+  return merged
+}
+
+/** Defects of a library become errors; an interruption stays one; nothing carries a key or an open request. */
+const clean = (options: Guard, cause: Cause.Cause<AiError.AiError>): Cause.Cause<AiError.AiError> => {
+  const failure = Cause.failureOption(cause)
+  if (Option.isSome(failure)) return Cause.fail(cleanError(options, failure.value))
+  if (Cause.isInterruptedOnly(cause)) return cause
+  return Cause.fail(
+    new AiError.UnknownError({
+      module: options.provider,
+      method: "streamText",
+      description: redact(options, `the provider's library failed: ${describe(Cause.squash(cause))}`)
+    })
+  )
+}
+
+const redact = (options: Guard, text: string): string =>
+  redactSecrets(
+    text,
+    options.secrets.map((secret) => Redacted.value(secret))
+  )
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+
+const maxCauseChars = 2000
+
+/** A cause as plain data: its texts without keys, its code, and nothing that leads back to the request. */
+const cleanCause = (options: Guard, cause: unknown, depth = 0): unknown => {
+  if (!Predicate.isObject(cause)) return Predicate.isString(cause) ? redact(options, cause) : undefined
+  const message = describe(cause).replace(/^\w*Error: /, "")
+  const code = Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? { code: cause.code } : {}
+  const inner =
+    depth < 5 && Predicate.hasProperty(cause, "cause") && cause.cause !== undefined
+      ? { cause: cleanCause(options, cause.cause, depth + 1) }
+      : {}
+  const text = Predicate.hasProperty(cause, "message") && Predicate.isString(cause.message) ? cause.message : message
+  return { message: redact(options, text.slice(0, maxCauseChars)), ...code, ...inner }
+}
+
+const cleanError = (options: Guard, error: AiError.AiError): AiError.AiError => {
+  const at = { module: error.module, method: error.method }
+  const description =
+    "description" in error && error.description !== undefined ? { description: redact(options, error.description) } : {}
+  const cause = "cause" in error && error.cause !== undefined ? { cause: cleanCause(options, error.cause) } : {}
+  switch (error._tag) {
+    case "HttpRequestError":
+      return new AiError.HttpRequestError(
+        { ...at, ...description, ...cause, reason: error.reason, request: requestOf(options, error.request) },
+        { disableValidation: true }
+      )
+    case "HttpResponseError":
+      return new AiError.HttpResponseError(
+        {
+          ...at,
+          ...description,
+          reason: error.reason,
+          request: requestOf(options, error.request),
+          response: { status: error.response.status, headers: textual(options, error.response.headers) },
+          ...(error.body === undefined ? {} : { body: redact(options, error.body.slice(0, 64 * 1024)) })
+        },
+        { disableValidation: true }
+      )
+    case "MalformedInput":
+      return new AiError.MalformedInput({ ...at, ...description, ...cause })
+    case "MalformedOutput":
+      return new AiError.MalformedOutput({ ...at, ...description, ...cause })
+    case "UnknownError":
+      return new AiError.UnknownError({ ...at, ...description, ...cause })
+  }
+}
+
+/** The address without query and user, and no request headers: they hold the key. */
+const requestOf = (options: Guard, request: AiError.HttpRequestError["request"]) => {
+  const url = URL.canParse(request.url) ? new URL(request.url) : undefined
+  return {
+    ...request,
+    url: url === undefined ? redact(options, request.url) : `${url.origin}${url.pathname}`,
+    urlParams: [],
+    headers: {}
+  }
+}
+
+const textual = (options: Guard, headers: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      Predicate.isString(value) ? [[name, redact(options, value)]] : []
+    )
+  )
+
+const cleanUnknown = (options: Guard, error: unknown): unknown => {
+  if (AiError.isAiError(error)) return cleanError(options, error)
+  if (Predicate.isString(error)) return redact(options, error)
+  if (error instanceof Error) return cleanCause(options, error)
+  try {
+    const json: unknown = JSON.parse(redact(options, JSON.stringify(error ?? null)))
+    return json
+  } catch {
+    return { message: redact(options, describe(error)) }
+  }
+}
+
+/**
+ * Attachments in the form that every provider's library reads: bytes or an address, never base64 text; text files as
+ * text; and what no provider takes as a sentence about it (MD-11).
+ */
+const normalize = (prompt: Prompt.Prompt): Prompt.Prompt =>
+  Prompt.fromMessages(
+    prompt.content.map((message) =>
+      message.role === "user"
+        ? Prompt.userMessage({ content: message.content.map(normalizePart), options: message.options })
+        : message
+    )
+  )
+
+const normalizePart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => {
+  if (part.type !== "file") return part
+  const data = bytesOf(part.data)
+  const name = part.fileName ?? "attachment"
+  if (data instanceof Uint8Array && isText(part.mediaType)) {
+    return Prompt.textPart({ text: `<file name="${name}">\n${new TextDecoder().decode(data)}\n</file>` })
+  }
+  if (/^image\/|^application\/pdf$/.test(part.mediaType)) {
+    return Prompt.filePart({
+      mediaType: part.mediaType,
+      data,
+      options: part.options,
+      ...(part.fileName === undefined ? {} : { fileName: part.fileName })
+    })
+  }
+  return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
+}
+
+const isText = (mediaType: string): boolean =>
+  /^text\/|^application\/(?:json|xml|x-sh|javascript|typescript|yaml|x-yaml|toml)|\+(?:json|xml)(?:$|;)/.test(mediaType)
+
+const bytesOf = (data: string | Uint8Array | URL): Uint8Array | URL => {
+  if (data instanceof Uint8Array) return data
+  const text = data instanceof URL ? data.href : data
+  const inline = /^data:[^,]*?(;base64)?,/i.exec(text)
+  if (inline !== null) {
+    const payload = text.slice(inline[0].length)
+    return inline[1] === undefined
+      ? new TextEncoder().encode(decodeURIComponent(payload))
+      : new Uint8Array(Buffer.from(payload, "base64"))
+  }
+  if (data instanceof URL) return data
+  return /^https?:\/\//.test(data) && URL.canParse(data) ? new URL(data) : new Uint8Array(Buffer.from(data, "base64"))
+}
+
+/**
+ * System messages after the first words of a user or assistant, as part of the conversation: providers that know one
+ * system prompt only would lose them, or lose the first ones (MD-12).
+ */
+export const systemAsUser = (prompt: Prompt.Prompt): Prompt.Prompt => {
+  const head = prompt.content.findIndex((message) => message.role !== "system")
+  return Prompt.fromMessages(
+    prompt.content.map((message, index) =>
+      message.role === "system" && head >= 0 && index > head
+        ? Prompt.userMessage({
+            content: [Prompt.textPart({ text: `<system-update>\n${message.content}\n</system-update>` })]
+          })
+        : message
+    )
+  )
+}

@@ -1,0 +1,56 @@
+/** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use only: the library is large. */
+import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
+import { Prompt, type LanguageModel } from "@effect/ai"
+import { FetchHttpClient } from "@effect/platform"
+import { Effect, Layer, type Redacted } from "effect"
+import { guard } from "./GuardedModel.ts"
+import { makeOpenAiWire } from "./OpenAiWire.ts"
+import { wired } from "./WireFetch.ts"
+
+export const make = (options: {
+  readonly model: string
+  readonly apiKey: Redacted.Redacted
+  readonly baseUrl: string | undefined
+  /** Whether the model reasons, and its reasoning is to be had in a form that can be sent back. */
+  readonly reasons: boolean
+  readonly effort: string | undefined
+  readonly fetch: typeof globalThis.fetch
+}): Effect.Effect<LanguageModel.Service> => {
+  const fetch = wired(options.fetch, () => makeOpenAiWire(options.effort))
+  const http = FetchHttpClient.layer.pipe(Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch)))
+  const client = OpenAiClient.layer({
+    apiKey: options.apiKey,
+    ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/$/, "") })
+  })
+  // Nothing is kept at the provider: the session's own log is what the next request is made from.
+  const config = {
+    store: false,
+    strict: false,
+    ...(options.reasons
+      ? { include: ["reasoning.encrypted_content" as const], reasoning: { summary: "auto" as const } }
+      : {})
+  }
+  return OpenAiLanguageModel.make({ model: options.model, config }).pipe(
+    Effect.provide(Layer.provide(client, http)),
+    Effect.map((service) => guard(service, { provider: "openai", secrets: [options.apiKey], lower }))
+  )
+}
+
+/**
+ * Reasoning goes back only with its encrypted content: the provider keeps nothing, so an id alone is refused. A message
+ * whose reasoning is incomplete (it was interrupted) loses the ids of its other parts too, which would ask for it.
+ */
+const lower = (prompt: Prompt.Prompt): Prompt.Prompt =>
+  Prompt.fromMessages(
+    prompt.content.map((message) => {
+      if (message.role !== "assistant") return message
+      const complete = message.content.every(
+        (part) => part.type !== "reasoning" || part.options.openai?.encryptedContent !== undefined
+      )
+      if (complete) return message
+      return {
+        ...message,
+        content: message.content.filter((part) => part.type !== "reasoning").map((part) => ({ ...part, options: {} }))
+      }
+    })
+  )

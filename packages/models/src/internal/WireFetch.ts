@@ -1,0 +1,108 @@
+/**
+ * A `fetch` for provider requests: without time limits of its own (the runtime's policy decides those), and with a hook
+ * to adapt the JSON of a request and the events of a streamed answer to what the provider library can read. Providers
+ * add fields, events and enumeration values at any time; a library that decodes strictly would end the stream on them.
+ */
+import { Predicate } from "effect"
+
+/** A JSON object of a wire protocol, whose fields are checked where they are used. */
+export type Json = Readonly<Record<string, unknown>>
+
+/** What is changed on the way; a new one is made for every request, so that it can keep state over its events. */
+export interface Wire {
+  /** The body to send instead. */
+  readonly request: (body: Json) => Json
+  /** The events to deliver instead of one event; an empty array drops it. */
+  readonly event: (event: Json, request: Json) => ReadonlyArray<Json>
+  /** The events to deliver for data that is not a JSON object; the data itself goes on when absent. */
+  readonly malformed?: (data: string) => ReadonlyArray<Json>
+}
+
+/** A single server-sent event that is longer than this is not an event but a fault. */
+const maxEventChars = 64 * 1024 * 1024
+
+/** The global `fetch` of undici, without its five-minute limits on headers and on silence between chunks. */
+export const patientFetch = async (): Promise<typeof globalThis.fetch> => {
+  const { Agent, fetch } = await import("@effect/platform-node/Undici")
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } })
+  const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher })
+  // undici's own declarations of Request and Response differ from the global ones in name only.
+  return patient as unknown as typeof globalThis.fetch
+}
+
+/** `fetch` with the changes that `makeWire` describes. */
+export const wired =
+  (fetch: typeof globalThis.fetch, makeWire: () => Wire): typeof globalThis.fetch =>
+  async (input, init) => {
+    const wire = makeWire()
+    const sent = parseObject(bodyText(init?.body))
+    const body = sent === undefined ? undefined : wire.request(sent)
+    const response = await fetch(
+      input,
+      init === undefined || body === undefined ? init : { ...init, body: JSON.stringify(body) }
+    )
+    const isEvents = response.headers.get("content-type")?.includes("text/event-stream") === true
+    if (response.body === null || !response.ok || !isEvents) return response
+    const { headers, status, statusText } = response
+    return new Response(response.body.pipeThrough(rewriteEvents(wire, body ?? {})), { headers, status, statusText })
+  }
+
+const bodyText = (body: unknown): string | undefined =>
+  Predicate.isString(body) ? body : body instanceof Uint8Array ? new TextDecoder().decode(body) : undefined
+
+/** The object that a text holds, if it holds one. */
+export const parseObject = (text: string | undefined): Json | undefined => {
+  try {
+    const json: unknown = text === undefined ? undefined : JSON.parse(text)
+    return Predicate.isRecord(json) ? json : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const rewriteEvents = (wire: Wire, request: Json): TransformStream<Uint8Array, Uint8Array> => {
+  const decoder = new TextDecoder()
+  const encoder = new TextEncoder()
+  let buffer = ""
+  return new TransformStream({
+    transform(bytes, controller) {
+      buffer += decoder.decode(bytes, { stream: true })
+      if (buffer.length > maxEventChars) {
+        controller.error(new Error("the provider sent an event of more than 64 MiB"))
+        return
+      }
+      // An event ends at an empty line; the three line ends may be mixed.
+      for (let end = /\r\n\r\n|\n\n|\r\r/.exec(buffer); end !== null; end = /\r\n\r\n|\n\n|\r\r/.exec(buffer)) {
+        const block = buffer.slice(0, end.index)
+        buffer = buffer.slice(end.index + end[0].length)
+        for (const text of rewriteBlock(wire, request, block)) controller.enqueue(encoder.encode(text))
+      }
+    }
+    // What is left at the end is a torn event; it is dropped, as the format demands.
+  })
+}
+
+const rewriteBlock = (wire: Wire, request: Json, block: string): ReadonlyArray<string> => {
+  const data = block
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(5).replace(/^ /, ""))
+    .join("\n")
+  if (data === "" || data === "[DONE]") return []
+  const event = parseObject(data)
+  if (event !== undefined) return wire.event(event, request).map(frame)
+  return wire.malformed === undefined
+    ? [`data: ${data.replaceAll("\n", "\ndata: ")}\n\n`]
+    : wire.malformed(data).map(frame)
+}
+
+const frame = (event: Json): string =>
+  `${Predicate.isString(event["type"]) ? `event: ${event["type"]}\n` : ""}data: ${JSON.stringify(event)}\n\n`
+
+/** The names of the function tools that a request offers, wherever its protocol keeps them. */
+export const offeredTools = (request: Json): ReadonlySet<string> =>
+  new Set(
+    (Array.isArray(request["tools"]) ? request["tools"] : []).flatMap((tool: unknown) =>
+      Predicate.isRecord(tool) && Predicate.isString(tool["name"]) ? [tool["name"]] : []
+    )
+  )
