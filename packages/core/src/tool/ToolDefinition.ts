@@ -156,7 +156,12 @@ export const define = <
     const encoded: unknown = yield* Effect.mapError(encode(success), (error) =>
       fault("tool.output", `tool "${name}" gave a result that is not of its own schema: ${describeIssues(error)}`)
     )
-    return options.render === undefined ? renderEncoded(encoded) : options.render(success)
+    const output = options.render === undefined ? renderEncoded(encoded) : options.render(success)
+    yield* Effect.try({
+      try: () => JSON.stringify(output.structured),
+      catch: () => fault("tool.output", `tool "${name}" gave a result that JSON cannot hold`)
+    })
+    return output
   })
 
   return {
