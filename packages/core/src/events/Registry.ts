@@ -90,17 +90,28 @@ export const decode = (stored: string, data: unknown): Option.Option<Either.Eith
 export interface Encoded {
   readonly stored: string
   readonly version: number
-  readonly data: unknown
+  /** The payload as it is stored. */
+  readonly text: string
+  /** The payload as a reader of `text` gets it: what the writer goes on with, so that both see the same (EV-D4). */
+  readonly data: Data
 }
+
+const invalid = (actual: unknown, message: string) =>
+  ParseResult.parseError(new ParseResult.Type(Schema.Unknown.ast, actual, message))
 
 /** Encodes a draft at its type's current version. The error names the field at fault. */
 export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
   const encoder = encoders.get(draft.type)
-  if (encoder === undefined) {
-    return Either.left(ParseResult.parseError(new ParseResult.Type(Schema.Never.ast, draft.type, "unknown event type")))
-  }
-  return Either.mapBoth(encoder.encode(draft.data), {
-    onLeft: ParseResult.parseError,
-    onRight: (data) => ({ stored: encoder.stored, version: encoder.version, data })
+  if (encoder === undefined) return Either.left(invalid(draft.type, "unknown event type"))
+  const encoded = encoder.encode(draft.data)
+  if (Either.isLeft(encoded)) return Either.left(ParseResult.parseError(encoded.left))
+  return Either.try({
+    try: () => {
+      const text = JSON.stringify(encoded.right)
+      // Every payload schema is its own encoded form, so the parsed text is the payload.
+      return { stored: encoder.stored, version: encoder.version, text, data: JSON.parse(text) as Data }
+    },
+    // A cycle, or a BigInt, in a field whose content the schema leaves open.
+    catch: () => invalid(draft.type, "the payload holds a value that JSON cannot")
   })
 }

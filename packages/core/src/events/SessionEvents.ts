@@ -43,7 +43,11 @@ export const Moved = durable("session.next.moved", 1, { location: Location, subd
 export const Renamed = durable("session.next.renamed", 1, { title: Schema.String })
 
 /** A prompt that was already visible when it was recorded; decoded for old logs, never emitted. */
-export const Prompted = durable("session.next.prompted", 1, { messageID: MessageID, prompt: Prompt, delivery: Delivery })
+export const Prompted = durable("session.next.prompted", 1, {
+  messageID: MessageID,
+  prompt: Prompt,
+  delivery: Delivery
+})
 export const PromptAdmitted = durable("session.next.prompt.admitted", 1, {
   messageID: MessageID,
   prompt: Prompt,

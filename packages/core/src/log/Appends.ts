@@ -6,7 +6,7 @@ import { SqlError, type SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Encoded } from "../events/Registry.ts"
-import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
+import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import type { EventID, SessionID } from "../Identifiers.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
@@ -22,7 +22,7 @@ export interface Projector {
 }
 
 export interface EncodedDraft {
-  readonly draft: Draft
+  readonly type: DurableType
   readonly encoded: Encoded
   readonly id: EventID
 }
@@ -82,7 +82,8 @@ export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, 
     { discard: true }
   )
 
-const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) => new EventRefused({ sessionID, table, details })
+const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
+  new EventRefused({ sessionID, table, details })
 
 const isRefusal = (error: unknown): error is Refusal =>
   Predicate.isRecord(error) && !Predicate.hasProperty(error, "_tag") && typeof error["details"] === "string"
@@ -94,22 +95,37 @@ export const writeProjections = (
   events: NonEmptyReadonlyArray<SessionEvent>
 ): Effect.Effect<void, SqlError.SqlError | EventRefused> => {
   const { sessionID } = Arr.headNonEmpty(events)
+  const misplaced = events.find(({ seq, type }) => (seq === 0) !== (type === "session.created"))
+  if (misplaced !== undefined) return refused(misplaced.sessionID, beginning(misplaced))
   const joined = join(events.flatMap(project))
   if (Either.isLeft(joined)) return refused(sessionID, joined.left)
   const core = Effect.mapError(write(sql, joined.right), (error) =>
     isRefusal(error)
       ? refused(sessionID, error)
       : reasonOf(error) === "constraint"
-        ? refused(sessionID, { table: "session_message", details: constraintDetails(error) })
+        ? refused(sessionID, brokenRule(error, "session_message"))
         : error
   )
   return projectors.length === 0
     ? core
-    : Effect.zipRight(core, Effect.forEach(projectors, (projector) => projector.project(events), { discard: true }))
+    : Effect.zipRight(
+        core,
+        Effect.forEach(projectors, (projector) => projector.project(events), { discard: true })
+      )
 }
 
-const constraintDetails = (error: unknown): string =>
-  error instanceof SqlError.SqlError && error.cause instanceof Error ? error.cause.message : "it breaks a key"
+/** A log begins with the session's creation, and holds it once (LG-2). */
+const beginning = ({ type }: SessionEvent) => ({
+  table: "session",
+  details: type === "session.created" ? "the session exists already" : "there is no such session to append to"
+})
+
+/** The table and the rule that the driver names: `UNIQUE constraint failed: session_message.id`. */
+const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
+  const said = error.cause instanceof Error ? error.cause.message : ""
+  const [, table = otherwise, column = "a key"] = /: (\w+)\.(\w+)/.exec(said) ?? []
+  return { table, details: said.startsWith("UNIQUE") ? `its ${column} is taken` : said }
+}
 
 /**
  * Writes all requests, in order. Requests that expected another head, or that an old owner made, are answered so and
@@ -137,7 +153,7 @@ export const writeBatch = Effect.fnUntraced(function* (
       answers.push(Either.left(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
       continue
     }
-    const events = Arr.map(drafts, ({ draft, encoded, id }, index): SessionEvent => {
+    const events = Arr.map(drafts, ({ encoded, id, type }, index): SessionEvent => {
       const seq = last + 1 + index
       position += 1
       rows.push({
@@ -147,10 +163,11 @@ export const writeBatch = Effect.fnUntraced(function* (
         seq,
         type: encoded.stored,
         created,
-        data: JSON.stringify(encoded.data)
+        data: encoded.text
       })
-      // A draft and an envelope make an event of the draft's type.
-      return { position, seq, id, sessionID, version: encoded.version, created, ...draft } as SessionEvent
+      const { data, version } = encoded
+      // A draft's type with its payload, in an envelope, is an event of that type.
+      return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
     moved.set(sessionID, last + events.length)
     for (const event of events) written.push(event)
@@ -176,6 +193,6 @@ export const toAppendError = (
 ): EventRefused | LogUnavailable | HookFailed => {
   if (error instanceof HookFailed || error instanceof EventRefused) return error
   return reasonOf(error) === "constraint"
-    ? refused(sessionID, { table: "event", details: constraintDetails(error) })
+    ? refused(sessionID, brokenRule(error, "event"))
     : unavailable("append")(error)
 }

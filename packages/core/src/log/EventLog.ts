@@ -246,8 +246,9 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     /** Deletes the session with everything that belongs to it, in one transaction (EV-10). True if it was there. */
     readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /**
-     * Calls back after each commit of this process with the events, in commit order, until the scope closes. A
-     * listener's defect is logged and isolated (EV-7); the events stay.
+     * Calls back after each append of this process with its events, before the append returns, until the scope closes.
+     * Appends that run at once call at once: positions tell their order. A listener's defect is logged and isolated
+     * (EV-7); its interruption is the append's. The events stay either way.
      */
     readonly listen: (
       listener: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>

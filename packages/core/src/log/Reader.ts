@@ -11,8 +11,8 @@ import { retryBusy } from "../storage/Database.ts"
 import {
   CursorAhead,
   CursorExpired,
+  EventUnreadable,
   SessionNotFound,
-  type EventUnreadable,
   type LogUnavailable,
   type ReadError,
   type ReplayComplete
@@ -22,52 +22,68 @@ import type { Tail, Tails } from "./Tails.ts"
 
 type Page = { readonly events: ReadonlyArray<SessionEvent>; readonly cursor: number; readonly hasMore: boolean }
 
-const toPage = (
-  rows: ReadonlyArray<Record<string, unknown>>,
-  after: number,
-  limit: number,
-  column: "seq" | "position"
-): Either.Either<Page, EventUnreadable> =>
-  Either.map(toEvents(rows), (events) => {
-    const last = rows.at(-1)?.[column]
-    return { events, cursor: typeof last === "number" ? last : after, hasMore: rows.length === limit }
-  })
+type Rows = ReadonlyArray<Record<string, unknown>>
 
-/** The session's head and floor; `SessionNotFound` when it has no row. */
+const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number => {
+  const last = rows.at(-1)?.[column]
+  return typeof last === "number" ? last : after
+}
+
+const toPage = (rows: Rows, cursor: number, limit: number): Either.Either<Page, EventUnreadable> =>
+  Either.map(toEvents(rows), (events) => ({ events, cursor, hasMore: rows.length === limit }))
+
+/** The session's head and floor; `SessionNotFound` when it has no events, replay claims aside. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<{ readonly seq: number; readonly floor: number }>`
     SELECT seq, floor FROM event_sequence WHERE session_id = ${sessionID}`.pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap(
-      ([row]): Effect.Effect<{ readonly seq: number; readonly floor: number }, SessionNotFound> =>
-        row === undefined ? new SessionNotFound({ sessionID }) : Effect.succeed(row)
+    Effect.flatMap(([row]): Effect.Effect<{ readonly seq: number; readonly floor: number }, SessionNotFound> =>
+      row === undefined || row.seq < 0 ? new SessionNotFound({ sessionID }) : Effect.succeed(row)
     )
   )
 
 const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: number) =>
-  Effect.flatMap(
-    head(sql, sessionID),
-    ({ floor, seq }): Effect.Effect<void, CursorAhead | CursorExpired> =>
-      cursor > seq
-        ? new CursorAhead({ cursor, latest: seq })
-        : cursor < floor
-          ? new CursorExpired({ cursor, floor })
-          : Effect.void
+  Effect.flatMap(head(sql, sessionID), ({ floor, seq }): Effect.Effect<void, CursorAhead | CursorExpired> =>
+    cursor > seq
+      ? new CursorAhead({ cursor, latest: seq })
+      : cursor < floor
+        ? new CursorExpired({ cursor, floor })
+        : Effect.void
   )
 
-const page = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
+/** One page. The head is asked for only when the rows do not follow the cursor one by one. */
+const page = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  after: number,
+  limit: number
+): Effect.Effect<Page, ReadError> =>
   selectPage(sql, sessionID, after, limit).pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap((rows) => toPage(rows, after, limit, "seq"))
+    Effect.flatMap((rows): Effect.Effect<Page, ReadError> => {
+      const cursor = lastOf(rows, after, "seq")
+      const found = toPage(rows, cursor, limit)
+      if (rows.length > 0 && cursor - after === rows.length) return found
+      return Effect.zipRight(
+        checkCursor(sql, sessionID, after),
+        rows.length === 0 ? found : missing(sessionID, rows, after)
+      )
+    })
   )
+
+/** A hole that no pruning made: the file was changed by other hands. */
+const missing = (sessionID: SessionID, rows: Rows, after: number): EventUnreadable => {
+  const hole = rows.findIndex((row, index) => row["seq"] !== after + 1 + index)
+  return new EventUnreadable({ sessionID, seq: after + 1 + hole, type: "unknown", details: "the row is missing" })
+}
 
 const feedPage = (sql: SqlClient.SqlClient, after: number) =>
   selectFeedPage(sql, after, pageSize).pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap((rows) => toPage(rows, after, pageSize, "position"))
+    Effect.flatMap((rows) => toPage(rows, lastOf(rows, after, "position"), pageSize))
   )
 
 export const read = (sql: SqlClient.SqlClient) =>
@@ -78,13 +94,11 @@ export const read = (sql: SqlClient.SqlClient) =>
   }) {
     const after = options.after ?? -1
     const limit = Math.max(1, Math.min(options.limit ?? pageSize, pageSize))
-    yield* checkCursor(sql, options.sessionID, after)
     const { cursor, events, hasMore } = yield* page(sql, options.sessionID, after, limit)
     return { events, cursor, hasMore: hasMore && (yield* page(sql, options.sessionID, cursor, 1)).cursor > cursor }
   })
 
-type Seam = "replaying" | "at-the-end" | "following"
-type State = { readonly cursor: number; readonly seam: Seam }
+type State = { readonly cursor: number; readonly step: "look" | "mark" | "wait"; readonly marked: boolean }
 
 /** Pages to the end, the marker once, then a page after each wake. */
 const follow = <E>(
@@ -94,30 +108,25 @@ const follow = <E>(
   position: (event: SessionEvent) => number
 ): Stream.Stream<SessionEvent | ReplayComplete, E> =>
   Stream.unfoldChunkEffect<State, SessionEvent | ReplayComplete, E, never>(
-    { cursor: start, seam: "replaying" },
-    ({ cursor, seam }) => {
-      if (seam === "at-the-end") {
+    { cursor: start, step: "look", marked: false },
+    Effect.fnUntraced(function* ({ cursor, marked, step }: State) {
+      if (step === "mark") {
         const marker: ReplayComplete = { type: "replay.complete", cursor }
-        return Effect.succeedSome([Chunk.of<SessionEvent | ReplayComplete>(marker), { cursor, seam: "following" }])
+        const state: State = { cursor, step: "wait", marked: true }
+        return Option.some([Chunk.of<SessionEvent | ReplayComplete>(marker), state] as const)
       }
-      const waited = seam === "following" ? tail.wake : Effect.void
-      return Effect.gen(function* () {
-        yield* waited
-        const recent = tail.recent(cursor)
-        const last = recent?.at(-1)
-        if (recent !== undefined && last !== undefined) {
-          yield* Metric.update(Metrics.tailLag, recent.length)
-          // More may have come from elsewhere behind what was kept: signals ring for it.
-          const state: State = { cursor: position(last), seam: seam === "following" ? "following" : "at-the-end" }
-          return Option.some([Chunk.unsafeFromArray(recent), state] as const)
-        }
-        const found = yield* next(cursor)
-        const state: State = found.hasMore
-          ? { cursor: found.cursor, seam: seam === "following" ? "replaying" : seam }
-          : { cursor: found.cursor, seam: seam === "following" ? "following" : "at-the-end" }
-        return Option.some([Chunk.unsafeFromArray<SessionEvent | ReplayComplete>(found.events), state] as const)
-      })
-    }
+      if (step === "wait") yield* tail.wake
+      const recent = tail.recent(cursor)
+      const last = recent?.at(-1)
+      const found =
+        recent === undefined || last === undefined
+          ? yield* next(cursor)
+          : // More may follow that is not kept: a signal rings for it, then or earlier.
+            { events: recent, cursor: position(last), hasMore: false }
+      if (marked) yield* Metric.update(Metrics.tailLag, found.events.length)
+      const state: State = { cursor: found.cursor, step: found.hasMore ? "look" : marked ? "wait" : "mark", marked }
+      return Option.some([Chunk.unsafeFromArray<SessionEvent | ReplayComplete>(found.events), state] as const)
+    })
   )
 
 export const tailMarked =
@@ -129,15 +138,9 @@ export const tailMarked =
     Stream.unwrapScoped(
       Effect.gen(function* () {
         const { sessionID } = options
-        const start = options.after ?? -1
         const tail = yield* tails.follow(sessionID)
-        yield* checkCursor(sql, sessionID, start)
-        const next = (after: number) =>
-          Effect.tap(page(sql, sessionID, after, pageSize), ({ cursor }) =>
-            // Woken for nothing: the session may have been removed, or made anew under the same id.
-            cursor === after ? checkCursor(sql, sessionID, after) : Effect.void
-          )
-        return follow(tail, start, next, ({ seq }) => seq)
+        const next = (after: number) => page(sql, sessionID, after, pageSize)
+        return follow(tail, options.after ?? -1, next, ({ seq }) => seq)
       })
     )
 
@@ -151,9 +154,14 @@ export const feedMarked =
         const start = options.after ?? 0
         const tail = yield* tails.follow(undefined)
         const [latest] = yield* sql<{ readonly seq: number }>`
-          SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(Effect.mapError(unavailable("read")))
+          SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(retryBusy, Effect.mapError(unavailable("read")))
         if (start > (latest?.seq ?? 0)) return yield* new CursorAhead({ cursor: start, latest: latest?.seq ?? 0 })
-        return follow(tail, start, (after) => feedPage(sql, after), ({ position }) => position)
+        return follow(
+          tail,
+          start,
+          (after) => feedPage(sql, after),
+          ({ position }) => position
+        )
       })
     )
 

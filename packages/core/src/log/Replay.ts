@@ -3,7 +3,7 @@
  * new must follow without a gap. Replay rebuilds rows and does no work (RP-5). Spec: RP-1..RP-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Either, Equal, Option, Schema, Data } from "effect"
+import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventID, SessionID } from "../Identifiers.ts"
@@ -54,7 +54,8 @@ const check = (
   for (const [index, raw] of events.entries()) {
     const decoded = Schema.decodeUnknownEither(Foreign)(raw)
     if (Either.isLeft(decoded)) {
-      return Either.left(new InvalidDurableEvent({ type: String(raw.type), details: decoded.left.message }))
+      const type = Predicate.hasProperty(raw, "type") ? String(raw.type) : "unknown"
+      return Either.left(new InvalidDurableEvent({ type, details: decoded.left.message }))
     }
     const event = decoded.right
     const before = checked[index - 1]?.[0]

@@ -36,7 +36,7 @@ const encodeDrafts = (
       const details = Either.isLeft(result) ? result.left.message : "no id"
       return Either.left(new InvalidDurableEvent({ type: draft.type, details }))
     }
-    encoded.push({ draft, encoded: result.right, id })
+    encoded.push({ type: draft.type, encoded: result.right, id })
   }
   return Arr.isNonEmptyArray(encoded)
     ? Either.right(encoded)
@@ -81,7 +81,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
     Effect.forEach(
       listeners,
       (listener) =>
-        Effect.catchAllDefect(listener(events), (defect) => Effect.logError("an event listener failed", defect)),
+        Effect.catchAllDefect(
+          Effect.suspend(() => listener(events)),
+          (defect) => Effect.logError("an event listener failed", defect)
+        ),
       { discard: true }
     )
 
@@ -147,11 +150,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
     feed: (feedOptions) => Reader.unmarked(Reader.feedMarked(readSql, tails)(feedOptions)),
     live: ({ capacity = liveCapacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
-    latest: (sessionID) =>
+    latest: Effect.fn("EventLog.latest")((sessionID) =>
       Reader.head(readSql, sessionID).pipe(
         Effect.map(({ seq }) => seq),
         Effect.catchTag("SessionNotFound", () => Effect.succeed(-1))
-      ),
+      )
+    ),
     replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
       const [first] = events
       if (first === undefined) return
@@ -160,11 +164,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
       )
       if (replayOptions.notify === true && Arr.isNonEmptyReadonlyArray(fresh)) tails.announce(fresh)
     }),
-    claimReplay: (sessionID, ownerID) =>
+    claimReplay: Effect.fn("EventLog.claimReplay")((sessionID, ownerID) =>
       retryBusy(
         sql`INSERT INTO event_sequence (session_id, seq, replay_owner) VALUES (${sessionID}, -1, ${ownerID})
           ON CONFLICT (session_id) DO UPDATE SET replay_owner = excluded.replay_owner`
-      ).pipe(Effect.mapError(unavailable("claim")), Effect.asVoid),
+      ).pipe(Effect.mapError(unavailable("claim")), Effect.asVoid)
+    ),
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const rows = yield* retryBusy(
         immediately(sql)(
@@ -172,7 +177,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         )
       ).pipe(Effect.mapError(unavailable("remove")))
       tails.reset(sessionID)
-      return rows.length > 0
+      return rows.some(({ seq }) => seq >= 0)
     }),
     listen: (listener) =>
       Effect.acquireRelease(

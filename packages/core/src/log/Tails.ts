@@ -32,7 +32,7 @@ export interface Tails {
   readonly announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
   /** Rings the session's tails, and forgets what was kept of it: it was removed or replayed into. */
   readonly reset: (sessionID: string) => void
-  /** Rings everybody: another process has committed. */
+  /** Rings everybody, and sends them to the database: another process has committed. */
   readonly ringAll: () => void
   /** Whether anybody tails. */
   readonly anyone: () => boolean
@@ -114,7 +114,13 @@ export const make = (): Tails => {
         ring(followed)
       }
     },
-    ringAll: () => all.forEach(ring),
+    ringAll: () => {
+      for (const followed of all.values()) {
+        // A ring for a commit of ours may be waiting too: what is kept would answer for both.
+        followed.recent = []
+        ring(followed)
+      }
+    },
     anyone: () => all.size > 0,
     followed: () => [...all.keys()]
   }

@@ -7,18 +7,23 @@
  *
  * so that a neighbour's failure is nobody else's. Spec: LG-5, LG-6.
  */
-import type { SqlClient } from "@effect/sql"
-import { Array as Arr, Cause, Chunk, Deferred, Effect, Either, Exit, Metric, Queue } from "effect"
+import { SqlError, type SqlClient } from "@effect/sql"
+import { Array as Arr, Cause, Chunk, Deferred, Effect, Either, Exit, Metric, Option, Queue } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as Metrics from "../Metrics.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
 import { toAppendError, writeBatch, type Answer, type HookFailed, type Projector, type Request } from "./Appends.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
 import { LogUnavailable, type AppendError } from "./EventLog.ts"
+import { unavailable } from "./EventRow.ts"
 
 type Failure = Exclude<AppendError, { readonly _tag: "InvalidDurableEvent" }> | HookFailed
 type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
-type Waiting = { readonly request: Request; readonly answer: Deferred.Deferred<NonEmptyReadonlyArray<SessionEvent>, Failure> }
+type Waiting = {
+  readonly request: Request
+  readonly answer: Deferred.Deferred<NonEmptyReadonlyArray<SessionEvent>, Failure>
+}
 
 /** Appends that may wait; the next caller is held back until there is room. */
 const queueCapacity = 1024
@@ -55,12 +60,19 @@ export const make = Effect.fnUntraced(function* (
     requests.length === 1
       ? Effect.map(alone(requests[0]), Arr.of)
       : Effect.matchCauseEffect(transaction(requests), {
-          // Rolled back: one of them is at fault, and each finds out for itself.
-          onFailure: () => Effect.forEach(requests, alone),
+          onFailure: (cause): Effect.Effect<ReadonlyArray<Result>> => {
+            // Nobody's fault, and each alone would wait as long again.
+            const failure = Option.getOrUndefined(Cause.failureOption(cause))
+            return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
+              ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
+              : // Rolled back: one of them is at fault, and each finds out for itself.
+                Effect.forEach(requests, alone)
+          },
           onSuccess: (answers: ReadonlyArray<Answer>) => Effect.succeed(answers.map(toExit))
         })
 
-  const toExit = (answer: Answer): Result => (Either.isRight(answer) ? Exit.succeed(answer.right) : Exit.fail(answer.left))
+  const toExit = (answer: Answer): Result =>
+    Either.isRight(answer) ? Exit.succeed(answer.right) : Exit.fail(answer.left)
 
   const step = Effect.fnUntraced(function* (first: Waiting) {
     // Callers that the last commit answered get to append again before the batch is closed.
@@ -88,7 +100,9 @@ export const make = Effect.fnUntraced(function* (
     })
   )
   yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.take(queue)), step)).pipe(
-    Effect.catchAllCause((cause) => (Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause))),
+    Effect.catchAllCause((cause) =>
+      Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause)
+    ),
     Effect.forever,
     Effect.forkScoped
   )

@@ -26,7 +26,9 @@ export type Refusal = { readonly table: TableName; readonly details: string }
 
 /** A row, or an update of one, whatever its table: what the writers work with. */
 export type AnyRow = { readonly [column: string]: Value }
-export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: AnyRow }
+/** What to add to which columns, in order: sums of fractions depend on it, and a rebuild must come to the same (PJ-3). */
+export type Additions = ReadonlyArray<readonly [column: string, amount: number]>
+export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: Additions }
 
 /** What a set of changes comes to, per table: rows to insert, and rows to update. */
 export type Joined = {
@@ -47,7 +49,7 @@ export const applyUpdate = (table: TableName, row: AnyRow, update: AnyUpdate): E
   const taken = onceTaken(table, row, update.set)
   if (taken !== undefined) return refuse(table, `${describe(table, update.key)} has its ${taken} already`)
   const next: Record<string, Value> = { ...row, ...update.set }
-  for (const column in update.add) next[column] = Number(row[column] ?? 0) + Number(update.add[column] ?? 0)
+  for (const [column, amount] of update.add) next[column] = Number(next[column] ?? 0) + amount
   return Either.right(next)
 }
 
@@ -67,9 +69,7 @@ const empty = (): Joined => ({
 const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {
   const taken = onceTaken(table, first.set, then.set)
   if (taken !== undefined) return refuse(table, `${describe(table, then.key)} gets its ${taken} twice`)
-  const add: Record<string, Value> = { ...first.add }
-  for (const column in then.add) add[column] = Number(add[column] ?? 0) + Number(then.add[column] ?? 0)
-  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add })
+  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add: [...first.add, ...then.add] })
 }
 
 /** Joins changes, in order, to one insert or update per row. */
@@ -80,10 +80,12 @@ export const join = (changes: Iterable<Change>): Either.Either<Joined, Refusal> 
     if (change.op === "insert") {
       const key = keyOf(change.table, change.row)
       if (inserts.has(key)) return refuse(change.table, `${describe(change.table, change.row)} is there already`)
+      if (updates.has(key)) return refuse(change.table, `${describe(change.table, change.row)} is not there yet`)
       inserts.set(key, change.row)
       continue
     }
-    const update: AnyUpdate = { key: change.key, set: change.set, add: change.add ?? {} }
+    const add = Object.entries(change.add ?? {}).map(([column, amount]) => [column, Number(amount)] as const)
+    const update: AnyUpdate = { key: change.key, set: change.set, add }
     const key = keyOf(change.table, change.key)
     const inserted = inserts.get(key)
     if (inserted !== undefined) {

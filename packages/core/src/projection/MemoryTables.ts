@@ -54,7 +54,8 @@ export const make = (): MemoryTables => {
     const clash = reserved(joined.right)
     if (clash !== undefined) return Either.left({ table: "session_message", details: `${clash} is taken` })
     for (const write of staged) write()
-    for (const row of joined.right.session_input.inserts.values()) inputs.set(String(row["id"]), keyOf("session_input", row))
+    for (const row of joined.right.session_input.inserts.values())
+      inputs.set(String(row["id"]), keyOf("session_input", row))
     for (const row of joined.right.session_message.inserts.values()) {
       messages.set(String(row["id"]), keyOf("session_message", row))
     }

@@ -8,6 +8,9 @@ import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
 
 const json = (value: unknown): string => JSON.stringify(value)
 
+/** Text columns are UTF-8, which has no bytes for half a surrogate pair: it becomes U+FFFD here, not in the driver. */
+const plain = (value: string): string => value.replace(/\p{Surrogate}/gu, "\uFFFD")
+
 const session = (event: SessionEvent, set: Partial<SessionRow>, add?: Partial<SessionRow>): Change => ({
   op: "update",
   table: "session",
@@ -43,20 +46,14 @@ const settleMessage = (event: SessionEvent, id: string, settled: unknown): Chang
 /** A shell's output is a part under its call id: the event that ends it names no message. */
 type Kind = "text" | "reasoning" | "tool" | "shell"
 
-const openPart = (
-  event: SessionEvent,
-  messageID: string,
-  kind: Kind,
-  key: string,
-  row: Partial<PartRow>
-): Change => ({
+const openPart = (event: SessionEvent, messageID: string, kind: Kind, key: string, row: Partial<PartRow>): Change => ({
   op: "insert",
   table: "session_part",
   row: {
     session_id: event.sessionID,
-    message_id: messageID,
+    message_id: plain(messageID),
     kind,
-    key,
+    key: plain(key),
     seq: event.seq,
     name: null,
     status: "pending",
@@ -81,7 +78,7 @@ const updatePart = (
 ): Change => ({
   op: "update",
   table: "session_part",
-  key: { message_id: messageID, kind, key, session_id: event.sessionID },
+  key: { message_id: plain(messageID), kind, key: plain(key), session_id: event.sessionID },
   set
 })
 
@@ -92,10 +89,10 @@ const created = (event: EventOfType<"session.created">): Change => ({
     id: event.sessionID,
     parent_id: event.data.parentID ?? null,
     leaf_id: null,
-    directory: event.data.location.directory,
+    directory: plain(event.data.location.directory),
     location: json(event.data.location),
-    title: event.data.title ?? null,
-    agent: event.data.agent ?? null,
+    title: event.data.title === undefined ? null : plain(event.data.title),
+    agent: event.data.agent === undefined ? null : plain(event.data.agent),
     model: event.data.model === undefined ? null : json(event.data.model),
     cost: 0,
     tokens_input: 0,
@@ -134,7 +131,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [created(event)]
     case "session.next.agent.switched":
       return [
-        session(event, { agent: event.data.agent }),
+        session(event, { agent: plain(event.data.agent) }),
         message(event, event.data.messageID, "agent-switched", { data: json({ agent: event.data.agent }) })
       ]
     case "session.next.model.switched":
@@ -143,9 +140,9 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
         message(event, event.data.messageID, "model-switched", { data: json({ model: event.data.model }) })
       ]
     case "session.next.moved":
-      return [session(event, { directory: event.data.location.directory, location: json(event.data.location) })]
+      return [session(event, { directory: plain(event.data.location.directory), location: json(event.data.location) })]
     case "session.next.renamed":
-      return [session(event, { title: event.data.title })]
+      return [session(event, { title: plain(event.data.title) })]
     case "session.next.prompted":
       // Visible at once: a later retry of the id finds a promoted input (IN-11).
       return [input(event, event.seq), message(event, event.data.messageID, "user", {})]
@@ -236,14 +233,18 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       ]
     }
     case "session.next.tool.input.started":
-      return [openPart(event, event.data.assistantMessageID, "tool", event.data.callID, { name: event.data.name })]
+      return [
+        openPart(event, event.data.assistantMessageID, "tool", event.data.callID, { name: plain(event.data.name) })
+      ]
     case "session.next.tool.input.ended":
-      return [updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, { raw: event.data.text })]
+      return [
+        updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, { raw: plain(event.data.text) })
+      ]
     case "session.next.tool.called":
       return [
         updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, {
           status: "running",
-          name: event.data.tool,
+          name: plain(event.data.tool),
           // The decoded input takes the raw text's place (3.1 of the reference's message states).
           raw: null,
           called: json({ input: event.data.input, provider: event.data.provider }),

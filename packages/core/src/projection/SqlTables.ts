@@ -53,19 +53,41 @@ const changedRows = (result: unknown): number =>
 
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
+/** `cost = cost + ? + ?`: one sum a column, its amounts in their order. */
+const sums = (
+  add: ReadonlyArray<string>,
+  current: (column: string) => string,
+  amount: (index: number) => string
+): ReadonlyArray<string> =>
+  Arr.dedupe(add).map((name) => {
+    const amounts = add.flatMap((other, index) => (other === name ? [amount(index)] : []))
+    return `${name} = ${[current(name), ...amounts].join(" + ")}`
+  })
+
 /** The statement that applies updates of one shape: those that set and add to the same columns. */
 export const updateStatement = (table: TableName, { add, set }: Shape, rows: number): string => {
   const { key, once } = tables[table]
   const guarded = set.filter((column) => (once as ReadonlyArray<string>).includes(column))
   if (rows === 1) {
-    const assign = [...set.map((column) => `${column} = ?`), ...add.map((column) => `${column} = ${column} + ?`)]
+    const assign = [
+      ...set.map((name) => `${name} = ?`),
+      ...sums(
+        add,
+        (name) => name,
+        () => "?"
+      )
+    ]
     const where = [...key.map((column) => `${column} = ?`), ...guarded.map((column) => `${column} IS NULL`)]
     return `UPDATE ${table} SET ${assign.join(", ")} WHERE ${where.join(" AND ")}`
   }
   const column = (index: number) => `v.column${index + 1}`
   const assign = [
     ...set.map((name, i) => `${name} = ${column(i)}`),
-    ...add.map((name, i) => `${name} = t.${name} + ${column(set.length + i)}`)
+    ...sums(
+      add,
+      (name) => `t.${name}`,
+      (i) => column(set.length + i)
+    )
   ]
   const where = [
     ...key.map((name, i) => `t.${name} = ${column(set.length + add.length + i)}`),
@@ -85,7 +107,7 @@ const updateRows = (
 ): Effect.Effect<void, SqlError.SqlError | Refusal> => {
   const byShape = new Map<string, { readonly shape: Shape; readonly updates: Array<AnyUpdate> }>()
   for (const update of updates) {
-    const shape = { set: Object.keys(update.set), add: Object.keys(update.add) }
+    const shape = { set: Object.keys(update.set), add: update.add.map(([column]) => column) }
     const name = `${shape.set.join()}+${shape.add.join()}`
     const group = byShape.get(name)
     if (group === undefined) byShape.set(name, { shape, updates: [update] })
@@ -100,18 +122,16 @@ const updateRows = (
         (run) => {
           const parameters = run.flatMap((update) => [
             ...shape.set.map((column) => update.set[column] ?? null),
-            ...shape.add.map((column) => update.add[column] ?? 0),
+            ...update.add.map(([, amount]) => amount),
             ...key.map((column) => update.key[column] ?? null)
           ])
-          return Effect.flatMap(
-            sql.unsafe(updateStatement(table, shape, run.length), parameters).raw,
-            (result) =>
-              changedRows(result) === run.length
-                ? Effect.void
-                : Effect.fail<Refusal>({
-                    table,
-                    details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
-                  })
+          return Effect.flatMap(sql.unsafe(updateStatement(table, shape, run.length), parameters).raw, (result) =>
+            changedRows(result) === run.length
+              ? Effect.void
+              : Effect.fail<Refusal>({
+                  table,
+                  details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
+                })
           )
         },
         { discard: true }
@@ -138,7 +158,10 @@ const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<vo
         ([clash]) =>
           clash === undefined
             ? Effect.void
-            : Effect.fail<Refusal>({ table: "session_message", details: `${clash.id} is reserved by an admitted prompt` })
+            : Effect.fail<Refusal>({
+                table: "session_message",
+                details: `${clash.id} is reserved by an admitted prompt`
+              })
       ),
     { discard: true }
   )

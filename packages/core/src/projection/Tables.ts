@@ -126,17 +126,7 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     once: ["promoted_seq"]
   },
   session_message: {
-    columns: [
-      "id",
-      "session_id",
-      "seq",
-      "parent_id",
-      "type",
-      "data",
-      "settled",
-      "time_created",
-      "time_settled"
-    ],
+    columns: ["id", "session_id", "seq", "parent_id", "type", "data", "settled", "time_created", "time_settled"],
     key: ["id", "session_id"],
     once: ["settled"]
   },

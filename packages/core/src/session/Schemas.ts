@@ -62,7 +62,8 @@ export const Prompt = Schema.Struct({
 })
 export type Prompt = typeof Prompt.Type
 
-const count = Schema.NonNegative
+/** Finite: JSON has no infinity, and what is stored must be readable. */
+const count = Schema.Finite.pipe(Schema.nonNegative())
 
 /** Tokens of one step. `input` counts what was read and written in the provider's cache as well. */
 export const Tokens = Schema.Struct({

@@ -83,7 +83,7 @@ export const immediately =
 
 const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
-  "read-only": "the file or its folder is read-only; choose a writable place for the database",
+  "read-only": "the file cannot be written, or not be made in its folder; choose a writable place for the database",
   "disk-full": "the disk is full; make room and try again",
   corrupt: "the file is damaged or no SQLite database; restore it from a copy",
   io: "the disk could not be read or written",
@@ -91,7 +91,9 @@ const sentences: Record<string, string> = {
   unknown: "the database could not be opened"
 }
 
-const refuse = (filename: string, cause: unknown): DatabaseError => {
+const refuse = (filename: string, failure: unknown): DatabaseError => {
+  // A migration's error wraps the statement's.
+  const cause = failure instanceof Migrator.MigrationError ? failure.cause : failure
   const reason = reasonOf(cause)
   const said = cause instanceof SqlError.SqlError ? cause.cause : cause
   const detail = said instanceof Error ? said.message : ""
@@ -137,11 +139,19 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* checkVersion(sql, filename)
   // Before the first table, or it would need a VACUUM.
   yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
-  yield* sql`PRAGMA journal_mode = WAL`
+  const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
+  if (journal?.journal_mode !== (filename === ":memory:" ? "memory" : "wal")) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "cannot-open",
+      details: "this file system cannot hold a write-ahead log; put the database on a local disk"
+    })
+  }
   // The driver's default, NORMAL, loses acknowledged commits at a power cut.
   yield* sql`PRAGMA synchronous = FULL`
   yield* sql`PRAGMA foreign_keys = ON`
   yield* sql`PRAGMA cache_size = -64000`
+  yield* sql`PRAGMA wal_autocheckpoint = 8000`
   const versions = yield* Effect.option(
     sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
   )
@@ -162,8 +172,7 @@ const writer = (options: DatabaseOptions) =>
       retryBusy,
       Effect.catchTags({
         SqlError: (error) => refuse(options.filename, error),
-        MigrationError: (error) =>
-          new DatabaseError({ filename: options.filename, reason: "cannot-open", details: error.message })
+        MigrationError: (error) => refuse(options.filename, error)
       }),
       Effect.catchAllCause((cause) =>
         Option.match(Cause.dieOption(cause), {

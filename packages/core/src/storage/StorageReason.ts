@@ -22,7 +22,7 @@ const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
   ["SQLITE_CORRUPT", "corrupt"],
   ["SQLITE_NOTADB", "corrupt"],
   ["SQLITE_IOERR", "io"],
-  ["SQLITE_CANTOPEN", "io"],
+  ["SQLITE_CANTOPEN", "read-only"],
   ["SQLITE_PERM", "read-only"],
   ["SQLITE_CONSTRAINT", "constraint"]
 ]
