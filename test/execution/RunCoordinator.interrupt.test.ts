@@ -2,7 +2,7 @@
  * The coordinator's laws of interrupting, and of what is asked during a cleanup. Spec: specs/execution.md, Coordinator.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Queue } from "effect"
 import { make, RunInterrupted, type RunCoordinator } from "../../packages/core/src/session/RunCoordinator.ts"
 import { atOnce, bench, clean, errorsOf, failureOf, finish, isPending } from "./gatedDrains.ts"
 
@@ -161,6 +161,57 @@ describe("CO-7: asked during the cleanup", () => {
       yield* finish(fresh)
       yield* coordinator.settled("a")
       assert.strictEqual(yield* more, 0)
+    })
+  )
+
+  it.scoped("CO-7: settled waits for the successor too", () =>
+    Effect.gen(function* () {
+      const { began, cleaning, coordinator } = yield* bench
+      yield* coordinator.wake("a")
+      const old = yield* began
+      const settling = yield* atOnce(coordinator.settled("a"))
+      const interrupting = yield* atOnce(coordinator.interrupt("a"))
+      yield* cleaning
+      yield* coordinator.wake("a")
+      yield* clean(old)
+      const fresh = yield* began
+      yield* Fiber.join(interrupting)
+      assert.isTrue(yield* isPending(settling))
+      yield* finish(fresh)
+      yield* Fiber.join(settling)
+    })
+  )
+
+  it.scoped("CO-7: a drain interrupted after its last step keeps its value, and a wake gets a fresh execution", () =>
+    Effect.gen(function* () {
+      // The drain returns at once; its child's cleanup keeps it from being over, which is when the interrupt comes.
+      const cleanups = yield* Queue.unbounded<Deferred.Deferred<void>>()
+      let drains = 0
+      const coordinator = yield* make<string, number, never>({
+        drain: () =>
+          Effect.gen(function* () {
+            const [up, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+            yield* Effect.fork(
+              Effect.zipRight(Deferred.succeed(up, undefined), Effect.never).pipe(
+                Effect.onInterrupt(() => Effect.zipRight(Queue.offer(cleanups, gate), Deferred.await(gate)))
+              )
+            )
+            yield* Deferred.await(up)
+            drains += 1
+            return drains
+          })
+      })
+      const early = yield* atOnce(coordinator.run("a"))
+      const first = yield* Queue.take(cleanups)
+      const interrupting = yield* atOnce(coordinator.interrupt("a"))
+      yield* coordinator.wake("a")
+      yield* Deferred.succeed(first, undefined)
+      const second = yield* Queue.take(cleanups)
+      assert.isFalse(yield* isPending(interrupting))
+      assert.strictEqual(yield* Fiber.join(early), 1)
+      const late = yield* atOnce(coordinator.run("a"))
+      yield* Deferred.succeed(second, undefined)
+      assert.strictEqual(yield* Fiber.join(late), 2)
     })
   )
 

@@ -279,7 +279,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           assert.deepStrictEqual(rig.violations, [])
         }
       }),
-      { numRuns: 1_000 }
+      { numRuns: 300 }
     )
   })
 
@@ -316,7 +316,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           if (outcome === "left") assert.isDefined(leftAt, "a caller was interrupted by the coordinator")
         })
       }),
-      { numRuns: 2_000 }
+      { numRuns: 600 }
     )
   })
 })

@@ -298,6 +298,23 @@ describe("CO-5: a wake at the end of a drain", () => {
     )
   )
 
+  it.scoped("CO-5: a drain that throws does not fail the wake that starts it, and is reported", () =>
+    errorsOf((lines) =>
+      Effect.gen(function* () {
+        const coordinator = yield* make<string, void, never>({
+          drain: () => {
+            throw new Error("thrown")
+          }
+        })
+        yield* coordinator.wake("a")
+        assert.deepStrictEqual(yield* coordinator.active, ["a"])
+        yield* coordinator.settled("a")
+        assert.strictEqual(lines.length, 1)
+        assert.include(lines[0], "thrown")
+      })
+    )
+  )
+
   it.scoped("CO-5: a failure whose waiters all left before or while it was given to them is reported once", () =>
     errorsOf((lines) =>
       Effect.gen(function* () {
