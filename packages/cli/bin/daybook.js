@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+"use strict"
+/**
+ * Starts the bundled command. Help and version are texts that the build wrote: they need nothing loaded. Everything
+ * else goes to `dist/bundle/main.js`. CommonJS, because it starts faster. Spec: CL-3, CL-60 in specs/cli.md.
+ */
+const { readFileSync } = require("node:fs")
+const { join } = require("node:path")
+
+const bundle = join(__dirname, "..", "dist", "bundle")
+const words = process.argv.slice(2)
+
+let texts
+try {
+  texts = JSON.parse(readFileSync(join(bundle, "help.json"), "utf8"))
+} catch {
+  process.stderr.write("daybook: the command has not been built: npm run build\n")
+  process.exit(70)
+}
+
+const end = words.indexOf("--")
+const options = end < 0 ? words : words.slice(0, end)
+const verb = words[0] === "help" ? words[1] : words[0]
+const wanted =
+  words.length === 0 || words[0] === "help" || options.includes("--help") || options.includes("-h")
+    ? Object.hasOwn(texts.verbs, verb ?? "")
+      ? texts.verbs[verb]
+      : texts.root
+    : words[0] === "--version"
+      ? `${texts.version}\n`
+      : undefined
+
+if (wanted === undefined) require("./load.js").load(join(bundle, "main.js")).main(texts.version, words)
+else {
+  process.stdout.on("error", () => undefined)
+  process.stdout.write(wanted)
+}

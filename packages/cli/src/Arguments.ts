@@ -1,0 +1,69 @@
+/**
+ * What was typed, before it is parsed: unknown options and missing values are refused here, because the parser would
+ * take them for prompt text, and options are moved before the text. Pure. Spec: CL-1, CL-2 in specs/cli.md.
+ */
+import { Either } from "effect"
+import { UsageError } from "./Errors.ts"
+import type { Flag } from "./Flags.ts"
+
+type OptionSpec = Pick<Flag<unknown>, "name" | "value">
+
+/** A whole word that looks like an option; a quoted sentence that begins with a dash is text. */
+const isOption = (word: string): boolean => /^--?[A-Za-z][\w-]*(?:=|$)/.test(word)
+
+/**
+ * Checks the words after a command's name and puts its options first: `--`, then the rest as it was. Words after a
+ * `--` are never options.
+ */
+export const arrange = (
+  command: string,
+  words: ReadonlyArray<string>,
+  specs: ReadonlyArray<OptionSpec>
+): Either.Either<ReadonlyArray<string>, UsageError> => {
+  const options: Array<string> = []
+  const rest: Array<string> = []
+  const refuse = (message: string) => Either.left(new UsageError({ message }))
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? ""
+    if (word === "--") {
+      rest.push(...words.slice(at + 1))
+      break
+    }
+    if (!isOption(word)) {
+      rest.push(word)
+      continue
+    }
+    const equals = word.indexOf("=")
+    const name = equals < 0 ? word : word.slice(0, equals)
+    const spec = specs.find((known) => `--${known.name}` === name)
+    if (spec === undefined) {
+      const near = specs.map((known) => `--${known.name}`).find((known) => distance(known, name) <= 2)
+      return refuse(
+        `${command} has no option ${name}${near === undefined ? "" : `; did you mean ${near}?`} ` +
+          `(text that starts with a dash goes after --)`
+      )
+    }
+    if (spec.value === undefined) {
+      if (equals >= 0) return refuse(`${name} takes no value`)
+      options.push(name)
+      continue
+    }
+    const value = equals >= 0 ? word.slice(equals + 1) : words[++at]
+    if (value === undefined || (equals < 0 && value === "--")) return refuse(`${name} needs a value`)
+    options.push(name, value)
+  }
+  return Either.right(rest.length === 0 ? options : [...options, "--", ...rest])
+}
+
+/** How many letters must change to make one word the other. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min((row[j] ?? 0) + (a[i] === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

@@ -1,0 +1,66 @@
+/** The command `daybook`: its verbs, and from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
+import { CliConfig, Command } from "@effect/cli"
+import { Console, Effect } from "effect"
+import * as Arguments from "./Arguments.ts"
+import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
+import { doctor } from "./commands/doctor.ts"
+import { events } from "./commands/events.ts"
+import { messages, show } from "./commands/messages.ts"
+import { prompt } from "./commands/prompt.ts"
+import { resume } from "./commands/resume.ts"
+import { sessions } from "./commands/sessions.ts"
+import { UsageError } from "./Errors.ts"
+import { oneLine } from "./render/Plain.ts"
+import type { Verb } from "./Verb.ts"
+
+/** The verbs, as help lists them. */
+export const verbs: ReadonlyArray<Verb> = [
+  prompt,
+  events,
+  sessions,
+  messages,
+  show,
+  resume,
+  interrupt,
+  switchTo,
+  rename,
+  remove,
+  doctor
+]
+
+const root = Command.make("daybook").pipe(
+  Command.withSubcommands([
+    prompt.command,
+    events.command,
+    sessions.command,
+    messages.command,
+    show.command,
+    resume.command,
+    interrupt.command,
+    switchTo.command,
+    rename.command,
+    remove.command,
+    doctor.command
+  ])
+)
+
+/** The parser prints its errors itself; ours go through `render/Failure.ts`, once. */
+const quietErrors = (console: Console.Console): Console.Console => ({ ...console, error: () => Effect.void })
+
+/** Runs the words after `daybook`. Help is answered before (bin/daybook.js). */
+export const run = (version: string, words: ReadonlyArray<string>) => {
+  const parse = (line: ReadonlyArray<string>) =>
+    Effect.consoleWith((console) =>
+      Command.run(root, { name: "daybook", version, executable: "daybook" })(["node", "daybook", ...line]).pipe(
+        Effect.withConsole(quietErrors(console)),
+        Effect.provide(CliConfig.layer({ isCaseSensitive: true, autoCorrectLimit: 0 }))
+      )
+    )
+  const [name = "", ...rest] = words
+  if (name === "--completions") return parse(words)
+  const verb = verbs.find((candidate) => candidate.name === name)
+  if (verb === undefined) {
+    return new UsageError({ message: `there is no command "${oneLine(name, 40)}"; daybook --help lists them` })
+  }
+  return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) => parse([name, ...line]))
+}

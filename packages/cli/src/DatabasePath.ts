@@ -1,0 +1,60 @@
+/** Where the database is, and that it is there. Nothing is created for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
+import { Effect } from "effect"
+import { mkdir, stat } from "node:fs/promises"
+import { homedir } from "node:os"
+import { dirname, isAbsolute, join, resolve } from "node:path"
+import { DatabaseProblem, NotFound } from "./Errors.ts"
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * `DAYBOOK_DB`, else `daybook/daybook.sqlite` in `XDG_DATA_HOME`, else in `~/.local/share`. A relative
+ * `XDG_DATA_HOME` is no valid one and is passed over, as its specification asks.
+ */
+export const databasePath = (env: Env, home: string, cwd: string): string => {
+  const given = env["DAYBOOK_DB"]
+  if (given === ":memory:") return given
+  if (given !== undefined && given !== "") return resolve(cwd, given)
+  const data = env["XDG_DATA_HOME"]
+  const base = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share")
+  return join(base, "daybook", "daybook.sqlite")
+}
+
+const current = Effect.sync(() => databasePath(process.env, homedir(), process.cwd()))
+
+const problem = (path: string, cause: unknown) => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const message =
+    code === "EROFS" || code === "EACCES" || code === "EPERM"
+      ? `${path}: the folder cannot be written or entered (${code}); name another place in DAYBOOK_DB`
+      : `${path}: the folder of the database cannot be used (${code})`
+  return new DatabaseProblem({ message })
+}
+
+/** The path of the database of this environment. */
+export const path = current
+
+/** The path of a database that is there; a reader creates none (CL-22). */
+export const existing = Effect.flatMap(current, (path) =>
+  path === ":memory:"
+    ? Effect.succeed(path)
+    : Effect.tryPromise({ try: () => stat(path), catch: (cause) => cause }).pipe(
+        Effect.mapBoth({
+          onFailure: (cause) =>
+            cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+              ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt makes it` })
+              : problem(path, cause),
+          onSuccess: () => path
+        })
+      )
+)
+
+/** The path of a database that may have to be made; its folder is made for the user alone (CL-21). */
+export const writable = Effect.tap(current, (path) =>
+  path === ":memory:"
+    ? Effect.void
+    : Effect.tryPromise({
+        try: () => mkdir(dirname(path), { recursive: true, mode: 0o700 }),
+        catch: (cause) => problem(path, cause)
+      })
+)

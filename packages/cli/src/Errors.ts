@@ -1,0 +1,32 @@
+/** What the command itself can fail with, beside what the runtime says. Exit codes: render/Failure.ts. */
+import { Schema } from "effect"
+
+/** What was typed cannot be understood. */
+export class UsageError extends Schema.TaggedError<UsageError>("@daybook/cli/UsageError")("UsageError", {
+  message: Schema.String
+}) {}
+
+/** The command names something that is not there. */
+export class NotFound extends Schema.TaggedError<NotFound>("@daybook/cli/NotFound")("NotFound", {
+  message: Schema.String
+}) {}
+
+/** The database's place cannot be used. */
+export class DatabaseProblem extends Schema.TaggedError<DatabaseProblem>("@daybook/cli/DatabaseProblem")(
+  "DatabaseProblem",
+  { message: Schema.String }
+) {}
+
+/** The prompt's activity did not complete. `type` is the kind of error that the log holds. */
+export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
+  "ActivityFailed",
+  { message: Schema.String, type: Schema.optionalWith(Schema.String, { exact: true }) }
+) {}
+
+/** Ctrl-C, or another process, ended the activity. The inbox is kept. */
+export class Interrupted extends Schema.TaggedError<Interrupted>("@daybook/cli/Interrupted")("Interrupted", {
+  message: Schema.String
+}) {}
+
+/** Whoever read stdout has gone away; there is nobody to tell. */
+export class OutputClosed extends Schema.TaggedError<OutputClosed>("@daybook/cli/OutputClosed")("OutputClosed", {}) {}

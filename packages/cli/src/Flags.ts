@@ -1,0 +1,64 @@
+/** The options of the commands: how each is parsed, and how help shows it. Spec: CL-1..CL-3 in specs/cli.md. */
+import { HelpDoc, Options, ValidationError } from "@effect/cli"
+import { Effect, Option } from "effect"
+
+/** An option with its line of help. */
+export interface Flag<A> {
+  readonly name: string
+  /** What its value is called; absent for an option without value. */
+  readonly value?: string
+  readonly about: string
+  readonly options: Options.Options<A>
+}
+
+/** An option without a value. */
+export const toggle = (name: string, about: string): Flag<boolean> => ({
+  name,
+  about,
+  // A single letter would be taken for a short option; ours are words.
+  options: Options.boolean(name).pipe(Options.withDescription(about))
+})
+
+/** An optional value, checked by `decode`; its `Left` says what the value should be. */
+export const value = <A = string>(
+  name: string,
+  valueName: string,
+  about: string,
+  decode: (text: string) => Effect.Effect<A, string>
+): Flag<Option.Option<A>> => ({
+  name,
+  value: valueName,
+  about,
+  options: Options.text(name).pipe(
+    Options.withPseudoName(valueName),
+    Options.withDescription(about),
+    Options.mapEffect((text) =>
+      Effect.mapError(decode(text), (expected) =>
+        ValidationError.invalidValue(HelpDoc.p(`--${name}: expected ${expected}, got "${text}"`))
+      )
+    ),
+    Options.optional
+  )
+})
+
+/** Any text but the empty one. */
+export const text = (name: string, valueName: string, about: string) =>
+  value(name, valueName, about, (given) => (given === "" ? Effect.fail(valueName) : Effect.succeed(given)))
+
+/** A whole number, `least` or more. */
+export const integer = (name: string, valueName: string, about: string, least: number) =>
+  value(name, valueName, about, (given) => {
+    const number = /^-?\d+$/.test(given) ? Number(given) : Number.NaN
+    return Number.isSafeInteger(number) && number >= least
+      ? Effect.succeed(number)
+      : Effect.fail(`a whole number from ${least}`)
+  })
+
+/** One of a few words. */
+export const choice = <const Choice extends string>(name: string, choices: ReadonlyArray<Choice>, about: string) =>
+  value<Choice>(name, choices.join("|"), about, (given) => {
+    const found = choices.find((candidate) => candidate === given)
+    return found === undefined ? Effect.fail(choices.join(" or ")) : Effect.succeed(found)
+  })
+
+export const json = toggle("json", "print JSON, one object a line")

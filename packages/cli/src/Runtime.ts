@@ -1,0 +1,49 @@
+/**
+ * The runtime behind a command. What is heavy (the store, the runner, the models) is imported when a command needs it
+ * and not before: the start of the command is its own. Spec: CL-60 in specs/cli.md.
+ */
+import { Agents, ModelResolver, type ModelRef } from "@daybook/core"
+import { Effect } from "effect"
+import * as DatabasePath from "./DatabasePath.ts"
+import { Output } from "./Output.ts"
+
+const host = Effect.promise(() => import("./Host.ts"))
+
+/** Runs on the database that is there; creates none. */
+export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* host
+    return yield* Effect.provide(effect, layer(filename))
+  })
+
+/** Runs on the database, which is made when it is not there. */
+export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.writable
+    const { layer } = yield* host
+    return yield* Effect.provide(effect, layer(filename))
+  })
+
+/** Reads `provider/model` and makes sure that it is there. */
+export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
+  const { parseModel } = yield* host
+  const ref = yield* parseModel(text)
+  yield* resolveModel(ref)
+  return ref
+})
+
+/** Makes sure that a session's model, or the default one, is there, and says so when it is the offline model. */
+export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
+  const { info } = yield* (yield* ModelResolver).resolve(ref)
+  if (info.ref.providerID === "offline") {
+    const output = yield* Output
+    yield* output.note(
+      "the offline model answers, which is no language model: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n"
+    )
+  }
+})
+
+/** Makes sure that the agent is there. */
+export const checkAgent = (name: string) =>
+  Effect.flatMap(Agents, (agents) => Effect.map(agents.get(name), (agent) => agent.name))

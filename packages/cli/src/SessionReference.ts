@@ -1,0 +1,81 @@
+/** From what a person calls a session to the session. Spec: CL-10, CL-11 in specs/cli.md. */
+import { SessionID, Sessions, type Session } from "@daybook/core"
+import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
+import { NotFound, UsageError } from "./Errors.ts"
+import { oneLine } from "./render/Plain.ts"
+
+/** A reference as it was typed: what starts with `ses_` is an id, everything else a title. */
+export type Reference =
+  { readonly type: "id"; readonly id: SessionID } | { readonly type: "title"; readonly title: string }
+
+/** Reads a reference. */
+export const parse = (text: string): Either.Either<Reference, UsageError> => {
+  if (!text.startsWith("ses_")) {
+    return text.trim() === ""
+      ? Either.left(new UsageError({ message: "a session is an id (ses_...) or a title; got an empty text" }))
+      : Either.right({ type: "title", title: text })
+  }
+  return Either.mapBoth(Schema.decodeUnknownEither(SessionID)(text), {
+    onLeft: () =>
+      new UsageError({
+        message: `${oneLine(text)} is no session id: expected ses_ followed by 1-96 letters, digits, dots, underscores or hyphens`
+      }),
+    onRight: (id) => ({ type: "id", id })
+  })
+}
+
+/** Every session in pages, the last used first. */
+export const all = (options: { readonly directory?: string | undefined; readonly search?: string | undefined }) =>
+  Stream.unwrap(
+    Effect.map(Sessions, (sessions) =>
+      Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
+        Effect.map(sessions.list({ ...options, limit: 500, cursor }), (page) => [
+          Chunk.unsafeFromArray(page.items),
+          page.cursor === undefined ? Option.none<string | undefined>() : Option.some<string | undefined>(page.cursor)
+        ])
+      )
+    )
+  )
+
+const withTitle = (title: string, directory: string | undefined) =>
+  all({ search: title, directory }).pipe(
+    Stream.filter((session) => session.title === title),
+    // Two say that it is not unique; a few more help to choose.
+    Stream.take(4),
+    Stream.runCollect,
+    Effect.map((found): ReadonlyArray<Session> => [...found])
+  )
+
+/**
+ * The session that a title names: the only one of that title in the directory, else the only one anywhere. None is
+ * `undefined`; more than one is an error that lists them.
+ */
+const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, directory: string) {
+  const here = yield* withTitle(title, directory)
+  const found = here.length > 0 ? here : yield* withTitle(title, undefined)
+  if (found.length > 1) {
+    const ids = found.map((session) => session.id).join(", ")
+    return yield* new UsageError({
+      message: `more than one session is called "${oneLine(title)}"; use an id: ${ids}`
+    })
+  }
+  return found[0]
+})
+
+/** The session that exists under the reference, or `undefined` for a title that nobody has. */
+export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
+  const sessions = yield* Sessions
+  return reference.type === "id" ? yield* sessions.get(reference.id) : yield* byTitle(reference.title, directory)
+})
+
+/** The session of a reader: the one named, else the last used in the directory, else the last used of all. */
+export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
+  if (text !== undefined) {
+    const found = yield* find(yield* parse(text), directory)
+    return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
+  }
+  const sessions = yield* Sessions
+  const here = yield* sessions.list({ directory, limit: 1 })
+  const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
+  return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
+})

@@ -1,0 +1,209 @@
+/**
+ * Follows one prompt or resumption until its activity has settled, and writes what happens: the answer and notes, or
+ * the durable events as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts
+ * through the facade and goes on reading until the interruption has settled; a second one leaves at once.
+ * Spec: CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
+ *
+ *   live deltas ──┐
+ *   tail ─────────┼─> queue ─> step ─> stdout, stderr
+ *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
+ */
+import {
+  EventLog,
+  Sessions,
+  type LiveEvent,
+  type MessageID,
+  type PromptOptions,
+  type SessionEvent,
+  type SessionID
+} from "@daybook/core"
+import { Cause, Deferred, Effect, Exit, Queue, Stream } from "effect"
+import { ActivityFailed, Interrupted } from "./Errors.ts"
+import { Output } from "./Output.ts"
+import { eventJson } from "./render/EventLine.ts"
+import * as TurnView from "./render/TurnView.ts"
+
+/** Work on a session that has been started, or is about to be. */
+export interface Started<E> {
+  /** The cursor from which its events are shown. */
+  readonly after: number
+  /** Returns when nothing more is to be expected; fails as the work failed. */
+  readonly done: Effect.Effect<void, E>
+}
+
+export interface FollowOptions<E, E2, R> {
+  readonly sessionID: SessionID
+  readonly json: boolean
+  /** The prompt that is followed; without one, everything after the cursor is shown. */
+  readonly promptID?: MessageID
+  /** Starts the work. Deltas are listened for from before. */
+  readonly start: Effect.Effect<Started<E>, E2, R>
+}
+
+type Item =
+  | SessionEvent
+  | LiveEvent
+  | { readonly type: "stop"; readonly exit: Exit.Exit<void, unknown>; readonly signal: boolean }
+
+const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq" in item
+
+/** Follows until the prompt's activity has settled. Fails when it did not complete. */
+export const follow = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
+  Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow"))
+
+const followScoped = <E, E2, R>({ sessionID, json, promptID, start }: FollowOptions<E, E2, R>) =>
+  Effect.gen(function* () {
+    const output = yield* Output
+    const log = yield* EventLog
+    const sessions = yield* Sessions
+    const queue = yield* Queue.bounded<Item>(1024)
+    const signal = yield* firstSignal
+    if (!json) {
+      // A reader that fell behind loses its deltas; the durable events complete what it has shown.
+      yield* Effect.forkScoped(
+        Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
+      )
+    }
+    const { after, done } = yield* start
+    const stop = (exit: Exit.Exit<void, unknown>, signal: boolean) =>
+      Queue.offer(queue, { type: "stop" as const, exit, signal })
+    yield* Stream.runForEach(log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
+      Effect.onExit((exit) => stop(exit, false)),
+      Effect.forkScoped
+    )
+    yield* Effect.forkScoped(Effect.flatMap(Effect.exit(done), (exit) => stop(exit, false)))
+    yield* signal.pipe(
+      Effect.zipRight(Effect.exit(sessions.interrupt(sessionID))),
+      Effect.flatMap((exit) => stop(exit, true)),
+      Effect.forkScoped
+    )
+
+    let view = TurnView.make(promptID, output.terminal)
+    let cursor = after
+    const show = Effect.fnUntraced(function* (event: SessionEvent | LiveEvent) {
+      if (isDurable(event)) {
+        if (event.seq <= cursor) return
+        cursor = event.seq
+        if (json) yield* output.write(`${eventJson(event, output.terminal)}\n`)
+      }
+      const [next, writes] = TurnView.step(view, event)
+      view = next
+      if (json) return
+      for (const { to, text } of writes) yield* to === "stdout" ? output.write(text) : output.note(text)
+    })
+
+    const shown = Effect.gen(function* () {
+      for (;;) {
+        const item = yield* Queue.take(queue)
+        if (item.type !== "stop") {
+          yield* show(item)
+          if (view.settled !== undefined && promptID !== undefined) return undefined
+          continue
+        }
+        let more = true
+        while (more) {
+          const page = yield* log.read({ sessionID, after: cursor })
+          for (const event of page.events) yield* show(event)
+          cursor = Math.max(cursor, page.cursor)
+          more = page.hasMore
+        }
+        return item
+      }
+    })
+    const stopped = yield* shown.pipe(
+      // Nobody reads the answer any more: the turn would be for nobody.
+      Effect.catchTag("OutputClosed", () =>
+        Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), Effect.fail(new Interrupted({ message: "" })))
+      )
+    )
+    return yield* conclude(sessionID, promptID, view, stopped)
+  })
+
+const conclude = (
+  sessionID: SessionID,
+  promptID: MessageID | undefined,
+  view: TurnView.TurnView,
+  stopped: Extract<Item, { type: "stop" }> | undefined
+): Effect.Effect<void, unknown> => {
+  const interrupted = new Interrupted({ message: `interrupted; the inbox of ${sessionID} is kept` })
+  if (stopped?.signal === true) return Exit.isFailure(stopped.exit) ? stopped.exit : Effect.fail(interrupted)
+  if (stopped !== undefined && Exit.isFailure(stopped.exit) && !Cause.isInterruptedOnly(stopped.exit.cause)) {
+    return stopped.exit
+  }
+  const settled = view.settled ?? view.elsewhere
+  if (settled?.outcome === "interrupted") return Effect.fail(interrupted)
+  if (settled?.outcome === "failed") {
+    const { message, type } = settled.error ?? { message: `the activity of ${sessionID} failed`, type: "unknown" }
+    return Effect.fail(new ActivityFailed({ message, type }))
+  }
+  if (promptID === undefined || view.settled?.outcome === "completed") return Effect.void
+  return Effect.fail(
+    new ActivityFailed({
+      message: `${promptID} waits in the inbox of ${sessionID}; daybook resume ${sessionID} runs it`
+    })
+  )
+}
+
+/** Starts a resumption: it is done when the facade says so, and fails as that fails. */
+export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const after = yield* log.latest(sessionID)
+    return { after, done: resume } satisfies Started<E>
+  })
+
+/**
+ * Starts a prompt that was admitted just now, or that is repeated: its events begin with its admission or, for a repeated
+ * one, with its promotion. It is done when nothing runs here; while another process works on the session, it may be that
+ * one which takes the prompt in, and when its activity settles, the session is woken here again.
+ */
+export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const sessions = yield* Sessions
+    const { sessionID } = prompt
+    const input = yield* sessions.prompt(prompt)
+    const elsewhere = Effect.gen(function* () {
+      const session = yield* sessions.get(sessionID)
+      if (session.activity?.state !== "running") return false
+      const cutOff = yield* sessions.interrupted
+      return !cutOff.some((other) => other.id === sessionID)
+    })
+    const nextSettled = Effect.gen(function* () {
+      const latest = yield* log.latest(sessionID)
+      yield* log.tail({ sessionID, after: latest }).pipe(
+        Stream.takeUntil((event) => event.type === "session.next.activity.settled"),
+        Stream.runDrain
+      )
+    })
+    const done: Effect.Effect<void, unknown> = Effect.gen(function* () {
+      yield* sessions.wait(sessionID)
+      while (yield* elsewhere) {
+        yield* nextSettled
+        yield* sessions.prompt(prompt)
+        yield* sessions.wait(sessionID)
+      }
+    })
+    return { after: (input.promotedSeq ?? input.admittedSeq) - 1, done } satisfies Started<unknown>
+  })
+
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** An effect that waits for the first signal. The second leaves at once, whatever is under way. */
+const firstSignal = Effect.gen(function* () {
+  const first = yield* Deferred.make<void>()
+  let seen = false
+  const listeners = Object.entries(signals).map(([name, code]) => {
+    const listener = () => {
+      if (seen) process.exit(code)
+      seen = true
+      Deferred.unsafeDone(first, Effect.void)
+    }
+    return [name, listener] as const
+  })
+  yield* Effect.acquireRelease(
+    Effect.sync(() => listeners.forEach(([name, listener]) => process.on(name, listener))),
+    () => Effect.sync(() => listeners.forEach(([name, listener]) => process.off(name, listener)))
+  )
+  return Deferred.await(first)
+})

@@ -1,0 +1,123 @@
+/** `daybook resume`, `interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
+import { Sessions } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { NotFound, UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { oneLine } from "../render/Plain.ts"
+import { modelName } from "../render/SessionLine.ts"
+import { checkAgent, readModel, withSessions } from "../Runtime.ts"
+import * as SessionReference from "../SessionReference.ts"
+import * as Question from "../Question.ts"
+import type { Verb } from "../Verb.ts"
+
+const sessionArgument = Args.optional(Args.text({ name: "SESSION" }))
+const whichSession =
+  "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all."
+
+const resolve = (session: Option.Option<string>) =>
+  Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(Option.getOrUndefined(session), directory))
+
+const runInterrupt = Effect.fn("Command.interrupt")(function* (given: Option.Option<string>) {
+  const sessions = yield* Sessions
+  const session = yield* resolve(given)
+  yield* sessions.interrupt(session.id)
+  yield* (yield* Output).note(`${session.id} does not run; its inbox is kept\n`)
+})
+
+export const interrupt = {
+  name: "interrupt",
+  summary: "stop what a session is doing, in whichever process; keep its inbox",
+  words: "[SESSION]",
+  details: [whichSession, "It returns when the work has settled. A session at rest stays as it is."],
+  flags: [],
+  examples: [["daybook interrupt fix", "stops the turn of the session called fix"]],
+  command: Command.make("interrupt", { session: sessionArgument }, ({ session }) => withSessions(runInterrupt(session)))
+} satisfies Verb
+
+const model = Flags.text("model", "P/M", "answer with this model from the next turn on, provider/model")
+const agent = Flags.text("agent", "A", "behave as this agent from the next turn on")
+
+const runSwitch = Effect.fn("Command.switch")(function* (options: {
+  readonly session: Option.Option<string>
+  readonly model: Option.Option<string>
+  readonly agent: Option.Option<string>
+}) {
+  if (Option.isNone(options.model) && Option.isNone(options.agent)) {
+    return yield* new UsageError({ message: "switch what? give --model P/M, --agent A, or both" })
+  }
+  const sessions = yield* Sessions
+  // Everything is checked before anything is changed.
+  const model = Option.isSome(options.model) ? yield* readModel(options.model.value) : undefined
+  const agent = Option.isSome(options.agent) ? yield* checkAgent(options.agent.value) : undefined
+  const session = yield* resolve(options.session)
+  if (model !== undefined) yield* sessions.switchModel(session.id, model)
+  if (agent !== undefined) yield* sessions.switchAgent(session.id, agent)
+  const now = [model === undefined ? [] : [`model ${modelName(model)}`], agent === undefined ? [] : [`agent ${agent}`]]
+  yield* (yield* Output).note(`${session.id}: ${now.flat().join(", ")} from the next turn on\n`)
+})
+
+export const switchTo = {
+  name: "switch",
+  summary: "give a session another model or agent",
+  words: "[SESSION]",
+  details: [whichSession, "A turn that runs goes on as it is; the next one uses the new model and agent."],
+  flags: [model, agent],
+  examples: [["daybook switch fix --model anthropic/claude-sonnet-5-5", "the next turn is answered by this model"]],
+  command: Command.make("switch", { session: sessionArgument, model: model.options, agent: agent.options }, (given) =>
+    withSessions(runSwitch(given))
+  )
+} satisfies Verb
+
+const runRename = Effect.fn("Command.rename")(function* (reference: string, title: string) {
+  if (title.trim() === "") return yield* new UsageError({ message: "the title is empty" })
+  const sessions = yield* Sessions
+  const session = yield* resolve(Option.some(reference))
+  yield* sessions.rename(session.id, title)
+})
+
+export const rename = {
+  name: "rename",
+  summary: "give a session a title, by which it can be named",
+  words: "SESSION TITLE",
+  details: [],
+  flags: [],
+  examples: [['daybook rename ses_01JD "login page"', 'from now on it is the session "login page"']],
+  command: Command.make(
+    "rename",
+    { session: Args.text({ name: "SESSION" }), title: Args.text({ name: "TITLE" }) },
+    ({ session, title }) => withSessions(runRename(session, title))
+  )
+} satisfies Verb
+
+const yes = Flags.toggle("yes", "do not ask")
+
+const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure: boolean) {
+  const sessions = yield* Sessions
+  const session = yield* resolve(Option.some(reference))
+  if (!sure) {
+    const name = session.title === undefined ? session.id : `${session.id} "${oneLine(session.title, 60)}"`
+    const answer = yield* Question.ask(`Remove ${name} with all its events? [y/N] `)
+    if (answer === undefined) {
+      return yield* new UsageError({
+        message: `removing ${session.id} cannot be undone; say --yes when nobody can be asked`
+      })
+    }
+    if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: `${session.id} was kept` })
+  }
+  yield* sessions.remove(session.id)
+})
+
+export const remove = {
+  name: "remove",
+  summary: "delete a session with everything that belongs to it",
+  words: "SESSION",
+  details: ["It asks first. What runs is interrupted. This cannot be undone."],
+  flags: [yes],
+  examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
+  command: Command.make("remove", { session: Args.text({ name: "SESSION" }), yes: yes.options }, (given) =>
+    withSessions(runRemove(given.session, given.yes))
+  )
+} satisfies Verb

@@ -1,0 +1,65 @@
+/** `daybook events`: replay durable events after a cursor, and follow. Spec: CL-12, CL-13, CL-50..CL-52. */
+import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Chunk, Effect, Option, Stream } from "effect"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { eventJson, eventLine } from "../render/EventLine.ts"
+import { withSessions } from "../Runtime.ts"
+import * as SessionReference from "../SessionReference.ts"
+import type { Verb } from "../Verb.ts"
+
+const after = Flags.integer("after", "N", "only events with a sequence number above N (-1: all of them)", -1)
+const follow = Flags.toggle("follow", "go on with the events to come, also those of other processes")
+
+const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
+
+const run = Effect.fn("Command.events")(function* (options: {
+  readonly session: string | undefined
+  readonly after: number | undefined
+  readonly follow: boolean
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const log = yield* EventLog
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const line = options.json ? (event: SessionEvent) => eventJson(event, output.terminal) : eventLine
+  const items = log.tailMarked({ sessionID: session.id, after: options.after })
+  yield* (options.follow ? Stream.filter(items, isEvent) : Stream.takeWhile(items, isEvent)).pipe(
+    Stream.runForEachChunk((events) =>
+      output.write(
+        Chunk.toReadonlyArray(events)
+          .map((event) => `${line(event)}\n`)
+          .join("")
+      )
+    )
+  )
+})
+
+export const events = {
+  name: "events",
+  summary: "replay a session's events after a cursor, and follow them",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
+      "The events come in their order, once each. A reader that stops after the event with sequence number N goes on " +
+      "with --after N and misses none."
+  ],
+  flags: [after, follow, Flags.json],
+  examples: [
+    ["daybook events --json > events.jsonl", "the whole log of the last session, one JSON object a line"],
+    ["daybook events fix --after 41 --follow", "what comes after event 41 of the session called fix"]
+  ],
+  command: Command.make(
+    "events",
+    {
+      session: Args.optional(Args.text({ name: "SESSION" })),
+      after: after.options,
+      follow: follow.options,
+      json: Flags.json.options
+    },
+    ({ session, after, ...rest }) =>
+      withSessions(run({ ...rest, session: Option.getOrUndefined(session), after: Option.getOrUndefined(after) }))
+  )
+} satisfies Verb

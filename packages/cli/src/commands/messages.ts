@@ -1,0 +1,130 @@
+/** `daybook messages` and `daybook show`: the transcript as a list, and as a person reads it. Spec: CL-15, CL-16. */
+import { Sessions, type Message, type SessionID } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Chunk, Effect, Option, Stream } from "effect"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { messageJson, messageLine, messageText } from "../render/MessageText.ts"
+import { sessionHead } from "../render/SessionLine.ts"
+import { withSessions } from "../Runtime.ts"
+import * as SessionReference from "../SessionReference.ts"
+import type { Verb } from "../Verb.ts"
+
+const after = Flags.integer("after", "SEQ", "go on after the message with this sequence number", 0)
+const limit = Flags.integer("limit", "N", "at most N messages (50)", 1)
+
+const runMessages = Effect.fn("Command.messages")(function* (options: {
+  readonly session: string | undefined
+  readonly after: number | undefined
+  readonly limit: number
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessions = yield* Sessions
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const line = (message: Message) =>
+    options.json ? `${messageJson(message, output.terminal)}\n` : messageLine(message)
+  let left = options.limit
+  let cursor = options.after
+  for (;;) {
+    const page = yield* sessions.messages({ sessionID: session.id, limit: Math.min(left, 500), cursor })
+    yield* output.write(page.items.map(line).join(""))
+    const last = page.items.at(-1)
+    left -= page.items.length
+    if (last === undefined || page.cursor === undefined) return
+    cursor = last.seq
+    if (left <= 0) return yield* output.note(`more: --after ${last.seq} (${page.total} in all)\n`)
+  }
+})
+
+export const messages = {
+  name: "messages",
+  summary: "list a session's messages in their order, a line each",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all."
+  ],
+  flags: [after, limit, Flags.json],
+  examples: [
+    ["daybook messages", "the first messages of the last session"],
+    ["daybook messages fix --json --limit 1000", "whole messages with their parts, as JSON"]
+  ],
+  command: Command.make(
+    "messages",
+    {
+      session: Args.optional(Args.text({ name: "SESSION" })),
+      after: after.options,
+      limit: limit.options,
+      json: Flags.json.options
+    },
+    (given) =>
+      withSessions(
+        runMessages({
+          session: Option.getOrUndefined(given.session),
+          after: Option.getOrUndefined(given.after),
+          limit: Option.getOrElse(given.limit, () => 50),
+          json: given.json
+        })
+      )
+  )
+} satisfies Verb
+
+const allMessages = (sessionID: SessionID) =>
+  Stream.unwrap(
+    Effect.map(Sessions, (sessions) =>
+      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
+        Effect.map(sessions.messages({ sessionID, limit: 50, cursor }), (page) => {
+          const last = page.items.at(-1)
+          return [
+            Chunk.unsafeFromArray(page.items),
+            last === undefined || page.cursor === undefined ? Option.none() : Option.some(last.seq)
+          ] as const
+        })
+      )
+    )
+  )
+
+const runShow = Effect.fn("Command.show")(function* (options: {
+  readonly session: string | undefined
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessions = yield* Sessions
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  if (!options.json) yield* output.write(`${sessionHead(session)}\n`)
+  yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
+    output.write(
+      Chunk.toReadonlyArray(page)
+        .map((message) =>
+          options.json ? `${messageJson(message, output.terminal)}\n` : messageText(message, output.terminal)
+        )
+        .join("")
+    )
+  )
+  const waiting = options.json ? [] : yield* sessions.inbox(session.id)
+  if (waiting.length > 0) {
+    const inputs = waiting.length === 1 ? "1 prompt waits" : `${waiting.length} prompts wait`
+    yield* output.note(`${inputs} in the inbox: daybook resume ${session.id}\n`)
+  }
+})
+
+export const show = {
+  name: "show",
+  summary: "show a session's transcript as a person reads it",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
+      "Long tool results are cut; they are whole in daybook messages --json."
+  ],
+  flags: [Flags.json],
+  examples: [
+    ["daybook show | less", "the last session"],
+    ["daybook show ses_01JD", "the session with this id"]
+  ],
+  command: Command.make(
+    "show",
+    { session: Args.optional(Args.text({ name: "SESSION" })), json: Flags.json.options },
+    ({ session, json }) => withSessions(runShow({ session: Option.getOrUndefined(session), json }))
+  )
+} satisfies Verb

@@ -1,0 +1,144 @@
+/** `daybook prompt`: admit a prompt, run it, and stream what comes of it. Spec: CL-4..CL-11, CL-23..CL-26. */
+import { Identifiers, MessageID, Sessions, type Session } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect, Option, Schema } from "effect"
+import { UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import * as PromptText from "../PromptText.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { checkAgent, readModel, resolveModel, withNewSessions } from "../Runtime.ts"
+import * as SessionReference from "../SessionReference.ts"
+import * as Turn from "../Turn.ts"
+import type { Verb } from "../Verb.ts"
+
+const session = Flags.text("session", "ID|NAME", "the session; a NAME that nobody has makes a new one of that title")
+const delivery = Flags.choice("delivery", ["steer", "queue"], "join the work under way, or wait for its end (steer)")
+const model = Flags.text("model", "P/M", "answer with this model, provider/model, from now on")
+const agent = Flags.text("agent", "A", "behave as this agent from now on")
+const cwd = Flags.text("cwd", "DIR", "the folder that a new session works in (the current one)")
+const id = Flags.value("id", "MSG", "the prompt's id, msg_...; repeating it repeats nothing", (given) =>
+  Effect.mapError(
+    Schema.decodeUnknown(MessageID)(given),
+    () => "msg_ followed by 1-96 letters, digits, dots, underscores or hyphens"
+  )
+)
+const noRun = Flags.toggle("no-run", "admit the prompt only; daybook resume runs it")
+
+interface Options {
+  readonly words: ReadonlyArray<string>
+  readonly session: string | undefined
+  readonly delivery: "steer" | "queue" | undefined
+  readonly model: string | undefined
+  readonly agent: string | undefined
+  readonly cwd: string | undefined
+  readonly id: MessageID | undefined
+  readonly noRun: boolean
+  readonly json: boolean
+}
+
+/** The session to prompt, and whether it was made for it. Everything is checked before anything is made. */
+const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options, text: string) {
+  const sessions = yield* Sessions
+  const directory = yield* Folder.given(options.cwd, "--cwd")
+  const reference = options.session === undefined ? undefined : yield* SessionReference.parse(options.session)
+  const model = options.model === undefined ? undefined : yield* readModel(options.model)
+  const agent = options.agent === undefined ? undefined : yield* checkAgent(options.agent)
+  const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
+  if (found === undefined) {
+    if (model === undefined) yield* resolveModel(undefined)
+    const title = reference?.type === "title" ? reference.title : oneLine(text, 60)
+    const created = yield* sessions.create({ location: { directory }, title, agent, model })
+    return { session: created, isNew: true }
+  }
+  if (options.cwd !== undefined && found.location.directory !== directory) {
+    return yield* new UsageError({
+      message: `${found.id} works in ${oneLine(found.location.directory, 400)}; --cwd is for a new session`
+    })
+  }
+  if (model === undefined) yield* resolveModel(found.model)
+  if (model !== undefined) yield* sessions.switchModel(found.id, model)
+  if (agent !== undefined && agent !== found.agent) yield* sessions.switchAgent(found.id, agent)
+  return { session: found, isNew: false }
+})
+
+const announce = (session: Session, isNew: boolean) =>
+  `session ${session.id}${session.title === undefined ? "" : ` "${oneLine(session.title, 60)}"`}${isNew ? " (new)" : ""}\n`
+
+const run = Effect.fn("Command.prompt")(function* (options: Options, text: string) {
+  const output = yield* Output
+  const sessions = yield* Sessions
+  const { isNew, session } = yield* prepare(options, text)
+  // A session that was made for a prompt that is then refused would be litter.
+  const undo = isNew ? Effect.ignore(sessions.remove(session.id)) : Effect.void
+  const prompt = {
+    id: options.id ?? (yield* (yield* Identifiers).message),
+    sessionID: session.id,
+    prompt: { text },
+    delivery: options.delivery
+  }
+  if (options.noRun) {
+    const input = yield* Effect.tapError(sessions.prompt({ ...prompt, resume: false }), () => undo)
+    yield* output.write(
+      options.json ? `${jsonLine(input, output.terminal)}\n` : `${input.id} admitted to ${session.id}\n`
+    )
+    return
+  }
+  yield* output.note(announce(session, isNew))
+  yield* Turn.follow({
+    sessionID: session.id,
+    json: options.json,
+    promptID: prompt.id,
+    start: Effect.tapError(Turn.admitted(prompt), () => undo)
+  })
+})
+
+export const prompt = {
+  name: "prompt",
+  summary: "admit a prompt, run it and stream the answer",
+  words: "TEXT...",
+  details: [
+    "The text is the words, or stdin: when there are no words and stdin is no terminal, or when the only word is a dash. " +
+      "The answer goes to stdout, everything about it to stderr; with --json, the durable events go to stdout instead.",
+    "Without --session a new session is started in the folder. A NAME is looked for in the folder first, then everywhere.",
+    "Ctrl-C interrupts the turn, leaves the inbox as it is and waits until all is settled; a second one leaves at once. " +
+      "On a terminal you are asked before a tool does what is not allowed already; elsewhere that is refused."
+  ],
+  flags: [session, delivery, model, agent, cwd, id, noRun, Flags.json],
+  examples: [
+    ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
+    ['daybook prompt --session fix "Now the tests."', "goes on with the session called fix, or starts it"],
+    ["git diff | daybook prompt --session review", "the prompt is what git diff prints"],
+    ['daybook prompt --session fix --delivery queue --no-run "Then the docs."', "leaves it for later"]
+  ],
+  command: Command.make(
+    "prompt",
+    {
+      words: Args.repeated(Args.text({ name: "TEXT" })),
+      session: session.options,
+      delivery: delivery.options,
+      model: model.options,
+      agent: agent.options,
+      cwd: cwd.options,
+      id: id.options,
+      noRun: noRun.options,
+      json: Flags.json.options
+    },
+    (given) => {
+      const options: Options = {
+        words: given.words,
+        session: Option.getOrUndefined(given.session),
+        delivery: Option.getOrUndefined(given.delivery),
+        model: Option.getOrUndefined(given.model),
+        agent: Option.getOrUndefined(given.agent),
+        cwd: Option.getOrUndefined(given.cwd),
+        id: Option.getOrUndefined(given.id),
+        noRun: given.noRun,
+        json: given.json
+      }
+      // The text is read before the database is opened: a prompt that cannot be used makes nothing.
+      return Effect.flatMap(PromptText.read(options.words), (text) => withNewSessions(run(options, text)))
+    }
+  )
+} satisfies Verb

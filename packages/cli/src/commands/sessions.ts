@@ -1,0 +1,70 @@
+/** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
+import { Sessions, type Session } from "@daybook/core"
+import { Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { sessionJson, sessionTable } from "../render/SessionLine.ts"
+import { withSessions } from "../Runtime.ts"
+import type { Verb } from "../Verb.ts"
+
+const cwd = Flags.text("cwd", "DIR", "only sessions that work in this folder")
+const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")
+const limit = Flags.integer("limit", "N", "at most N sessions (50)", 1)
+const cursor = Flags.text("cursor", "C", "go on after the page that named this cursor")
+
+const run = Effect.fn("Command.sessions")(function* (options: {
+  readonly cwd: string | undefined
+  readonly search: string | undefined
+  readonly limit: number
+  readonly cursor: string | undefined
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessions = yield* Sessions
+  const directory = options.cwd === undefined ? undefined : yield* Folder.given(options.cwd, "--cwd")
+  const table = (items: ReadonlyArray<Session>) =>
+    options.json ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("") : sessionTable(items)
+  let left = options.limit
+  let cursor = options.cursor
+  do {
+    const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
+    yield* output.write(table(page.items))
+    left -= page.items.length
+    cursor = page.cursor
+  } while (cursor !== undefined && left > 0)
+  if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
+})
+
+export const sessions = {
+  name: "sessions",
+  summary: "list sessions, the last used first",
+  words: "",
+  details: ["The columns are: last use (UTC), state of the last activity, id, title, folder."],
+  flags: [cwd, search, limit, cursor, Flags.json],
+  examples: [
+    ["daybook sessions --cwd .", "the sessions of this folder"],
+    ['daybook sessions --search "login page" --json', "what matches, as JSON"]
+  ],
+  command: Command.make(
+    "sessions",
+    {
+      cwd: cwd.options,
+      search: search.options,
+      limit: limit.options,
+      cursor: cursor.options,
+      json: Flags.json.options
+    },
+    (given) =>
+      withSessions(
+        run({
+          cwd: Option.getOrUndefined(given.cwd),
+          search: Option.getOrUndefined(given.search),
+          limit: Option.getOrElse(given.limit, () => 50),
+          cursor: Option.getOrUndefined(given.cursor),
+          json: given.json
+        })
+      )
+  )
+} satisfies Verb

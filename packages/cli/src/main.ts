@@ -1,0 +1,42 @@
+/**
+ * The edge of the process: streams and logs in, an exit code out. One sentence on stderr for whatever goes wrong; where
+ * it came from only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
+ */
+import { NodeFileSystem, NodePath, NodeTerminal } from "@effect/platform-node"
+import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
+import * as Cli from "./Cli.ts"
+import * as Output from "./Output.ts"
+import { failureOfCause } from "./render/Failure.ts"
+import { rootHelp, verbHelp } from "./render/Help.ts"
+
+const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
+
+/** stdout belongs to the answer: logs go to stderr, and only when they were asked for. */
+const logs = debug
+  ? Layer.merge(
+      Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger)),
+      Logger.minimumLogLevel(LogLevel.Debug)
+    )
+  : Logger.remove(Logger.defaultLogger)
+
+/** Runs the words after `daybook` and ends the process. */
+export const main = (version: string, words: ReadonlyArray<string>): void => {
+  const program = Cli.run(version, words).pipe(
+    Effect.provide(Layer.mergeAll(Output.layer, NodeFileSystem.layer, NodePath.layer, NodeTerminal.layer)),
+    Effect.provide(logs)
+  )
+  Effect.runFork(program).addObserver((exit) => {
+    if (Exit.isSuccess(exit)) process.exit(0)
+    const { code, sentence } = failureOfCause(exit.cause)
+    if (sentence !== undefined && sentence !== "") process.stderr.write(`daybook: ${sentence}\n`)
+    if (debug) process.stderr.write(`${Cause.pretty(exit.cause, { renderErrorCause: true })}\n`)
+    process.exit(code)
+  })
+}
+
+/** Every help text, for the file that the build writes. */
+export const help = (version: string) => ({
+  version,
+  root: rootHelp(version, Cli.verbs),
+  verbs: Object.fromEntries(Cli.verbs.map((verb) => [verb.name, verbHelp(verb)]))
+})

@@ -1,0 +1,69 @@
+/** One durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
+import type { SessionEvent } from "@daybook/core"
+import { dateTime, jsonLine, oneLine } from "./Plain.ts"
+
+/** The event with the keys in their documented order (CL-12). */
+export const eventJson = (event: SessionEvent, terminal = false): string =>
+  jsonLine(
+    {
+      position: event.position,
+      seq: event.seq,
+      id: event.id,
+      type: event.type,
+      version: event.version,
+      sessionID: event.sessionID,
+      created: event.created,
+      data: event.data
+    },
+    terminal
+  )
+
+/** Sequence number, time, short type and what it carries, cut to a line (CL-13). */
+export const eventLine = (event: SessionEvent): string => {
+  const type = event.type.replace(/^session\.next\./, "")
+  return `${String(event.seq).padStart(6)}  ${dateTime(event.created)}  ${type.padEnd(22)}  ${oneLine(summary(event), 96)}`
+}
+
+const summary = (event: SessionEvent): string => {
+  switch (event.type) {
+    case "session.created":
+      return [event.data.title, event.data.location.directory].filter((part) => part !== undefined).join("  ")
+    case "session.next.prompt.admitted":
+    case "session.next.prompted":
+      return `${event.data.messageID} (${event.data.delivery}) ${event.data.prompt.text}`
+    case "session.next.prompt.promoted":
+      return `${event.data.messageID} ${event.data.prompt.text}`
+    case "session.next.text.ended":
+    case "session.next.reasoning.ended":
+    case "session.next.context.updated":
+    case "session.next.synthetic":
+    case "session.next.tool.input.ended":
+      return event.data.text
+    case "session.next.tool.input.started":
+      return `${event.data.callID} ${event.data.name}`
+    case "session.next.tool.called":
+      return `${event.data.callID} ${event.data.tool} ${JSON.stringify(event.data.input)}`
+    case "session.next.tool.success":
+      return `${event.data.callID} ${firstText(event.data.content) ?? JSON.stringify(event.data.structured)}`
+    case "session.next.tool.failed":
+      return `${event.data.callID} ${event.data.error.message}`
+    case "session.next.step.started":
+      return `${event.data.agent} ${event.data.model.providerID}/${event.data.model.id}`
+    case "session.next.step.ended": {
+      const { input, output } = event.data.tokens
+      return `${event.data.finish}  ${input} in, ${output} out`
+    }
+    case "session.next.step.failed":
+    case "session.next.retried":
+      return event.data.error.message
+    case "session.next.activity.started":
+      return `${event.data.activityID} (${event.data.trigger})`
+    case "session.next.activity.settled":
+      return [event.data.activityID, event.data.outcome, event.data.error?.message].filter(Boolean).join("  ")
+    default:
+      return JSON.stringify(event.data)
+  }
+}
+
+const firstText = (content: ReadonlyArray<{ readonly type: string; readonly text?: string }>): string | undefined =>
+  content.find((part) => part.type === "text")?.text

@@ -1,0 +1,99 @@
+/**
+ * Every failure as one sentence and an exit code. The codes are a promise: specs/cli.md lists them (CL-40, CL-41). Pure.
+ */
+import { Cause, Predicate } from "effect"
+import { oneLine } from "./Plain.ts"
+
+/** What the process says and how it ends; no sentence means a quiet end. */
+export interface Failure {
+  readonly code: number
+  readonly sentence: string | undefined
+}
+
+/** The exit codes. */
+export const exitCode = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  notFound: 3,
+  conflict: 4,
+  model: 5,
+  database: 6,
+  internal: 70,
+  interrupted: 130
+} as const
+
+const codes = new Map<string, number>([
+  ["UsageError", exitCode.usage],
+  ["ConfigError", exitCode.usage],
+  ["InvalidModelName", exitCode.usage],
+  ["InvalidInput", exitCode.usage],
+  ["CursorAhead", exitCode.usage],
+  ["ParseError", exitCode.usage],
+  ["SessionNotFound", exitCode.notFound],
+  ["AgentNotFound", exitCode.notFound],
+  ["NotFound", exitCode.notFound],
+  ["CursorExpired", exitCode.notFound],
+  ["PromptConflictError", exitCode.conflict],
+  ["InboxFullError", exitCode.conflict],
+  ["SessionBusy", exitCode.conflict],
+  ["SeqConflict", exitCode.conflict],
+  ["OwnerLost", exitCode.conflict],
+  ["EventRefused", exitCode.conflict],
+  ["ModelNotSelected", exitCode.model],
+  ["ProviderNotFound", exitCode.model],
+  ["ModelNotFound", exitCode.model],
+  ["UnsupportedApi", exitCode.model],
+  ["VariantUnavailable", exitCode.model],
+  ["ProviderFailed", exitCode.model],
+  ["DatabaseProblem", exitCode.database],
+  ["DatabaseError", exitCode.database],
+  ["LogUnavailable", exitCode.database],
+  ["EventUnreadable", exitCode.database],
+  ["MessageUnreadable", exitCode.database],
+  ["InvalidDurableEvent", exitCode.database],
+  ["ContextSnapshotUnreadable", exitCode.database],
+  ["SqlError", exitCode.database],
+  ["ToolStorageError", exitCode.database],
+  ["TurnLimitExceeded", exitCode.failed],
+  ["InitializationBlocked", exitCode.failed],
+  ["ActivityFailed", exitCode.failed],
+  ["Interrupted", exitCode.interrupted],
+  ["RunInterrupted", exitCode.interrupted]
+])
+
+/** The error of an effect, as far as a person can use it. */
+export const failureOf = (error: unknown): Failure => {
+  if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
+  const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
+  const code = tag === undefined ? undefined : codes.get(tag)
+  if (code === undefined) {
+    return {
+      code: exitCode.internal,
+      sentence: `something broke inside: ${words(error)} (DAYBOOK_DEBUG=1 shows where)`
+    }
+  }
+  if (tag === "ActivityFailed") return { code: activityCode(error), sentence: words(error) }
+  const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
+  return { code: code === exitCode.database && reason === "busy" ? exitCode.conflict : code, sentence: words(error) }
+}
+
+/** The same for a whole cause: its first failure, else its first defect, else an interruption. */
+export const failureOfCause = (cause: Cause.Cause<unknown>): Failure => {
+  const failure = Cause.failureOption(cause)
+  if (failure._tag === "Some") return failureOf(failure.value)
+  const defect = Cause.dieOption(cause)
+  if (defect._tag === "Some") return failureOf(defect.value)
+  return { code: exitCode.interrupted, sentence: undefined }
+}
+
+/** What the log calls a provider's or a model's fault is told as such. */
+const activityCode = (error: unknown): number =>
+  Predicate.hasProperty(error, "type") && typeof error.type === "string" && /^(?:provider|model)\b/i.test(error.type)
+    ? exitCode.model
+    : exitCode.failed
+
+const words = (error: unknown): string => {
+  const message = Predicate.hasProperty(error, "message") ? error.message : undefined
+  return oneLine(typeof message === "string" && message !== "" ? message : String(error), 2000)
+}

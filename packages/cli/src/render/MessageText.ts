@@ -1,0 +1,89 @@
+/**
+ * A message as a person reads it, as a line of a listing, and as JSON. Pure; `terminal` says that the reader is one, to
+ * whom control characters are shown and not sent. Spec: CL-15, CL-16 in specs/cli.md.
+ */
+import type { Message, ToolPart } from "@daybook/core"
+import { dateTime, indent, jsonLine, oneLine, visible } from "./Plain.ts"
+import { modelName } from "./SessionLine.ts"
+
+/** One message as JSON, as the facade returns it. */
+export const messageJson = (message: Message, terminal = false): string => jsonLine(message, terminal)
+
+/** Sequence number, time, kind, id and the first words. */
+export const messageLine = (message: Message): string =>
+  `${String(message.seq).padStart(6)}  ${dateTime(message.createdAt)}  ${message.type.padEnd(14)}  ${message.id}  ${oneLine(words(message), 72)}\n`
+
+const words = (message: Message): string => {
+  switch (message.type) {
+    case "user":
+    case "system":
+    case "synthetic":
+      return message.text
+    case "assistant": {
+      const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
+      const tools = message.content.flatMap((part) => (part.type === "tool" ? [`[${part.name}]`] : []))
+      return [text, ...tools, message.error?.message ?? ""].filter((part) => part !== "").join(" ")
+    }
+    case "shell":
+      return `$ ${message.command}`
+    case "agent-switched":
+      return message.agent
+    case "model-switched":
+      return modelName(message.model)
+    case "compaction":
+      return message.summary
+  }
+}
+
+/** The longest tool result that a transcript shows; the whole is in the events. */
+const resultLines = 12
+
+/** One message of a transcript, ending in an empty line (CL-16). */
+export const messageText = (message: Message, terminal: boolean): string => {
+  const safe = (text: string) => (terminal ? visible(text) : text)
+  const block = (title: string, body: string) => {
+    const text = safe(body).trimEnd()
+    return `## ${title}  ${dateTime(message.createdAt)}\n${text === "" ? "" : `\n${text}\n`}\n`
+  }
+  switch (message.type) {
+    case "user": {
+      const files = (message.files ?? []).map((file) => `[file] ${oneLine(file.name ?? file.uri)} (${file.mime})`)
+      return block("user", [message.text, ...files].join("\n"))
+    }
+    case "assistant": {
+      const parts = message.content.map((part) => {
+        if (part.type === "text") return part.text ?? "…"
+        if (part.type === "reasoning") return indent((part.text ?? "…").trimEnd(), "  > ")
+        return toolText(part)
+      })
+      const error = message.error === undefined ? [] : [`! ${message.error.message}`]
+      return block(`assistant (${modelName(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
+    }
+    case "system":
+    case "synthetic":
+      return block(message.type, message.text)
+    case "shell":
+      return block("shell", `$ ${message.command}\n${message.output ?? "…"}`)
+    case "agent-switched":
+      return block(`agent ${oneLine(message.agent)}`, "")
+    case "model-switched":
+      return block(`model ${oneLine(modelName(message.model))}`, "")
+    case "compaction":
+      return block(`summary (${message.reason})`, message.summary)
+  }
+}
+
+const toolText = (part: ToolPart): string => {
+  const input = part.input === undefined ? (part.raw ?? "") : JSON.stringify(part.input)
+  const head = `→ ${part.name} ${oneLine(input, 160)}`
+  if (part.state === "error") return `${head}\n${indent(`! ${part.error?.message ?? "failed"}`, "  ")}`
+  if (part.state !== "completed") return `${head}\n  (${part.state})`
+  const lines = (part.content ?? [])
+    .map((item) => (item.type === "text" ? item.text : `[file] ${item.name ?? item.uri} (${item.mime})`))
+    .join("\n")
+    .trimEnd()
+    .split("\n")
+  const shown = lines.slice(0, resultLines).map((line) => (line.length > 400 ? `${line.slice(0, 399)}…` : line))
+  const rest = lines.length > resultLines ? [`… ${lines.length - resultLines} more lines`] : []
+  return `${head}\n${indent([...shown, ...rest].join("\n"), "  | ")}`
+}

@@ -1,0 +1,62 @@
+/**
+ * Text that is safe and fits: what a model or a tool wrote may hold escape sequences, and a terminal would obey them.
+ * Pure. Spec: CL-30..CL-32 in specs/cli.md.
+ */
+
+/**
+ * C0 controls except tab and newline, DEL, C1 controls, and the marks that reorder a line (bidirectional overrides and
+ * isolates): a terminal acts on them, a reader does not see them.
+ */
+// oxlint-disable-next-line no-control-regex
+const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+const picture = (character: string): string => {
+  const code = character.charCodeAt(0)
+  // A carriage return before a newline is only a line ending of another system.
+  if (code < 0x20) return String.fromCharCode(0x2400 + code)
+  if (code === 0x7f) return "\u2421"
+  return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`
+}
+
+/** Every control that a terminal would obey becomes a visible sign; tabs and newlines stay (CL-30). */
+export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replaceAll(unsafe, picture)
+
+/** The text on one line, safe, at most `width` characters (CL-31). */
+export const oneLine = (text: string, width = 120): string => {
+  // Only what can be shown is looked at: the text may be megabytes long.
+  const flat = visible(
+    text
+      .slice(0, width * 8)
+      .replaceAll(/\s+/g, " ")
+      .trim()
+  )
+  const characters = Array.from(flat)
+  const cut = characters.length > width || text.length > width * 8
+  return cut ? `${characters.slice(0, width - 1).join("")}…` : flat
+}
+
+/** Indents every line. */
+export const indent = (text: string, by: string): string => text.replaceAll(/^(?=.)/gm, by)
+
+/** `2026-11-21 21:15:03`, in UTC. */
+export const dateTime = (ms: number): string =>
+  Number.isFinite(ms) && Math.abs(ms) <= 8.64e15
+    ? new Date(ms).toISOString().slice(0, 19).replace("T", " ")
+    : String(ms)
+
+/** JSON on one line; for a terminal, controls that JSON lets through are escaped as well (CL-32). */
+export const jsonLine = (value: unknown, terminal: boolean): string => {
+  const json = JSON.stringify(value)
+  if (!terminal) return json
+  return json.replaceAll(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+}
+
+/** Rows as columns, two spaces apart; the last column is not padded. */
+export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths: Array<number> = []
+  for (const row of rows) row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, cell.length)))
+  return rows
+    .map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))).join("  "))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join("")
+}

@@ -1,0 +1,40 @@
+/** A session as a line or as JSON, and the facts at the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
+import type { Session } from "@daybook/core"
+import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
+
+/** `provider/model`, with the variant after a colon. */
+export const modelName = (model: NonNullable<Session["model"]>): string =>
+  `${model.providerID}/${model.id}${model.variant === undefined ? "" : `:${model.variant}`}`
+
+/** One session as JSON, as the facade returns it. */
+export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
+
+/** Sessions in columns: last use, state of the last activity, id, title, directory. */
+export const sessionTable = (sessions: ReadonlyArray<Session>): string =>
+  columns(
+    sessions.map((session) => [
+      dateTime(session.updatedAt),
+      session.activity?.state ?? "new",
+      session.id,
+      oneLine(session.title ?? "-", 48),
+      oneLine(session.location.directory, 200)
+    ])
+  )
+
+/** The facts of one session, a line each. */
+export const sessionHead = (session: Session): string => {
+  const { tokens } = session
+  const facts: ReadonlyArray<readonly [string, string | undefined]> = [
+    ["session", session.id],
+    ["title", session.title === undefined ? undefined : oneLine(session.title)],
+    ["directory", oneLine(session.location.directory, 400)],
+    ["agent", session.agent],
+    ["model", session.model === undefined ? undefined : modelName(session.model)],
+    ["created", dateTime(session.createdAt)],
+    ["used", dateTime(session.updatedAt)],
+    ["activity", session.activity?.state],
+    ["tokens", `${tokens.input} in, ${tokens.output} out`],
+    ["cost", session.cost === 0 ? undefined : `$${session.cost.toFixed(4)}`]
+  ]
+  return columns(facts.flatMap(([name, value]) => (value === undefined ? [] : [[name, oneLine(value, 400)]])))
+}

@@ -1,0 +1,41 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Either } from "effect"
+import { arrange } from "../../packages/cli/src/Arguments.ts"
+
+const specs = [{ name: "session", value: "ID" }, { name: "json" }, { name: "after", value: "N" }]
+const arranged = (...words: ReadonlyArray<string>) => Either.getOrThrow(arrange("daybook prompt", words, specs))
+const refused = (...words: ReadonlyArray<string>) =>
+  Either.getOrThrow(Either.flip(arrange("daybook prompt", words, specs))).message
+
+describe("Arguments", () => {
+  it("CL-1: options may stand anywhere among the words", () => {
+    const expected = ["--session", "fix", "--json", "--", "now", "the tests"]
+    assert.deepStrictEqual(arranged("now", "--session", "fix", "the tests", "--json"), expected)
+    assert.deepStrictEqual(arranged("--session=fix", "--json", "now", "the tests"), expected)
+  })
+
+  it("CL-1: words that a flag could swallow stay words", () => {
+    assert.deepStrictEqual(arranged("--json", "yes", "please"), ["--json", "--", "yes", "please"])
+  })
+
+  it("CL-2: after -- and in a quoted sentence nothing is an option", () => {
+    assert.deepStrictEqual(arranged("--", "--json", "--nope"), ["--", "--json", "--nope"])
+    assert.deepStrictEqual(arranged("--nope is broken", "-", "-1"), ["--", "--nope is broken", "-", "-1"])
+  })
+
+  it("CL-2: an unknown option is refused, with the nearest one", () => {
+    assert.match(refused("hi", "--sesion", "x"), /has no option --sesion; did you mean --session\?/)
+    assert.match(refused("hi", "-z"), /has no option -z/)
+  })
+
+  it("CL-2: a missing and a superfluous value are refused", () => {
+    assert.strictEqual(refused("hi", "--session"), "--session needs a value")
+    assert.strictEqual(refused("--session", "--", "hi"), "--session needs a value")
+    assert.strictEqual(refused("--json=true"), "--json takes no value")
+  })
+
+  it("CL-1: a value may begin with a dash", () => {
+    assert.deepStrictEqual(arranged("--after", "-1"), ["--after", "-1"])
+    assert.deepStrictEqual(arranged("--session=--odd"), ["--session", "--odd"])
+  })
+})

@@ -1,0 +1,50 @@
+/** Events as the log and the live channel hand them out, for the renderers' tests. */
+import type { LiveEvent, MessageID, SessionEvent, SessionID } from "@daybook/core"
+
+// Identifiers of a known good form: the renderers do not look inside.
+export const promptID = "msg_prompt" as MessageID
+const messageID = "msg_answer" as MessageID
+const sessionID = "ses_test" as SessionID
+
+let seq = 0
+const durable = (type: SessionEvent["type"], data: unknown, version = 1) =>
+  ({
+    position: ++seq,
+    seq,
+    id: `evt_${seq}`,
+    type,
+    version,
+    sessionID,
+    created: Date.UTC(2026, 0, 2, 3, 4, 5),
+    data
+  }) as unknown as SessionEvent // one constructor for all types; each caller below gives the type's own data
+
+export const promoted = (text = "hi") =>
+  durable("session.next.prompt.promoted", { messageID: promptID, prompt: { text }, timeCreated: 0 })
+export const textEnded = (textID: string, text: string) =>
+  durable("session.next.text.ended", { assistantMessageID: messageID, textID, text })
+export const toolCalled = (callID: string, tool: string, input: Record<string, unknown>) =>
+  durable("session.next.tool.called", {
+    assistantMessageID: messageID,
+    callID,
+    tool,
+    input,
+    provider: { executed: false }
+  })
+export const stepStarted = () =>
+  durable("session.next.step.started", {
+    assistantMessageID: messageID,
+    agent: "build",
+    model: { providerID: "p", id: "m" }
+  })
+export const activitySettled = (outcome: "completed" | "failed" | "interrupted", message?: string) =>
+  durable("session.next.activity.settled", {
+    activityID: "act_1",
+    outcome,
+    ...(message === undefined ? {} : { error: { type: "unknown", message } })
+  })
+export const delta = (textID: string, text: string): LiveEvent => ({
+  type: "session.next.text.delta",
+  sessionID,
+  data: { assistantMessageID: messageID, textID, delta: text }
+})
