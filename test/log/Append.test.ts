@@ -1,0 +1,422 @@
+/** What an append promises, on every store. */
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import { Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
+import { draft, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
+import { EventLog, EventRefused } from "../../packages/core/src/log/EventLog.ts"
+import { ReadSql } from "../../packages/core/src/storage/Database.ts"
+import { logAt, stores } from "../support/Database.ts"
+import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
+
+const unstorable = draft("session.next.step.ended", {
+  assistantMessageID: message(),
+  finish: "stop",
+  cost: Number.NaN,
+  tokens: { input: 1, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
+})
+
+for (const [store, layer] of Object.entries(stores)) {
+  it.layer(layer)(`append, ${store}`, (it) => {
+    it.effect("EV-1: an append stores its events, their projections and what its hook wrote, and returns them", () =>
+      Effect.gen(function* () {
+        const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
+        const hook = () => sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 1)`
+        const stored = yield* log.append(id, [created, admitted(input)], { commit: hook })
+        assert.deepStrictEqual(yield* readAll(id), stored)
+        const inbox = yield* sql`SELECT id, admitted_seq FROM session_input WHERE session_id = ${id}`
+        assert.deepStrictEqual(inbox, [{ id: input, admitted_seq: 1 }])
+        const epochs = yield* sql`SELECT baseline FROM session_context_epoch WHERE session_id = ${id}`
+        assert.deepStrictEqual(epochs, [{ baseline: "baseline" }])
+        const heads = yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`
+        assert.deepStrictEqual(heads, [{ seq: 1 }])
+      })
+    )
+
+    it.effect("EV-1: an append cannot be interrupted half-way: its caller's interruption waits for the outcome", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const commit = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+        const appending = yield* Effect.fork(log.append(id, [created], { commit }))
+        yield* Deferred.await(entered)
+        const interrupting = yield* Effect.fork(Fiber.interrupt(appending))
+        yield* Effect.yieldNow()
+        assert.isNull(interrupting.unsafePoll())
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.await(interrupting)
+        assert.strictEqual(yield* log.latest(id), 0)
+      })
+    )
+
+    it.effect("EV-2: a hook that fails, or dies, leaves nothing and fails its own caller only", () =>
+      Effect.gen(function* () {
+        const [log, id, neighbour] = [yield* EventLog, session(), session()]
+        yield* begin(id)
+        const before = yield* contents
+        const failed = yield* Effect.exit(log.append(id, [renamed("a")], { commit: () => Effect.fail("no" as const) }))
+        assert.deepStrictEqual(failed, Exit.fail("no" as const))
+        const died = yield* Effect.exit(log.append(id, [renamed("b")], { commit: () => Effect.die("broken") }))
+        assert.deepStrictEqual(died, Exit.die("broken"))
+        assert.deepStrictEqual(yield* contents, before)
+        const [bad, good] = yield* Effect.all(
+          [
+            Effect.exit(log.append(id, [renamed("c")], { commit: () => Effect.fail("no" as const) })),
+            Effect.exit(log.append(neighbour, [created]))
+          ],
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(bad, Exit.fail("no" as const))
+        assert.isTrue(Exit.isSuccess(good))
+        assert.strictEqual(yield* log.latest(id), 0)
+      })
+    )
+
+    it.effect("EV-2: an event that does not fit its schema, or JSON, stores nothing and names the field", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        const before = yield* contents
+        const unfit = yield* Effect.flip(log.append(id, [renamed("kept?"), unstorable]))
+        assert.strictEqual(unfit._tag, "InvalidDurableEvent")
+        assert.include(unfit.message, "cost")
+        const circle: Record<string, unknown> = {}
+        circle["self"] = circle
+        const call = { assistantMessageID: message(), callID: "c", tool: "read", provider: { executed: false } }
+        const cyclic = yield* Effect.flip(
+          log.append(id, [draft("session.next.tool.called", { ...call, input: circle })])
+        )
+        assert.strictEqual(cyclic._tag, "InvalidDurableEvent")
+        assert.deepStrictEqual(yield* contents, before)
+      })
+    )
+
+    it.effect("EV-2: an event that its projections refuse stores nothing", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        const before = yield* contents
+        const orphan = draft("session.next.text.ended", { assistantMessageID: message(), textID: "t", text: "x" })
+        assert.strictEqual((yield* Effect.flip(log.append(id, [renamed("kept?"), orphan])))._tag, "EventRefused")
+        assert.strictEqual((yield* Effect.flip(log.append(session(), [renamed("no session")])))._tag, "EventRefused")
+        assert.strictEqual((yield* Effect.flip(log.append(id, [created])))._tag, "EventRefused")
+        const retried = draft("session.next.retried", { attempt: 1, error: { message: "m", isRetryable: true } })
+        assert.strictEqual((yield* Effect.flip(log.append(session(), [retried])))._tag, "EventRefused")
+        assert.deepStrictEqual(yield* contents, before)
+      })
+    )
+
+    it.effect("EV-3: the hook sees the sequence numbers and the projections of its own events", () =>
+      Effect.gen(function* () {
+        const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
+        const seen: Array<unknown> = []
+        const commit = (events: ReadonlyArray<SessionEvent>) =>
+          Effect.gen(function* () {
+            seen.push(events.map(({ seq }) => seq))
+            seen.push(yield* sql`SELECT title FROM session WHERE id = ${id}`)
+            seen.push(yield* sql`SELECT admitted_seq FROM session_input WHERE id = ${input}`)
+            seen.push(yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`)
+          })
+        yield* log.append(id, [created, renamed("mine"), admitted(input)], { commit })
+        assert.deepStrictEqual(seen, [[0, 1, 2], [{ title: "mine" }], [{ admitted_seq: 2 }], [{ seq: 2 }]])
+      })
+    )
+
+    it.effect("EV-4: sequence numbers start at 0, grow by 1 per session, and are independent between sessions", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const ids = Array.from({ length: 8 }, () => session())
+        yield* Effect.forEach(ids, (id) => begin(id), { concurrency: "unbounded" })
+        const turns = Array.from({ length: 200 }, (_, n) => ids[(n * 7) % 8] ?? session())
+        yield* Effect.forEach(turns, (id, n) => log.append(id, [renamed(`${n}`)]), { concurrency: "unbounded" })
+        for (const id of ids) {
+          const events = yield* readAll(id)
+          assert.deepStrictEqual(
+            events.map(({ seq }) => seq),
+            Array.from({ length: 26 }, (_, n) => n)
+          )
+          assert.deepStrictEqual(
+            events.map(({ position }) => position),
+            events.map(({ position }) => position).sort((a, b) => a - b)
+          )
+        }
+      })
+    )
+
+    it.effect("EV-6: tails are woken, then listeners called, before the append returns and after the commit", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        const heard: Array<number> = []
+        yield* begin(id)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const tail = yield* log.tailMarked({ sessionID: id, after: 0 }).pipe(Stream.toQueueOfElements())
+            yield* Queue.take(tail)
+            yield* log.listen((events) =>
+              Effect.gen(function* () {
+                const reader = yield* Effect.orDie(log.read({ sessionID: id, after: 0 }))
+                heard.push(...events.map(({ seq }) => seq), reader.events.length)
+              })
+            )
+            yield* log.append(id, [renamed("a")])
+            assert.deepStrictEqual(heard, [1, 1])
+            const woken = yield* Effect.flatten(Queue.take(tail))
+            assert.strictEqual(woken.type, "session.next.renamed")
+          })
+        )
+        yield* log.append(id, [renamed("b")])
+        assert.deepStrictEqual(heard, [1, 1])
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("EV-7: a listener's defect is logged and isolated; its interruption propagates; the events stay", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        const heard: Array<string> = []
+        const logged: Array<unknown> = []
+        const logger = Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(({ message }) => logged.push(message))
+        )
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* log.listen(() => Effect.die("first is broken"))
+            yield* log.listen(() => {
+              throw new Error("second throws")
+            })
+            yield* log.listen((events) => Effect.sync(() => heard.push(...events.map(({ type }) => type))))
+            yield* log.append(id, [renamed("a")])
+          })
+        ).pipe(Effect.provide(logger))
+        assert.deepStrictEqual(heard, ["session.next.renamed"])
+        assert.strictEqual(logged.length, 2)
+        const interrupted = yield* Effect.scoped(
+          Effect.zipRight(
+            log.listen(() => Effect.interrupt),
+            Effect.exit(log.append(id, [renamed("b")]))
+          )
+        )
+        assert.isTrue(Exit.isInterrupted(interrupted))
+        assert.strictEqual(yield* log.latest(id), 2)
+      })
+    )
+
+    it.effect("EV-8: an append ignores who replays the session", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        yield* log.claimReplay(id, "importer")
+        yield* log.append(id, [renamed("local")])
+        assert.strictEqual(yield* log.latest(id), 1)
+      })
+    )
+
+    it.effect(
+      "EV-9: a long answer costs its own length: stored bytes grow with what is new, not with what came before",
+      () =>
+        Effect.gen(function* () {
+          const [log, sql, id, assistant] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
+          const model = { providerID: "p", id: "m" }
+          yield* log.append(id, [
+            created,
+            draft("session.next.step.started", { assistantMessageID: assistant, agent: "build", model })
+          ])
+          const text = "x".repeat(1000)
+          for (let n = 0; n < 20; n++) {
+            const textID = `t${n}`
+            yield* log.append(id, [
+              draft("session.next.text.started", { assistantMessageID: assistant, textID }),
+              draft("session.next.text.ended", { assistantMessageID: assistant, textID, text })
+            ])
+          }
+          const [bytes] = yield* sql<{ readonly last: number; readonly first: number }>`
+          SELECT max(length(data)) FILTER (WHERE seq > 38) AS last, max(length(data)) FILTER (WHERE seq < 4) AS first
+          FROM event WHERE session_id = ${id}`
+          assert.isAtMost(bytes?.last ?? Infinity, (bytes?.first ?? 0) + 2)
+          const parts = yield* sql<{ readonly bytes: number }>`
+          SELECT sum(length(settled)) AS bytes FROM session_part WHERE session_id = ${id}`
+          assert.isAtMost(parts[0]?.bytes ?? Infinity, 20 * 1020)
+        })
+    )
+
+    it.effect("EV-10: removing a session deletes every row of it in one go, and leaves its neighbours alone", () =>
+      Effect.gen(function* () {
+        const [log, sql, id, other] = [yield* EventLog, yield* SqlClient.SqlClient, session(), session()]
+        yield* begin(other, 3)
+        const before = yield* contents
+        const [input, assistant] = [message(), message()]
+        yield* log.append(id, [
+          created,
+          admitted(input),
+          draft("session.next.prompt.promoted", { messageID: input, prompt: { text: "hello" }, timeCreated: 1 }),
+          draft("session.next.step.started", {
+            assistantMessageID: assistant,
+            agent: "build",
+            model: { providerID: "p", id: "m" }
+          }),
+          draft("session.next.text.started", { assistantMessageID: assistant, textID: "t" })
+        ])
+        yield* sql`INSERT INTO session_context_epoch VALUES (${id}, 'b', '{}', 0)`
+        assert.isTrue(yield* log.remove(id))
+        assert.deepStrictEqual(yield* contents, before)
+        assert.isFalse(yield* log.remove(id))
+        assert.strictEqual((yield* Effect.flip(log.read({ sessionID: id })))._tag, "SessionNotFound")
+      })
+    )
+
+    it.effect("EV-10: a position is not used again, even when the newest session was removed", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        const [first] = yield* begin(id)
+        yield* log.remove(id)
+        const [second] = yield* begin(id)
+        assert.isAbove(second.position, first.position)
+      })
+    )
+
+    it.effect("LG-3: an append on an old sequence number is refused, alone or beside others, and stores nothing", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        const append = (title: string) => Effect.exit(log.append(id, [renamed(title)], { expectedSeq: 0 }))
+        const outcomes = yield* Effect.all([append("a"), append("b"), append("c")], { concurrency: "unbounded" })
+        assert.deepStrictEqual(outcomes.map(Exit.isSuccess), [true, false, false])
+        const refused = yield* Effect.flip(log.append(id, [renamed("d")], { expectedSeq: 0 }))
+        assert.deepInclude(refused, { _tag: "SeqConflict", sessionID: id, expected: 0, actual: 1 })
+        assert.strictEqual((yield* readAll(id)).length, 2)
+      })
+    )
+
+    it.effect("CR-2: of ten appends that create one session, one succeeds and nine learn where it stands", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        const create = Effect.either(log.append(id, [created], { expectedSeq: -1 }))
+        const outcomes = yield* Effect.all(
+          Array.from({ length: 10 }, () => create),
+          { concurrency: "unbounded" }
+        )
+        assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Right").length, 1)
+        for (const outcome of outcomes) {
+          if (outcome._tag === "Left") assert.deepInclude(outcome.left, { _tag: "SeqConflict", actual: 0 })
+        }
+        assert.strictEqual((yield* readAll(id)).length, 1)
+      })
+    )
+
+    it.effect("LG-4: an append with a stale owner token is refused in its transaction", () =>
+      Effect.gen(function* () {
+        const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
+        yield* begin(id)
+        yield* sql`UPDATE event_sequence SET owner_id = 'one', owner_epoch = 4 WHERE session_id = ${id}`
+        const owner = { ownerID: "one", epoch: 4 }
+        yield* log.append(id, [renamed("as owner")], { owner })
+        for (const stale of [
+          { ownerID: "one", epoch: 3 },
+          { ownerID: "two", epoch: 4 }
+        ]) {
+          const refused = yield* Effect.flip(log.append(id, [renamed("stale")], { owner: stale }))
+          assert.deepInclude(refused, { _tag: "OwnerLost", ...stale })
+        }
+        assert.strictEqual(yield* log.latest(id), 1)
+      })
+    )
+
+    it.effect("IN-6: a message may not take the id of an admitted prompt, nor a prompt that of a message", () =>
+      Effect.gen(function* () {
+        const [log, id, input, synthetic] = [yield* EventLog, session(), message(), message()]
+        const note = (messageID: typeof input) => draft("session.next.synthetic", { messageID, text: "note" })
+        yield* begin(id)
+        yield* log.append(id, [admitted(input), note(synthetic)])
+        const before = yield* contents
+        const elsewhere = session()
+        yield* begin(elsewhere)
+        const refusals = [
+          log.append(id, [note(input)]),
+          log.append(elsewhere, [note(input)]),
+          log.append(id, [admitted(synthetic)]),
+          log.append(elsewhere, [admitted(synthetic)]),
+          log.append(id, [admitted(input)]),
+          log.append(id, [note(synthetic)])
+        ]
+        for (const refusal of refusals) assert.instanceOf(yield* Effect.flip(refusal), EventRefused)
+        yield* log.remove(elsewhere)
+        assert.deepStrictEqual(yield* contents, before)
+      })
+    )
+
+    it.effect("LG-1: what an append returns is what a reader gets, whatever the caller's objects hold or become", () =>
+      Effect.gen(function* () {
+        const [log, id, assistant] = [yield* EventLog, session(), message()]
+        const input: Record<string, unknown> = { when: new Date(0), gone: undefined, list: [undefined, Number.NaN] }
+        const provider = { executed: false }
+        const stored = yield* log.append(id, [
+          created,
+          draft("session.next.tool.input.started", { callID: "c", name: "read", assistantMessageID: assistant }),
+          draft("session.next.tool.called", {
+            provider,
+            input,
+            tool: "read",
+            callID: "c",
+            assistantMessageID: assistant
+          })
+        ])
+        input["later"] = "changed"
+        assert.deepStrictEqual(yield* readAll(id), stored)
+      })
+    )
+  })
+}
+
+it.scoped("LG-6: appends that wait together share one commit, and each gets its own answer", () =>
+  Effect.gen(function* () {
+    const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
+    const batches: Array<number> = []
+    yield* log.append(session("warm"), [created])
+    const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const hold = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+    const first = yield* Effect.fork(log.append(session("held"), [created], { commit: hold }))
+    yield* Deferred.await(entered)
+    const waiting = yield* Effect.forEach(Array.from({ length: 64 }), (_, n) =>
+      Effect.fork(
+        log.append(session(`s${n}`), [created], {
+          commit: () =>
+            Effect.map(sql`SELECT count(*) AS n FROM session`, ([row]) => {
+              batches.push(Number(row?.["n"]))
+            })
+        })
+      )
+    )
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(first)
+    const answers = yield* Effect.forEach(waiting, Fiber.join)
+    assert.deepStrictEqual(
+      answers.map(([event]) => String(event.sessionID)),
+      Array.from({ length: 64 }, (_, n) => `ses_s${n}`)
+    )
+    // Every hook saw all 64 sessions: they were written together.
+    assert.deepStrictEqual(
+      batches,
+      Array.from({ length: 64 }, () => 66)
+    )
+  }).pipe(Effect.provide(stores.file))
+)
+
+it.scoped("LG-6: further projectors run in their order, after the core's, in the same transaction", () => {
+  const order: Array<string> = []
+  const projector = (name: string) => ({
+    name,
+    project: (events: ReadonlyArray<SessionEvent>) =>
+      name === "second" && events.some(({ seq }) => seq === 1)
+        ? new EventRefused({ sessionID: session("p"), table: name, details: "no" })
+        : Effect.sync(() => void order.push(name))
+  })
+  return Effect.gen(function* () {
+    const log = yield* EventLog
+    const read = yield* ReadSql
+    yield* log.append(session("p"), [created])
+    assert.deepStrictEqual(order, ["first", "second"])
+    const refused = yield* Effect.flip(log.append(session("p"), [renamed("x")]))
+    assert.deepInclude(refused, { _tag: "EventRefused", table: "second" })
+    assert.deepStrictEqual(yield* read`SELECT title FROM session`, [{ title: null }])
+  }).pipe(Effect.provide(logAt(":memory:", { projectors: [projector("first"), projector("second")] })))
+})

@@ -1,0 +1,75 @@
+/** Small pieces of the logs that tests write, and what a database holds of them. */
+import { SqlClient } from "@effect/sql"
+import { Chunk, Effect, Option, Stream } from "effect"
+import { draft } from "../../packages/core/src/events/SessionEvents.ts"
+import { EventID, MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
+import { EventLog, type ForeignEvent } from "../../packages/core/src/log/EventLog.ts"
+import { unique } from "./Database.ts"
+
+export const session = (name: string = unique()): SessionID => SessionID.make(`ses_${name}`)
+export const message = (name: string = unique()): MessageID => MessageID.make(`msg_${name}`)
+
+/** What a session's log begins with. */
+export const created = draft("session.created", { location: { directory: "/work" } })
+
+/** An event without rules of its own, to fill logs with. */
+export const renamed = (title: string) => draft("session.next.renamed", { title })
+
+export const admitted = (messageID: MessageID, text = "hello", delivery: "steer" | "queue" = "steer") =>
+  draft("session.next.prompt.admitted", { messageID, prompt: { text }, delivery })
+
+/** Makes a session, with `count` further events in one append. */
+export const begin = Effect.fnUntraced(function* (sessionID: SessionID, count = 0) {
+  const log = yield* EventLog
+  const more = Array.from({ length: count }, (_, index) => renamed(`title ${index + 1}`))
+  return yield* log.append(sessionID, [created, ...more])
+})
+
+/** Every stored event of a session after the cursor, page by page. */
+export const readAll = Effect.fnUntraced(function* (sessionID: SessionID, after = -1) {
+  const log = yield* EventLog
+  const pages = Stream.paginateChunkEffect(after, (cursor) =>
+    Effect.map(
+      log.read({ sessionID, after: cursor }),
+      (page) => [Chunk.fromIterable(page.events), page.hasMore ? Option.some(page.cursor) : Option.none()] as const
+    )
+  )
+  return Chunk.toReadonlyArray(yield* Stream.runCollect(pages))
+})
+
+const tableNames = [
+  "event_sequence",
+  "event",
+  "session",
+  "session_input",
+  "session_message",
+  "session_part",
+  "session_context_epoch"
+] as const
+
+/** Every row of the log's tables, to compare before and after. */
+export const contents = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* Effect.forEach(tableNames, (table) => sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2, 3, 4`))
+  return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
+})
+
+/** A session's events as another log would hand them over. */
+export const foreign = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{
+    readonly id: string
+    readonly seq: number
+    readonly type: string
+    readonly created: number
+    readonly data: string
+  }>`SELECT id, seq, type, created, data FROM event WHERE session_id = ${sessionID} ORDER BY seq`
+  return rows.map(({ created, data, id, seq, type }): ForeignEvent => ({
+    id: EventID.make(id),
+    sessionID,
+    seq,
+    type,
+    created,
+    data: JSON.parse(data)
+  }))
+})
