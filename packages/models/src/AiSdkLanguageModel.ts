@@ -137,7 +137,7 @@ const streamPart = (
     case "finish":
       return [finishPart(part.finishReason, part.usage, part.providerMetadata)]
     case "error":
-      return [{ type: "error", error: part.error }]
+      return [{ type: "error", error: cutOff(part.error) }]
     // Warnings, raw chunks and approval requests of hosted tools have no counterpart.
     case "stream-start":
     case "raw":
@@ -154,6 +154,12 @@ const contentPart = (
   part.type === "text" || part.type === "reasoning"
     ? [{ type: part.type, text: part.text, ...meta(part) }]
     : sharedPart(part, names)
+
+/** An answer that just stops is an interrupted one, and so worth another try. */
+const cutOff = (error: unknown): unknown =>
+  error instanceof Error && /ended without a finish reason/.test(error.message)
+    ? { code: "incomplete_response", message: "the answer ended before it was complete" }
+    : error
 
 type Shared =
   | Response.ToolCallPartEncoded

@@ -182,7 +182,7 @@ const isOverflow = (facts: Facts, text: string): boolean =>
   overflowWordings.some((wording) => wording.test(text))
 
 const retryableCodes =
-  /overloaded|rate_limit|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
+  /overloaded|rate_limit|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
 

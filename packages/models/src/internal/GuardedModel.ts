@@ -5,8 +5,8 @@
  * no failure is a defect or carries a key. Spec: MD-10..MD-19.
  */
 import { redactSecrets } from "@daybook/core"
-import { AiError, Prompt, Response, type LanguageModel, type Tool } from "@effect/ai"
-import { Cause, Chunk, Effect, Option, Predicate, Redacted, Stream } from "effect"
+import { AiError, Prompt, Response, Tool, type LanguageModel, type Toolkit } from "@effect/ai"
+import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
 
 type Tools = Record<string, Tool.Any>
 type Part = Response.StreamPart<Tools>
@@ -26,9 +26,10 @@ export interface Guard {
 
 /** The service with the guard's promises. Both need no context beyond the caller's own tools. */
 export const guard = (service: LanguageModel.Service, options: Guard): LanguageModel.Service => {
-  const lowered = <R extends Request>(request: R): R => ({
+  const lowered = (request: Request): Request => ({
     ...request,
-    prompt: options.lower(normalize(Prompt.make(request.prompt)))
+    prompt: options.lower(normalize(Prompt.make(request.prompt))),
+    ...(request.toolkit === undefined ? {} : { toolkit: lenient(request.toolkit) })
   })
   // The service's signatures compute error and context from the exact options; here both are those of the library.
   const stream = service.streamText as unknown as (request: Request) => Stream.Stream<Part, AiError.AiError>
@@ -49,6 +50,32 @@ export const guard = (service: LanguageModel.Service, options: Guard): LanguageM
         )
       })
   } as unknown as LanguageModel.Service
+}
+
+/**
+ * Hosted tools with schemas that accept anything: the libraries describe an input without fields for tools that have
+ * some, and a result that is newer than they are would end the stream (MD-22).
+ */
+const lenient = (toolkit: NonNullable<Request["toolkit"]>): NonNullable<Request["toolkit"]> => {
+  if (Effect.isEffect(toolkit)) return Effect.map(toolkit, openTools)
+  return openTools(toolkit)
+}
+
+const openTools = (toolkit: Toolkit.WithHandler<Tools>): Toolkit.WithHandler<Tools> => ({
+  handle: toolkit.handle,
+  tools: Object.fromEntries(
+    Object.entries(toolkit.tools).map(([key, tool]) => [key, Tool.isProviderDefined(tool) ? opened(tool) : tool])
+  )
+})
+
+const opened = (tool: Tool.Any): Tool.Any => {
+  // A copy that keeps the prototype, which says that the tool is provider-defined.
+  const copy: Tool.Any = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool))
+  return Object.assign(copy, {
+    parametersSchema: Schema.Unknown,
+    successSchema: Schema.Unknown,
+    failureSchema: Schema.Unknown
+  })
 }
 
 /** What one streamed answer has said so far. */

@@ -1,0 +1,427 @@
+import { assert, describe, it } from "@effect/vitest"
+import { classifyError } from "@daybook/core"
+import { AnthropicTool } from "@effect/ai-anthropic"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
+import { events, refusal } from "./support/Server.ts"
+
+const opus = { id: "claude-opus-5-5" }
+
+const start = (usage: Record<string, unknown> = {}) => ({
+  type: "message_start",
+  message: {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "claude-opus-5-5",
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 10, output_tokens: 1, service_tier: "later_tier", ...usage }
+  }
+})
+const block = (index: number, content_block: Record<string, unknown>) => ({
+  type: "content_block_start",
+  index,
+  content_block
+})
+const delta = (index: number, change: Record<string, unknown>) => ({
+  type: "content_block_delta",
+  index,
+  delta: change
+})
+const stop = (index: number) => ({ type: "content_block_stop", index })
+const end = (stop_reason: string, output_tokens = 20) => [
+  { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens } },
+  { type: "message_stop" }
+]
+const call = (index: number, id: string, name: string, ...json: ReadonlyArray<string>) => [
+  block(index, { type: "tool_use", id, name, input: {} }),
+  ...json.map((partial_json) => delta(index, { type: "input_json_delta", partial_json })),
+  stop(index)
+]
+const hello = events(
+  start(),
+  { type: "ping" },
+  block(0, { type: "text", text: "" }),
+  delta(0, { type: "text_delta", text: "Hel" }),
+  delta(0, { type: "text_delta", text: "lo" }),
+  stop(0),
+  ...end("end_turn")
+)
+
+describe("Anthropic", () => {
+  it.scopedLive("MD-20: text streams, and the request carries model, limit, effort, system, tools and key", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", { ...opus, variant: "high" }, hello)
+      const parts = yield* answer(model, {
+        prompt: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: [{ type: "text", text: "Hi" }] }
+        ],
+        tools: [tool("read")]
+      })
+      assert.strictEqual(textOf(parts), "Hello")
+      assert.deepStrictEqual(
+        only(parts, "finish").map((part) => part.reason),
+        ["stop"]
+      )
+      const [request] = server.received
+      assert.strictEqual(request?.path, "/v1/messages")
+      assert.strictEqual(request?.headers["x-api-key"], secret)
+      assert.strictEqual(at(request?.body, "model"), "claude-opus-5-5")
+      assert.strictEqual(at(request?.body, "max_tokens"), 64_000)
+      assert.deepStrictEqual(at(request?.body, "output_config"), { effort: "high" })
+      assert.strictEqual(at(request?.body, "stream"), true)
+      assert.strictEqual(at(request?.body, "system", 0, "text"), "Be brief.")
+      assert.deepStrictEqual(at(request?.body, "system", 0, "cache_control"), { type: "ephemeral" })
+      assert.deepStrictEqual(at(request?.body, "tools", 0), {
+        name: "read",
+        description: "The read tool",
+        input_schema: {
+          type: "object",
+          properties: { path: { type: "string" } },
+          required: ["path"],
+          additionalProperties: false
+        }
+      })
+    })
+  )
+
+  it.scopedLive("MD-14: reasoning ends with its signature, and the signature goes back with the history", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect(
+        "anthropic",
+        opus,
+        events(
+          start(),
+          block(0, { type: "thinking", thinking: "", signature: "" }),
+          delta(0, { type: "thinking_delta", thinking: "Let me see." }),
+          delta(0, { type: "signature_delta", signature: "SIG==" }),
+          stop(0),
+          block(1, { type: "redacted_thinking", data: "HIDDEN" }),
+          stop(1),
+          ...call(2, "toolu_1", "read", '{"path":', '"a.txt"}'),
+          ...end("tool_use")
+        ),
+        hello
+      )
+      const tools = [tool("read")]
+      const parts = yield* answer(model, { prompt: "Read a.txt", tools })
+      const ends = only(parts, "reasoning-end").map((part) => part.metadata)
+      assert.deepStrictEqual(ends, [
+        { anthropic: { type: "thinking", signature: "SIG==" } },
+        { anthropic: { type: "redacted_thinking", redactedData: "HIDDEN" } }
+      ])
+      yield* answer(model, {
+        tools,
+        prompt: [
+          { role: "user", content: "Read a.txt" },
+          {
+            role: "assistant",
+            content: [
+              { type: "reasoning", text: "Let me see.", options: ends[0] ?? {} },
+              { type: "reasoning", text: "", options: ends[1] ?? {} },
+              { type: "tool-call", id: "toolu_1", name: "read", params: { path: "a.txt" } }
+            ]
+          },
+          {
+            role: "tool",
+            content: [
+              {
+                type: "tool-result",
+                id: "toolu_1",
+                name: "read",
+                isFailure: false,
+                result: 'one "two"\n',
+                providerExecuted: false
+              }
+            ]
+          }
+        ]
+      })
+      assert.deepStrictEqual(at(server.received[1]?.body, "messages", 1, "content"), [
+        { type: "thinking", thinking: "Let me see.", signature: "SIG==" },
+        { type: "redacted_thinking", data: "HIDDEN" },
+        { type: "tool_use", id: "toolu_1", name: "read", input: { path: "a.txt" } }
+      ])
+      assert.deepStrictEqual(at(server.received[1]?.body, "messages", 2, "content", 0, "content"), 'one "two"\n')
+    })
+  )
+
+  it.scopedLive("MD-20: calls in parallel keep their ids, names and inputs, a local tool called bash too", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "anthropic",
+        opus,
+        events(
+          start(),
+          ...call(0, "toolu_1", "read", '{"path":"a"}'),
+          ...call(1, "toolu_2", "bash", '{"command"', ':"ls"}'),
+          ...call(2, "toolu_3", "list"),
+          ...end("tool_use")
+        )
+      )
+      const parts = yield* answer(model, { prompt: "go", tools: [tool("read"), tool("bash"), tool("list", {})] })
+      const calls = only(parts, "tool-call").map(({ id, name, params, providerExecuted }) => ({
+        id,
+        name,
+        params,
+        providerExecuted
+      }))
+      assert.sameDeepMembers(calls, [
+        { id: "toolu_1", name: "read", params: { path: "a" }, providerExecuted: false },
+        { id: "toolu_2", name: "bash", params: { command: "ls" }, providerExecuted: false },
+        { id: "toolu_3", name: "list", params: {}, providerExecuted: false }
+      ])
+      assert.deepStrictEqual(
+        only(parts, "finish").map((part) => part.reason),
+        ["tool-calls"]
+      )
+    })
+  )
+
+  it.scopedLive(
+    "MD-13: broken input and an unknown tool reach the runtime as calls, and the rest of the answer too",
+    () =>
+      Effect.gen(function* () {
+        const { model } = yield* connect(
+          "anthropic",
+          opus,
+          events(
+            start(),
+            ...call(0, "toolu_1", "read", '{"path": "a'),
+            ...call(1, "toolu_2", "vanished", '{"x":1}'),
+            ...call(2, "toolu_3", "read", '{"path":"b"}'),
+            ...end("tool_use", 33)
+          )
+        )
+        const parts = yield* answer(model, { prompt: "go", tools: [tool("read")] })
+        const calls = only(parts, "tool-call").map(({ name, params }) => ({ name, params }))
+        assert.sameDeepMembers<unknown>(calls, [
+          { name: "read", params: '{"path": "a' },
+          { name: "vanished", params: { x: 1 } },
+          { name: "read", params: { path: "b" } }
+        ])
+        assert.strictEqual(only(parts, "finish")[0]?.usage.outputTokens, 33)
+      })
+  )
+
+  it.scopedLive("MD-15: input tokens count what the cache gave and took", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "anthropic",
+        opus,
+        events(start({ cache_read_input_tokens: 100, cache_creation_input_tokens: 1000 }), ...end("end_turn", 7))
+      )
+      const [finish] = only(yield* answer(model, { prompt: "go" }), "finish")
+      assert.strictEqual(finish?.usage.inputTokens, 1110)
+      assert.strictEqual(finish?.usage.outputTokens, 7)
+      assert.strictEqual(finish?.usage.totalTokens, 1117)
+      assert.strictEqual(finish?.usage.cachedInputTokens, 100)
+      assert.strictEqual(at(finish?.metadata, "daybook", "cacheWriteTokens"), 1000)
+    })
+  )
+
+  it.scopedLive("MD-22: a search that Anthropic runs arrives as its call and its result", () =>
+    Effect.gen(function* () {
+      const result = {
+        type: "web_search_result",
+        url: "https://a.example",
+        title: "A",
+        encrypted_content: "E",
+        page_age: null
+      }
+      const { model, server } = yield* connect(
+        "anthropic",
+        opus,
+        events(
+          start(),
+          block(0, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }),
+          delta(0, { type: "input_json_delta", partial_json: '{"query":"daybook"}' }),
+          stop(0),
+          block(1, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [result] }),
+          stop(1),
+          ...end("end_turn")
+        )
+      )
+      const parts = yield* answer(model, { prompt: "search", tools: [AnthropicTool.WebSearch_20250305({})] })
+      const [made] = only(parts, "tool-call")
+      const [settled] = only(parts, "tool-result")
+      assert.deepStrictEqual([made?.name, made?.providerExecuted], ["AnthropicWebSearch", true])
+      assert.deepStrictEqual(at(made, "params"), { query: "daybook" })
+      assert.deepStrictEqual([settled?.id, settled?.providerExecuted, settled?.isFailure], ["srvtoolu_1", true, false])
+      assert.strictEqual(at(settled?.encodedResult, 0, "url"), "https://a.example")
+      assert.strictEqual(at(server.received[0]?.body, "tools", 0, "type"), "web_search_20250305")
+    })
+  )
+
+  it.scopedLive("MD-21: events, blocks and reasons that are newer than this release do no harm", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "anthropic",
+        opus,
+        events(
+          start(),
+          { type: "brand_new_event", x: 1 },
+          block(0, { type: "brand_new_block", x: 1 }),
+          delta(0, { type: "input_json_delta", partial_json: "{" }),
+          stop(0),
+          block(1, { type: "text", text: "" }),
+          delta(1, { type: "brand_new_delta" }),
+          delta(1, { type: "text_delta", text: "ok" }),
+          stop(1),
+          ...end("brand_new_reason")
+        )
+      )
+      assert.strictEqual(textOf(yield* answer(model, { prompt: "go" })), "ok")
+    })
+  )
+
+  it.scopedLive("MD-12: later system messages stay in the conversation, in their place", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", opus, hello)
+      yield* answer(model, {
+        prompt: [
+          { role: "system", content: "First." },
+          { role: "user", content: "Hi" },
+          { role: "assistant", content: "Hello" },
+          { role: "system", content: "The date is new." },
+          { role: "user", content: "And now?" }
+        ]
+      })
+      const body = server.received[0]?.body
+      assert.strictEqual(at(body, "system", 0, "text"), "First.")
+      assert.strictEqual(
+        at(body, "messages", 2, "content", 0, "text"),
+        "<system-update>\nThe date is new.\n</system-update>"
+      )
+    })
+  )
+
+  it.scopedLive("MD-11: images go as bytes, text files as text, and what cannot be shown as a sentence", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", opus, hello)
+      yield* answer(model, {
+        prompt: [
+          {
+            role: "user",
+            content: [
+              { type: "file", mediaType: "image/png", data: "data:image/png;base64,AAEC" },
+              { type: "file", mediaType: "text/markdown", fileName: "a.md", data: new TextEncoder().encode("# A") },
+              { type: "file", mediaType: "application/zip", fileName: "a.zip", data: new Uint8Array([1]) }
+            ]
+          }
+        ]
+      })
+      const content = at(server.received[0]?.body, "messages", 0, "content")
+      assert.deepStrictEqual(at(content, 0, "source"), { type: "base64", media_type: "image/png", data: "AAEC" })
+      assert.strictEqual(at(content, 1, "text"), '<file name="a.md">\n# A\n</file>')
+      assert.match(String(at(content, 2, "text")), /a\.zip.*cannot be shown/)
+    })
+  )
+
+  const failures = [
+    [
+      "429 with retry-after",
+      refusal(
+        429,
+        { type: "error", error: { type: "rate_limit_error", message: "slow down" } },
+        { "retry-after": "7" }
+      ),
+      { retryable: true, overflow: false, statusCode: 429, retryAfterMs: 7000 }
+    ],
+    [
+      "500",
+      refusal(500, { type: "error", error: { type: "api_error", message: "oops" } }),
+      { retryable: true, overflow: false, statusCode: 500 }
+    ],
+    [
+      "529",
+      refusal(529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }),
+      { retryable: true, overflow: false, statusCode: 529 }
+    ],
+    [
+      "401",
+      refusal(401, { type: "error", error: { type: "authentication_error", message: `invalid x-api-key ${secret}` } }),
+      { retryable: false, overflow: false, statusCode: 401 }
+    ],
+    [
+      "an overflow",
+      refusal(400, {
+        type: "error",
+        error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" }
+      }),
+      { retryable: false, overflow: true, statusCode: 400 }
+    ],
+    [
+      "a cut connection",
+      {
+        ...events(start(), block(0, { type: "text", text: "" }), delta(0, { type: "text_delta", text: "Hel" })),
+        ending: "cut" as const
+      },
+      { retryable: true, overflow: false }
+    ],
+    [
+      "a polite but early end",
+      events(start(), block(0, { type: "text", text: "" })),
+      { retryable: true, overflow: false }
+    ],
+    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: false, overflow: false }]
+  ] as const
+  for (const [name, reply, expected] of failures) {
+    it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect("anthropic", opus, reply)
+        const error = yield* Effect.flip(answer(model, { prompt: "go" }))
+        const failure = classifyError(error)
+        for (const [field, value] of Object.entries(expected)) assert.strictEqual(at(failure, field), value, field)
+        assert.notInclude(
+          `${error.message} ${JSON.stringify(error)} ${String(error)} ${JSON.stringify(failure)}`,
+          secret
+        )
+        assert.strictEqual(server.received.length, 1)
+      })
+    )
+  }
+
+  it.scopedLive("MD-17: an error event within the answer is an error part", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "anthropic",
+        opus,
+        events(start(), { type: "error", error: { type: "overloaded_error", message: `Overloaded ${secret}` } })
+      )
+      const [part] = only(yield* answer(model, { prompt: "go" }), "error")
+      const failure = classifyError(part?.error)
+      assert.isTrue(failure.retryable)
+      assert.notInclude(JSON.stringify(part), secret)
+    })
+  )
+
+  it.scopedLive("MD-18: an interruption closes the connection", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", opus, {
+        ...events(start(), block(0, { type: "text", text: "" }), delta(0, { type: "text_delta", text: "Hel" })),
+        ending: "silence"
+      })
+      const begun = yield* Deferred.make<void>()
+      const fiber = yield* stream(model, { prompt: "go" }).pipe(
+        Stream.runForEach((part) => (part.type === "text-delta" ? Deferred.succeed(begun, undefined) : Effect.void)),
+        Effect.fork
+      )
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(fiber)
+      yield* server.abandoned
+    })
+  )
+
+  it.scopedLive("MD-16: a server that is not there is a typed, retryable error", () =>
+    Effect.gen(function* () {
+      const { model } = yield* Effect.scoped(connect("anthropic", opus))
+      const error = yield* Effect.flip(answer(model, { prompt: "go" }))
+      assert.strictEqual(error._tag, "HttpRequestError")
+      assert.isTrue(classifyError(error).retryable)
+    })
+  )
+})

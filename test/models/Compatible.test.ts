@@ -1,0 +1,315 @@
+import { assert, describe, it } from "@effect/vitest"
+import { classifyError } from "@daybook/core"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
+import { chunks, refusal } from "./support/Server.ts"
+
+const qwen = { id: "qwen/qwen3:8b" }
+
+const chunk = (delta: Record<string, unknown>, finish_reason: string | null = null) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion.chunk",
+  created: 1_790_000_000,
+  model: "qwen3:8b",
+  choices: [{ index: 0, delta, finish_reason }]
+})
+const usage = (value: Record<string, unknown>) => ({ ...chunk({}), choices: [], usage: value })
+const counted = usage({ prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 })
+const call = (index: number, id: string, name: string, ...args: ReadonlyArray<string>) => [
+  chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
+  ...args.map((text) => chunk({ tool_calls: [{ index, function: { arguments: text } }] }))
+]
+const hello = chunks(
+  chunk({ role: "assistant", content: "" }),
+  chunk({ content: "Hel" }),
+  chunk({ content: "lo" }),
+  chunk({}, "stop"),
+  counted
+)
+
+describe("chat completions", () => {
+  it.scopedLive("MD-25: text streams, and the request carries model, messages, tools and key", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("openai-compatible", qwen, hello)
+      const parts = yield* answer(model, {
+        prompt: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "Hi" },
+          { role: "assistant", content: "Hello" },
+          { role: "system", content: "The date is new." },
+          { role: "user", content: "And now?" }
+        ],
+        tools: [tool("read")]
+      })
+      assert.strictEqual(textOf(parts), "Hello")
+      assert.deepStrictEqual(
+        only(parts, "finish").map((part) => part.reason),
+        ["stop"]
+      )
+      const [request] = server.received
+      assert.strictEqual(request?.path, "/v1/chat/completions")
+      assert.strictEqual(request?.headers.authorization, `Bearer ${secret}`)
+      assert.deepStrictEqual(at(request?.body, "messages"), [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: "Hello" },
+        { role: "user", content: "<system-update>\nThe date is new.\n</system-update>" },
+        { role: "user", content: "And now?" }
+      ])
+      assert.strictEqual(at(request?.body, "model"), "qwen/qwen3:8b")
+      assert.deepStrictEqual(at(request?.body, "stream_options"), { include_usage: true })
+      assert.deepStrictEqual(at(request?.body, "tools", 0, "function"), {
+        name: "read",
+        description: "The read tool",
+        parameters: {
+          type: "object",
+          properties: { path: { type: "string" } },
+          required: ["path"],
+          additionalProperties: false
+        }
+      })
+    })
+  )
+
+  it.scopedLive("MD-26: reasoning, calls in parallel and their results travel both ways", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect(
+        "openai-compatible",
+        qwen,
+        chunks(
+          chunk({ role: "assistant", reasoning_content: "Let me " }),
+          chunk({ reasoning_content: "see." }),
+          ...call(0, "call_1", "read", '{"path":', '"a"}'),
+          ...call(1, "call_2", "read", '{"path":"b"}'),
+          chunk({}, "tool_calls"),
+          counted
+        ),
+        hello
+      )
+      const tools = [tool("read")]
+      const parts = yield* answer(model, { prompt: "go", tools })
+      assert.strictEqual(
+        only(parts, "reasoning-delta")
+          .map((part) => part.delta)
+          .join(""),
+        "Let me see."
+      )
+      assert.strictEqual(only(parts, "reasoning-end").length, 1)
+      assert.deepStrictEqual(
+        only(parts, "tool-call").map(({ id, name, params }) => ({ id, name, params })),
+        [
+          { id: "call_1", name: "read", params: { path: "a" } },
+          { id: "call_2", name: "read", params: { path: "b" } }
+        ] as never
+      )
+      assert.strictEqual(only(parts, "finish")[0]?.reason, "tool-calls")
+      yield* answer(model, {
+        tools,
+        prompt: [
+          { role: "user", content: "go" },
+          {
+            role: "assistant",
+            content: [
+              { type: "reasoning", text: "Let me see." },
+              { type: "tool-call", id: "call_1", name: "read", params: { path: "a" } },
+              { type: "tool-call", id: "call_2", name: "read", params: { path: "b" } }
+            ]
+          },
+          {
+            role: "tool",
+            content: [
+              {
+                type: "tool-result",
+                id: "call_1",
+                name: "read",
+                isFailure: false,
+                result: "one\n",
+                providerExecuted: false
+              },
+              {
+                type: "tool-result",
+                id: "call_2",
+                name: "read",
+                isFailure: true,
+                result: { message: "no" },
+                providerExecuted: false
+              }
+            ]
+          }
+        ]
+      })
+      assert.deepStrictEqual(at(server.received[1]?.body, "messages", 1), {
+        role: "assistant",
+        content: null,
+        reasoning_content: "Let me see.",
+        tool_calls: [
+          { id: "call_1", type: "function", function: { name: "read", arguments: '{"path":"a"}' } },
+          { id: "call_2", type: "function", function: { name: "read", arguments: '{"path":"b"}' } }
+        ]
+      })
+      assert.deepStrictEqual(at(server.received[1]?.body, "messages", 2), {
+        role: "tool",
+        tool_call_id: "call_1",
+        content: "one\n"
+      })
+      assert.deepStrictEqual(at(server.received[1]?.body, "messages", 3), {
+        role: "tool",
+        tool_call_id: "call_2",
+        content: '{"message":"no"}'
+      })
+    })
+  )
+
+  it.scopedLive(
+    "MD-13: broken input and an unknown tool reach the runtime as calls, and the rest of the answer too",
+    () =>
+      Effect.gen(function* () {
+        const { model } = yield* connect(
+          "openai-compatible",
+          qwen,
+          chunks(
+            ...call(0, "call_1", "read", '{"path": "a'),
+            ...call(1, "call_2", "vanished", '{"x":1}'),
+            ...call(2, "call_3", "read", '{"path":"b"}'),
+            chunk({}, "tool_calls"),
+            counted
+          )
+        )
+        const parts = yield* answer(model, { prompt: "go", tools: [tool("read")] })
+        assert.sameDeepMembers<unknown>(
+          only(parts, "tool-call").map(({ name, params }) => ({ name, params })),
+          [
+            { name: "read", params: '{"path": "a' },
+            { name: "vanished", params: { x: 1 } },
+            { name: "read", params: { path: "b" } }
+          ]
+        )
+        assert.strictEqual(only(parts, "finish")[0]?.usage.outputTokens, 5)
+      })
+  )
+
+  it.scopedLive("MD-15: usage names cached and reasoning tokens", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "openai-compatible",
+        qwen,
+        chunks(
+          chunk({ content: "x" }),
+          chunk({}, "stop"),
+          usage({
+            prompt_tokens: 100,
+            completion_tokens: 30,
+            total_tokens: 130,
+            prompt_tokens_details: { cached_tokens: 60 },
+            completion_tokens_details: { reasoning_tokens: 20 }
+          })
+        )
+      )
+      const [finish] = only(yield* answer(model, { prompt: "go" }), "finish")
+      assert.deepInclude(finish?.usage, {
+        inputTokens: 100,
+        outputTokens: 30,
+        totalTokens: 130,
+        reasoningTokens: 20,
+        cachedInputTokens: 60
+      })
+    })
+  )
+
+  const failures = [
+    [
+      "429 with retry-after",
+      refusal(429, { error: { message: "slow down" } }, { "retry-after": "3" }),
+      { retryable: true, overflow: false, statusCode: 429, retryAfterMs: 3000 }
+    ],
+    ["500", refusal(500, { error: "model runner has crashed" }), { retryable: true, overflow: false, statusCode: 500 }],
+    [
+      "401",
+      refusal(401, { error: { message: `bad key ${secret}` } }),
+      { retryable: false, overflow: false, statusCode: 401 }
+    ],
+    [
+      "an overflow of llama.cpp",
+      refusal(400, {
+        error: {
+          code: 400,
+          type: "exceed_context_size_error",
+          message: "the request exceeds the available context size"
+        }
+      }),
+      { retryable: false, overflow: true, statusCode: 400 }
+    ],
+    [
+      "an overflow of vLLM",
+      refusal(400, { object: "error", message: "This model's maximum context length is 4096 tokens.", code: 400 }),
+      { retryable: false, overflow: true, statusCode: 400 }
+    ],
+    [
+      "an overflow of Ollama",
+      refusal(400, { error: "input length exceeds the context length" }),
+      { retryable: false, overflow: true, statusCode: 400 }
+    ],
+    [
+      "a cut connection",
+      {
+        ...chunks(chunk({ content: "Hel" })),
+        chunks: [`data: ${JSON.stringify(chunk({ content: "Hel" }))}\n\n`],
+        ending: "cut" as const
+      },
+      { retryable: true, overflow: false }
+    ]
+  ] as const
+  for (const [name, reply, expected] of failures) {
+    it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect("openai-compatible", qwen, reply)
+        const error = yield* Effect.flip(answer(model, { prompt: "go" }))
+        const failure = classifyError(error)
+        for (const [field, value] of Object.entries(expected)) assert.strictEqual(at(failure, field), value, field)
+        assert.notInclude(
+          `${error.message} ${JSON.stringify(error)} ${String(error)} ${JSON.stringify(failure)}`,
+          secret
+        )
+        assert.strictEqual(server.received.length, 1)
+      })
+    )
+  }
+
+  const errorParts = [
+    [
+      "an error event",
+      chunks(chunk({ content: "x" }), { error: { code: 500, message: "slot failed", type: "server_error" } }),
+      { retryable: true, overflow: false }
+    ],
+    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: false, overflow: false }],
+    ["an end without a reason", chunks(chunk({ content: "x" })), { retryable: true, overflow: false }]
+  ] as const
+  for (const [name, reply, expected] of errorParts) {
+    it.scopedLive(`MD-17: ${name} within the answer is an error part`, () =>
+      Effect.gen(function* () {
+        const { model } = yield* connect("openai-compatible", qwen, reply)
+        const [part] = only(yield* answer(model, { prompt: "go" }), "error")
+        assert.deepInclude(classifyError(part?.error), expected)
+      })
+    )
+  }
+
+  for (const when of ["before the headers", "while the answer streams"]) {
+    it.scopedLive(`MD-18: an interruption ${when} closes the connection`, () =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect("openai-compatible", qwen, {
+          chunks: when === "before the headers" ? [] : [`data: ${JSON.stringify(chunk({ content: "Hel" }))}\n\n`],
+          ending: "silence"
+        })
+        const begun = yield* Deferred.make<void>()
+        const fiber = yield* stream(model, { prompt: "go" }).pipe(
+          Stream.runForEach((part) => (part.type === "text-delta" ? Deferred.succeed(begun, undefined) : Effect.void)),
+          Effect.fork
+        )
+        yield* when === "before the headers" ? server.arrived : Deferred.await(begun)
+        yield* Fiber.interrupt(fiber)
+        yield* server.abandoned
+      })
+    )
+  }
+})

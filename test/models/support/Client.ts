@@ -1,0 +1,79 @@
+/** What the runtime does with a model, in small: resolve it against a loopback server, and stream one answer. */
+import type { ModelInfo, ResolvedModel } from "@daybook/core"
+import { Models } from "@daybook/models"
+import { Tool, type AiError, type LanguageModel, type Prompt, type Response, type Toolkit } from "@effect/ai"
+import { Chunk, Effect, Predicate, Redacted, Schema, Stream, type Scope } from "effect"
+import { serve, type Reply, type Server } from "./Server.ts"
+
+export const secret = "sk-test-0123456789abcdef"
+
+export type Part = Response.StreamPart<Record<string, Tool.Any>>
+
+/** A tool whose input is not checked while the answer streams, with the JSON schema that the model is shown. */
+export const tool = (name: string, properties: Record<string, unknown> = { path: { type: "string" } }): Tool.Any =>
+  Tool.make(name, { description: `The ${name} tool`, success: Schema.Unknown, failure: Schema.Unknown }).setParameters(
+    Schema.Unknown.annotations({
+      jsonSchema: { type: "object", properties, required: Object.keys(properties), additionalProperties: false }
+      // The library types parameters as a struct; at run time it asks for a schema only.
+    }) as unknown as Tool.AnyStructSchema
+  )
+
+export const toolkit = (...tools: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<Record<string, Tool.Any>> => ({
+  tools: Object.fromEntries(tools.map((item) => [item.name, item])),
+  handle: () => Effect.dieMessage("the model must not settle tools")
+})
+
+export interface Asked {
+  readonly prompt: Prompt.RawInput
+  readonly tools?: ReadonlyArray<Tool.Any>
+}
+
+/** The whole answer; a failure of the stream is the failure of the effect. */
+export const stream = (model: LanguageModel.Service, asked: Asked): Stream.Stream<Part, AiError.AiError> =>
+  model.streamText({
+    prompt: asked.prompt,
+    toolkit: toolkit(...(asked.tools ?? [])),
+    disableToolCallResolution: true
+    // The signature computes errors from the exact options; with these it is AiError.
+  }) as unknown as Stream.Stream<Part, AiError.AiError>
+
+export const answer = (
+  model: LanguageModel.Service,
+  asked: Asked
+): Effect.Effect<ReadonlyArray<Part>, AiError.AiError> =>
+  Effect.map(Stream.runCollect(stream(model, asked)), Chunk.toReadonlyArray)
+
+type Api = "anthropic" | "openai" | "openai-compatible"
+
+/** A model of the given protocol that talks to a new server with these replies. */
+export const connect = (
+  api: Api,
+  ref: Omit<ModelInfo["ref"], "providerID">,
+  ...replies: ReadonlyArray<Reply>
+): Effect.Effect<
+  { readonly server: Server; readonly resolved: ResolvedModel; readonly model: LanguageModel.Service },
+  never,
+  Scope.Scope
+> =>
+  Effect.gen(function* () {
+    const server = yield* serve(...replies)
+    const baseUrl = api === "anthropic" ? server.url : `${server.url}/v1`
+    const resolver = yield* Models.make({ providers: { [api]: { api, apiKey: Redacted.make(secret), baseUrl } } })
+    const resolved = yield* Effect.orDie(resolver.resolve({ providerID: api, ...ref }))
+    return { server, resolved, model: resolved.model }
+  })
+
+/** The text of an answer. */
+export const textOf = (parts: ReadonlyArray<Part>): string =>
+  parts.map((part) => (part.type === "text-delta" ? part.delta : "")).join("")
+
+/** The parts of one type. */
+export const only = <T extends Part["type"]>(parts: ReadonlyArray<Part>, type: T): Array<Extract<Part, { type: T }>> =>
+  parts.filter((part): part is Extract<Part, { type: T }> => part.type === type)
+
+/** A value inside JSON, by keys and indices. */
+export const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>(
+    (inner, key) => (Predicate.isObject(inner) ? (inner as Record<string, unknown>)[key] : undefined),
+    value
+  )
