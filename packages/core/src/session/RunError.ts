@@ -12,16 +12,8 @@ import {
 } from "../log/EventLog.ts"
 import { ModelResolutionError } from "../model/ModelResolver.ts"
 import { ToolStorageError } from "../tool/ToolDefinition.ts"
-
-/** The run was interrupted, here or from another process. */
-export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
-  "RunInterrupted",
-  { sessionID: SessionID }
-) {
-  override get message() {
-    return `the run of ${this.sessionID} was interrupted; its inbox is kept`
-  }
-}
+import { RunInterrupted } from "./RunCoordinator.ts"
+import { MessageUnreadable, SessionNotFound } from "./StoreError.ts"
 
 /** The activity used all its provider turns and work remains (TU-4). */
 export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
@@ -79,6 +71,8 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/
 
 export const RunError = Schema.Union(
   RunInterrupted,
+  SessionNotFound,
+  MessageUnreadable,
   TurnLimitExceeded,
   InitializationBlocked,
   ContextSnapshotUnreadable,

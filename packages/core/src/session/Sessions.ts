@@ -7,7 +7,6 @@ import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import { MessageID, SessionID } from "../Identifiers.ts"
 import type {
   AppendError,
-  EventUnreadable,
   LogUnavailable,
   ReadError,
   ReplayComplete,
@@ -15,6 +14,7 @@ import type {
   SubscriberOverflow
 } from "../log/EventLog.ts"
 import type { Input, Message, Session } from "./Message.ts"
+import type { StoreError } from "./StoreError.ts"
 import type { RunError } from "./RunError.ts"
 import type { Delivery, Location, ModelRef, Prompt } from "./Schemas.ts"
 
@@ -45,16 +45,6 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/cor
 }) {
   override get message() {
     return `${this.field}: ${this.details}`
-  }
-}
-
-/** A stored message does not decode. The row is left as it is. */
-export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/core/MessageUnreadable")(
-  "MessageUnreadable",
-  { sessionID: Schema.String, messageID: Schema.String, details: Schema.String }
-) {
-  override get message() {
-    return `${this.messageID} of ${this.sessionID} cannot be read: ${this.details}`
   }
 }
 
@@ -102,8 +92,6 @@ export interface MessagesOptions {
   /** The page goes on after the message with this sequence number (before it, for `desc`). */
   readonly cursor?: number | undefined
 }
-
-type StoreError = LogUnavailable | MessageUnreadable
 
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
@@ -185,5 +173,3 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }
 >() {}
-
-export type { EventUnreadable }

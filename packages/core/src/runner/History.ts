@@ -1,0 +1,75 @@
+/**
+ * What the model is shown of a session, kept decoded between turns. The first turn reads the projected rows from the
+ * last compaction on; later turns fold only the events that are new, with the same fold that writes the rows. So a turn
+ * costs what is new and what is shown, not what is stored. A bounded number of sessions is kept, the last used.
+ * Spec: EX-R6 (EP-10).
+ */
+import { Effect, Either } from "effect"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { EventLog, type ReadError } from "../log/EventLog.ts"
+import * as MemoryTables from "../projection/MemoryTables.ts"
+import { project } from "../projection/Projection.ts"
+import type { Message } from "../session/Message.ts"
+import { assemble, SessionStore } from "../session/SessionStore.ts"
+import type { StoreError } from "../session/StoreError.ts"
+
+/** Sessions whose history is kept. */
+const keptSessions = 64
+
+type Kept = { readonly tables: MemoryTables.MemoryTables; readonly baselineSeq: number; readonly cursor: number }
+
+export interface History {
+  /** The messages to show, in order. `baselineSeq` tells which System messages the baseline contains. */
+  readonly load: (
+    sessionID: SessionID,
+    baselineSeq: number
+  ) => Effect.Effect<ReadonlyArray<Message>, ReadError | StoreError>
+}
+
+/** A completed compaction moves the start of what is shown. */
+const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
+
+export const make = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const kept = new Map<string, Kept>()
+
+  const fromRows = Effect.fnUntraced(function* (sessionID: SessionID, baselineSeq: number) {
+    const rows = yield* store.contextRows(sessionID, baselineSeq)
+    const tables = MemoryTables.make()
+    for (const row of rows.inputs) tables.load("session_input", row)
+    for (const row of rows.messages) tables.load("session_message", row)
+    for (const row of rows.parts) tables.load("session_part", row)
+    return { tables, baselineSeq, cursor: rows.cursor } satisfies Kept
+  })
+
+  /** Folds the new events on; undefined when only the rows can tell. */
+  const foldOn = Effect.fnUntraced(function* (sessionID: SessionID, from: Kept) {
+    let cursor = from.cursor
+    for (;;) {
+      const page = yield* log.read({ sessionID, after: cursor })
+      for (const event of page.events) {
+        if (startsAnew(event)) return undefined
+        const changes = project(event).filter(({ table }) => table !== "session")
+        if (Either.isLeft(from.tables.apply(changes))) return undefined
+      }
+      cursor = page.cursor
+      if (!page.hasMore) return { ...from, cursor }
+    }
+  })
+
+  return {
+    load: Effect.fn("History.load")(function* (sessionID: SessionID, baselineSeq: number) {
+      const before = kept.get(sessionID)
+      kept.delete(sessionID)
+      const folded = before?.baselineSeq === baselineSeq ? yield* foldOn(sessionID, before) : undefined
+      const now = folded ?? (yield* fromRows(sessionID, baselineSeq))
+      kept.set(sessionID, now)
+      const oldest = kept.size > keptSessions ? kept.keys().next().value : undefined
+      if (oldest !== undefined) kept.delete(oldest)
+      const { rows } = now.tables
+      return yield* assemble(sessionID, rows("session_message"), rows("session_part"), rows("session_input"))
+    })
+  } satisfies History
+})

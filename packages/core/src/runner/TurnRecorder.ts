@@ -1,0 +1,391 @@
+/**
+ * From a provider's stream parts to events: one turn's state machine. Pure: it gets parts, it returns what to append,
+ * what to publish live, and which call is complete; order, storage and tools are the turn's business.
+ *
+ *   text / reasoning:  start -> delta* -> end          (durable: started, ended with the whole value)
+ *   tool:              params start -> delta* -> end -> call -> result
+ *
+ * A provider that breaks this order is at fault, and its turn fails (TU-15). Spec: EX-T1..EX-T6.
+ */
+import type { Response } from "@effect/ai"
+import { Either } from "effect"
+import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
+import type { MessageID, SessionID } from "../Identifiers.ts"
+import type { ModelInfo } from "../model/ModelResolver.ts"
+import type { JsonRecord, ProviderMetadata, StoredError, Tokens } from "../session/Schemas.ts"
+
+/** A part of the provider's stream, tools' types left open. */
+export type StreamPart = Response.AnyPart
+
+type Fragment = {
+  readonly id: string
+  readonly kind: "text" | "reasoning"
+  readonly text: string
+  readonly metadata: ProviderMetadata
+}
+
+/** A call from its first input fragment to its result. */
+export type CallState = {
+  readonly name: string
+  readonly phase: "input" | "input-ended" | "called" | "settled"
+  readonly raw: string
+  readonly executed: boolean
+  readonly metadata: ProviderMetadata
+}
+
+export interface State {
+  readonly sessionID: SessionID
+  readonly messageID: MessageID
+  readonly info: ModelInfo
+  readonly parts: number
+  /** Open fragments by kind and provider id. */
+  readonly open: ReadonlyMap<string, Fragment>
+  readonly calls: ReadonlyMap<string, CallState>
+  /** Set by the provider's finish part or error part; parts after an error are ignored (TO-7). */
+  readonly ended: "no" | "finished" | "failed"
+  /** Whether something durable of the answer was stored: from then on no retry is safe (TU-12, CM-10). */
+  readonly output: boolean
+}
+
+/** A complete local call, to be run once its `tool.called` is on disk (TU-8). */
+export interface LocalCall {
+  readonly callID: string
+  readonly name: string
+  readonly input: unknown
+}
+
+export interface Step {
+  readonly state: State
+  readonly drafts: ReadonlyArray<Draft>
+  readonly live: ReadonlyArray<LiveEvent>
+  readonly call?: LocalCall
+  /** The provider reported an error inside the stream. */
+  readonly providerError?: unknown
+}
+
+/** What the provider did against the order of parts. */
+export class ProtocolFault {
+  readonly details: string
+  constructor(details: string) {
+    this.details = details
+  }
+}
+
+export const start = (sessionID: SessionID, messageID: MessageID, info: ModelInfo): State => ({
+  sessionID,
+  messageID,
+  info,
+  parts: 0,
+  open: new Map(),
+  calls: new Map(),
+  ended: "no",
+  output: false
+})
+
+type Result = Either.Either<Step, ProtocolFault>
+const fault = (details: string): Result => Either.left(new ProtocolFault(details))
+const step = (state: State, drafts: ReadonlyArray<Draft>, rest?: Omit<Step, "state" | "drafts" | "live">): Result =>
+  Either.right({ state: drafts.length === 0 ? state : { ...state, output: true }, drafts, live: [], ...rest })
+const liveStep = (state: State, event: LiveEvent): Result => Either.right({ state, drafts: [], live: [event] })
+
+const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V): ReadonlyMap<string, V> =>
+  new Map(map).set(key, value)
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Provider metadata comes in pieces, a signature with the last delta: the pieces of one provider are merged. */
+const mergeMetadata = (a: ProviderMetadata, b: ProviderMetadata | undefined): ProviderMetadata => {
+  if (b === undefined) return a
+  const merged: Record<string, unknown> = { ...a }
+  for (const [provider, piece] of Object.entries(b)) {
+    const before = merged[provider]
+    if (piece !== undefined && piece !== null) merged[provider] = isRecord(before) && isRecord(piece) ? { ...before, ...piece } : piece
+  }
+  return merged
+}
+
+const optionalMetadata = (metadata: ProviderMetadata) =>
+  Object.keys(metadata).length === 0 ? {} : { providerMetadata: metadata }
+
+/** Part ids are this message's own, since providers use theirs again within one answer. */
+const partID = (state: State): string => `prt_${state.messageID.slice("msg_".length)}.${state.parts + 1}`
+
+const fragmentKey = (kind: Fragment["kind"], id: string) => `${kind} ${id}`
+
+const startFragment = (state: State, kind: Fragment["kind"], id: string, metadata: ProviderMetadata): Result => {
+  const key = fragmentKey(kind, id)
+  if (state.open.has(key)) return fault(`${kind} ${id} was started twice`)
+  const own = partID(state)
+  const open = withEntry(state.open, key, { id: own, kind, text: "", metadata })
+  const next = { ...state, open, parts: state.parts + 1 }
+  const assistantMessageID = state.messageID
+  return step(next, [
+    kind === "text"
+      ? draft("session.next.text.started", { assistantMessageID, textID: own })
+      : draft("session.next.reasoning.started", { assistantMessageID, reasoningID: own, ...optionalMetadata(metadata) })
+  ])
+}
+
+const extendFragment = (
+  state: State,
+  kind: Fragment["kind"],
+  id: string,
+  delta: string,
+  metadata: ProviderMetadata
+): Result => {
+  const key = fragmentKey(kind, id)
+  const fragment = state.open.get(key)
+  if (fragment === undefined) return fault(`${kind} ${id} went on before it was started`)
+  const grown = { ...fragment, text: fragment.text + delta, metadata: mergeMetadata(fragment.metadata, metadata) }
+  const next = { ...state, open: withEntry(state.open, key, grown) }
+  if (delta === "") return step(next, [])
+  const { messageID: assistantMessageID, sessionID } = state
+  return liveStep(
+    next,
+    kind === "text"
+      ? { type: "session.next.text.delta", sessionID, data: { assistantMessageID, textID: fragment.id, delta } }
+      : { type: "session.next.reasoning.delta", sessionID, data: { assistantMessageID, reasoningID: fragment.id, delta } }
+  )
+}
+
+const endedFragment = (state: State, fragment: Fragment): Draft => {
+  const assistantMessageID = state.messageID
+  return fragment.kind === "text"
+    ? draft("session.next.text.ended", { assistantMessageID, textID: fragment.id, text: fragment.text })
+    : draft("session.next.reasoning.ended", {
+        assistantMessageID,
+        reasoningID: fragment.id,
+        text: fragment.text,
+        ...optionalMetadata(fragment.metadata)
+      })
+}
+
+const endFragment = (state: State, kind: Fragment["kind"], id: string, metadata: ProviderMetadata): Result => {
+  const key = fragmentKey(kind, id)
+  const fragment = state.open.get(key)
+  if (fragment === undefined) return fault(`${kind} ${id} ended before it was started`)
+  const open = new Map(state.open)
+  open.delete(key)
+  const whole = { ...fragment, metadata: mergeMetadata(fragment.metadata, metadata) }
+  return step({ ...state, open }, [endedFragment(state, whole)])
+}
+
+const withCall = (state: State, id: string, call: CallState): State => ({
+  ...state,
+  calls: withEntry(state.calls, id, call)
+})
+
+const startInput = (state: State, id: string, name: string, executed: boolean): Result => {
+  if (state.calls.has(id)) return fault(`the input of call ${id} was started twice`)
+  const call: CallState = { name, phase: "input", raw: "", executed, metadata: {} }
+  return step(withCall(state, id, call), [
+    draft("session.next.tool.input.started", { assistantMessageID: state.messageID, callID: id, name })
+  ])
+}
+
+const extendInput = (state: State, id: string, delta: string): Result => {
+  const call = state.calls.get(id)
+  if (call?.phase !== "input") return fault(`the input of call ${id} went on before it was started or after its end`)
+  const { messageID: assistantMessageID, sessionID } = state
+  return liveStep(withCall(state, id, { ...call, raw: call.raw + delta }), {
+    type: "session.next.tool.input.delta",
+    sessionID,
+    data: { assistantMessageID, callID: id, delta }
+  })
+}
+
+const endInput = (state: State, id: string): Result => {
+  const call = state.calls.get(id)
+  if (call?.phase !== "input") return fault(`the input of call ${id} ended before it was started, or twice`)
+  return step(withCall(state, id, { ...call, phase: "input-ended" }), [inputEnded(state, id, call.raw)])
+}
+
+const inputEnded = (state: State, callID: string, text: string) =>
+  draft("session.next.tool.input.ended", { assistantMessageID: state.messageID, callID, text })
+
+/** Input that is no JSON object is kept under one name: the call fails its schema, and the model reads why. */
+const inputRecord = (params: unknown): JsonRecord => (isRecord(params) ? params : { input: params })
+
+type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
+const call = (state: State, part: ToolCallPart): Result => {
+  const { id, metadata, name } = part
+  const params: unknown = part.params
+  const executed = part.providerExecuted === true
+  const before = state.calls.get(id)
+  if (before !== undefined && (before.phase === "called" || before.phase === "settled")) {
+    return fault(`call ${id} was made twice`)
+  }
+  if (before !== undefined && before.name !== name) return fault(`call ${id} changed from ${before.name} to ${name}`)
+  const assistantMessageID = state.messageID
+  const drafts: Array<Draft> = []
+  if (before === undefined) drafts.push(draft("session.next.tool.input.started", { assistantMessageID, callID: id, name }))
+  if (before?.phase !== "input-ended") {
+    drafts.push(inputEnded(state, id, before === undefined || before.raw === "" ? JSON.stringify(params ?? {}) : before.raw))
+  }
+  drafts.push(
+    draft("session.next.tool.called", {
+      assistantMessageID,
+      callID: id,
+      tool: name,
+      input: inputRecord(params),
+      provider: { executed, ...(Object.keys(metadata).length === 0 ? {} : { metadata }) }
+    })
+  )
+  const next = withCall(state, id, { name, phase: "called", raw: "", executed, metadata })
+  return step(next, drafts, executed ? {} : { call: { callID: id, name, input: params } })
+}
+
+type ToolResultPart = Extract<StreamPart, { readonly type: "tool-result" }>
+const hostedResult = (state: State, part: ToolResultPart): Result => {
+  const before = state.calls.get(part.id)
+  if (before === undefined) return fault(`the result of call ${part.id} came before the call`)
+  const raw: unknown = part.encodedResult
+  if (before.phase === "settled") {
+    return part.isFailure ? step(state, []) : fault(`call ${part.id} has its result twice`)
+  }
+  if (before.phase !== "called") return fault(`the result of call ${part.id} came before the call`)
+  const base = {
+    assistantMessageID: state.messageID,
+    callID: part.id,
+    result: raw,
+    provider: {
+      executed: part.providerExecuted,
+      ...(Object.keys(part.metadata).length === 0 ? {} : { metadata: part.metadata })
+    }
+  }
+  const next = withCall(state, part.id, { ...before, phase: "settled" })
+  return step(next, [
+    part.isFailure
+      ? draft("session.next.tool.failed", {
+          ...base,
+          error: { type: "tool.provider", message: `${before.name} failed at the provider` }
+        })
+      : draft("session.next.tool.success", { ...base, structured: {}, content: [] })
+  ])
+}
+
+type Usage = Extract<StreamPart, { readonly type: "finish" }>["usage"]
+
+/** Tokens as the provider counted them. `metadata` may know what was written to its cache. */
+export const toTokens = (usage: Usage, metadata: ProviderMetadata): Tokens => {
+  const anthropic = metadata["anthropic"]
+  const written = isRecord(anthropic) && isRecord(anthropic["usage"]) ? anthropic["usage"]["cache_creation_input_tokens"] : 0
+  return {
+    input: usage.inputTokens ?? 0,
+    output: usage.outputTokens ?? 0,
+    reasoning: usage.reasoningTokens ?? 0,
+    cache: { read: usage.cachedInputTokens ?? 0, write: typeof written === "number" ? written : 0 }
+  }
+}
+
+/** US dollars; 0 when the price is not known. */
+export const toCost = (tokens: Tokens, price: ModelInfo["price"]): number => {
+  if (price === undefined) return 0
+  const fresh = Math.max(0, tokens.input - tokens.cache.read - tokens.cache.write)
+  return (
+    (fresh * price.input +
+      tokens.output * price.output +
+      tokens.cache.read * price.cacheRead +
+      tokens.cache.write * price.cacheWrite) /
+    1_000_000
+  )
+}
+
+type FinishPart = Extract<StreamPart, { readonly type: "finish" }>
+const finish = (state: State, part: FinishPart): Result => {
+  const tokens = toTokens(part.usage, part.metadata)
+  const drafts = [
+    ...closeFragments(state),
+    draft("session.next.step.ended", {
+      assistantMessageID: state.messageID,
+      finish: part.reason,
+      cost: toCost(tokens, state.info.price),
+      tokens
+    })
+  ]
+  return step({ ...state, open: new Map(), ended: "finished" }, drafts)
+}
+
+/** Takes one part. */
+export const record = (state: State, part: StreamPart): Result => {
+  if (state.ended === "failed") return step(state, [])
+  switch (part.type) {
+    case "text-start":
+      return startFragment(state, "text", part.id, part.metadata)
+    case "text-delta":
+      return extendFragment(state, "text", part.id, part.delta, part.metadata)
+    case "text-end":
+      return endFragment(state, "text", part.id, part.metadata)
+    case "reasoning-start":
+      return startFragment(state, "reasoning", part.id, part.metadata)
+    case "reasoning-delta":
+      return extendFragment(state, "reasoning", part.id, part.delta, part.metadata)
+    case "reasoning-end":
+      return endFragment(state, "reasoning", part.id, part.metadata)
+    case "tool-params-start":
+      return startInput(state, part.id, part.name, part.providerExecuted === true)
+    case "tool-params-delta":
+      return extendInput(state, part.id, part.delta)
+    case "tool-params-end":
+      return endInput(state, part.id)
+    case "tool-call":
+      return call(state, part)
+    case "tool-result":
+      return hostedResult(state, part)
+    case "finish":
+      return state.ended === "finished" ? fault("the answer finished twice") : finish(state, part)
+    case "error":
+      return step({ ...state, ended: "failed" }, [], { providerError: part.error })
+    // What these carry is shown by no reader yet: response ids, sources and generated files.
+    case "response-metadata":
+    case "source":
+    case "file":
+    case "text":
+    case "reasoning":
+      return step(state, [])
+  }
+}
+
+const closeFragments = (state: State): ReadonlyArray<Draft> =>
+  [...state.open.values()].map((fragment) => endedFragment(state, fragment))
+
+/** Closes what is open with what it has so far, exactly once, after a failure or an interrupt (TU-14). */
+export const close = (state: State): Step => ({
+  state: { ...state, open: new Map() },
+  drafts: closeFragments(state),
+  live: []
+})
+
+/** Fails every call that has no result, with the reason that fits whoever was to run it. */
+export const failUnsettled = (
+  state: State,
+  which: (call: CallState) => boolean,
+  error: StoredError
+): Step => {
+  const calls = new Map(state.calls)
+  const drafts: Array<Draft> = []
+  for (const [callID, before] of state.calls) {
+    if (before.phase === "settled" || !which(before)) continue
+    calls.set(callID, { ...before, phase: "settled" })
+    drafts.push(
+      draft("session.next.tool.failed", {
+        assistantMessageID: state.messageID,
+        callID,
+        error,
+        provider: { executed: before.executed }
+      })
+    )
+  }
+  return { state: { ...state, calls }, drafts, live: [] }
+}
+
+/** Notes that a local call was settled by its tool. */
+export const settled = (state: State, callID: string): State => {
+  const before = state.calls.get(callID)
+  return before === undefined ? state : withCall(state, callID, { ...before, phase: "settled" })
+}
+
+/** Whether the turn called a local tool: then the model has something new to read (TU-9). */
+export const calledLocally = (state: State): boolean =>
+  [...state.calls.values()].some(({ executed, phase }) => !executed && (phase === "called" || phase === "settled"))

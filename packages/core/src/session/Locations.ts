@@ -1,0 +1,21 @@
+/** Locations as keys: two spellings of one place are one Location. */
+import { FileSystem, Path } from "@effect/platform"
+import { Effect } from "effect"
+import type { Location } from "./Schemas.ts"
+import { InvalidInput } from "./Sessions.ts"
+
+/** A string that is equal for equal Locations. */
+export const locationKey = ({ directory, workspaceID }: Location): string =>
+  JSON.stringify([directory, workspaceID ?? null])
+
+/** The Location with its real path. The folder must be there: a session is for work in it. */
+export const canonical = Effect.fn("Locations.canonical")(function* (location: Location) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const absolute = path.resolve(location.directory)
+  const refuse = (details: string) => new InvalidInput({ field: "directory", details })
+  const real = yield* Effect.mapError(fs.realPath(absolute), () => refuse(`there is no folder ${absolute}`))
+  const info = yield* Effect.mapError(fs.stat(real), () => refuse(`${absolute} cannot be read`))
+  if (info.type !== "Directory") return yield* refuse(`${absolute} is no folder`)
+  return { ...location, directory: real }
+})

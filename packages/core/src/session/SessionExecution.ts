@@ -1,0 +1,94 @@
+/**
+ * Execution from a session's id alone: coordinator, ownership, then the runner of the Location where the session is
+ * when its drain starts (CO-9). Process-global; no Location is entered, and nothing owned, while a session is idle.
+ * Spec: EX-E1..EX-E5.
+ */
+import { Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
+import type { SessionID } from "../Identifiers.ts"
+import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
+import { SessionRunner } from "../runner/SessionRunner.ts"
+import { CurrentLocation } from "./CurrentLocation.ts"
+import * as RunCoordinator from "./RunCoordinator.ts"
+import type { RunError } from "./RunError.ts"
+import type { Location } from "./Schemas.ts"
+import { SessionOwner } from "./SessionOwner.ts"
+import { SessionStore } from "./SessionStore.ts"
+
+/** How long a Location's services stay when nobody works there. */
+const idleLocation = "10 minutes"
+
+export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<
+  SessionExecution,
+  {
+    readonly active: Effect.Effect<ReadonlyArray<SessionID>>
+    /** An explicit run: joins the active one, or starts one with at least one provider turn. */
+    readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
+    /** Inputs were recorded: look again. Returns at once. */
+    readonly wake: (sessionID: SessionID) => Effect.Effect<void>
+    /** Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. */
+    readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
+    readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+  }
+>() {}
+
+/** What is built once per Location: the runner, and what it works with there. */
+export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>
+
+const make = Effect.fnUntraced(function* <R>(
+  location: LocationLayer<never, R>
+): Effect.fn.Return<
+  Context.Tag.Service<typeof SessionExecution>,
+  never,
+  SessionStore | SessionOwner | Scope.Scope | Exclude<R, CurrentLocation>
+> {
+  const store = yield* SessionStore
+  const owners = yield* SessionOwner
+  const locations = yield* LayerMap.make(
+    // Fresh: the layers of two Locations are the same values and must not be shared.
+    (key: Location) => Layer.fresh(Layer.provide(location, Layer.succeed(CurrentLocation, key))),
+    { idleTimeToLive: idleLocation }
+  )
+
+  const work = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, force: boolean) {
+    let forced = force
+    for (;;) {
+      const session = yield* store.get(sessionID)
+      const result = yield* Effect.provide(
+        Effect.flatMap(SessionRunner, (runner) => runner.run({ sessionID, owner, force: forced })),
+        locations.get(Data.struct(session.location))
+      )
+      if (result._tag === "Drained") return
+      // It moved while it ran: what was not done goes on where it is now (TU-11).
+      forced = result.unfinished
+    }
+  })
+
+  const drain = (sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
+    Effect.gen(function* () {
+      // A wake that finds nothing costs one read, and takes no ownership (TU-1).
+      if (!force && (yield* store.waitingCount(sessionID)) === 0) return
+      if (force) yield* store.get(sessionID)
+      const ownership = yield* force ? owners.acquireNow(sessionID) : owners.acquire(sessionID)
+      yield* Effect.raceFirst(
+        Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
+        Effect.zipRight(ownership.stopRequested, Effect.interrupt)
+      )
+    }).pipe(Effect.scoped, Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } }))
+
+  const coordinator = yield* RunCoordinator.make<SessionID, void, RunError>({ drain })
+
+  return SessionExecution.of({
+    active: coordinator.active,
+    resume: coordinator.run,
+    wake: coordinator.wake,
+    interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID) {
+      yield* coordinator.interrupt(sessionID)
+      const elsewhere = yield* owners.foreign(sessionID)
+      if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value)
+    }),
+    settled: coordinator.settled
+  })
+})
+
+/** Execution with the given services per Location. */
+export const layer = <R>(location: LocationLayer<never, R>) => Layer.scoped(SessionExecution, make(location))

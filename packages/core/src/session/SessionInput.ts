@@ -1,0 +1,104 @@
+/**
+ * Admission: a prompt becomes a durable input, once. Exact retries get the same receipt; anything else under a used id
+ * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-1..IB-6 (IN-1..IN-12).
+ */
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Metric, Schema } from "effect"
+import { draft } from "../events/SessionEvents.ts"
+import { Identifiers, MessageID, type SessionID } from "../Identifiers.ts"
+import { EventLog } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { sameJson } from "../log/Replay.ts"
+import * as Metrics from "../Metrics.ts"
+import type { Input } from "./Message.ts"
+import { Prompt, type Delivery } from "./Schemas.ts"
+import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
+import { SessionStore } from "./SessionStore.ts"
+
+type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sessions>["prompt"]>>
+
+export class SessionInput extends Context.Tag("@daybook/core/SessionInput")<
+  SessionInput,
+  {
+    /** Admits the prompt, or returns the receipt of its exact earlier admission. Wakes nobody. */
+    readonly admit: (options: PromptOptions) => Effect.Effect<Input, AdmitError>
+  }
+>() {}
+
+export interface InputOptions {
+  /** Inputs that may wait in one session. */
+  readonly inboxLimit: number
+}
+
+const equivalent = (input: Input, sessionID: SessionID, prompt: Prompt, delivery: Delivery): boolean =>
+  input.sessionID === sessionID && input.delivery === delivery && sameJson(input.prompt, prompt)
+
+const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const identifiers = yield* Identifiers
+
+  const decode = <A, I>(field: string, schema: Schema.Schema<A, I>, value: unknown) =>
+    Effect.mapError(Schema.decodeUnknown(schema)(value), (error) => new InvalidInput({ field, details: error.message }))
+
+  /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
+  const checkRoom = (sessionID: SessionID) =>
+    sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
+      WHERE session_id = ${sessionID} AND promoted_seq IS NULL`.pipe(
+      Effect.mapError(unavailable("count the inbox")),
+      Effect.flatMap(([row]) => {
+        const depth = row?.total ?? 0
+        return depth > inboxLimit
+          ? Effect.fail(new InboxFullError({ sessionID, limit: inboxLimit }))
+          : Metric.set(Metrics.inboxDepth, depth)
+      })
+    )
+
+  const receipt = Effect.fnUntraced(function* (
+    messageID: MessageID,
+    sessionID: SessionID,
+    prompt: Prompt,
+    delivery: Delivery
+  ) {
+    const existing = yield* store.input(messageID)
+    if (existing !== undefined) {
+      return equivalent(existing, sessionID, prompt, delivery)
+        ? existing
+        : yield* new PromptConflictError({ sessionID, messageID })
+    }
+    return (yield* store.hasMessage(messageID)) ? yield* new PromptConflictError({ sessionID, messageID }) : undefined
+  })
+
+  const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
+    const { delivery = "steer", sessionID } = options
+    const prompt = yield* decode("prompt", Prompt, options.prompt)
+    const messageID = options.id === undefined ? yield* identifiers.message : yield* decode("id", MessageID, options.id)
+    yield* store.get(sessionID)
+    const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, prompt, delivery)
+    if (before !== undefined) return before
+    const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
+    const input = Effect.map(
+      log.append(sessionID, [admitted], { commit: () => checkRoom(sessionID) }),
+      ([event]): Input => ({
+        id: messageID,
+        sessionID,
+        prompt,
+        delivery,
+        admittedSeq: event.seq,
+        createdAt: event.created
+      })
+    )
+    return yield* Effect.catchTag(input, "EventRefused", (refused) =>
+      // Somebody admitted the id between the look and the write: theirs counts.
+      Effect.flatMap(receipt(messageID, sessionID, prompt, delivery), (theirs) =>
+        theirs === undefined ? Effect.fail(refused) : Effect.succeed(theirs)
+      )
+    )
+  }, Effect.uninterruptible)
+
+  return SessionInput.of({ admit })
+})
+
+/** Admission into the event log. */
+export const layer = (options: InputOptions) => Layer.effect(SessionInput, make(options))

@@ -1,0 +1,285 @@
+/**
+ * The read side: sessions, messages and inputs out of the projected tables, over the reading connection. Writes nothing.
+ * Every list is a page by key, whatever the size of the store. Spec: PJ-5..PJ-7.
+ */
+import type { SqlError } from "@effect/sql"
+import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
+import { MessageID, type SessionID } from "../Identifiers.ts"
+import { SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
+import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
+import type { Input, Message, Session } from "./Message.ts"
+import type { Delivery } from "./Schemas.ts"
+import { InvalidInput, type ListOptions, type MessagesOptions, type Page } from "./Sessions.ts"
+import { MessageUnreadable, type StoreError } from "./StoreError.ts"
+
+export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
+  SessionStore,
+  {
+    readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
+    readonly list: (options: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
+    readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
+    readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
+    /** Whether the id names a projected message of any session. */
+    readonly hasMessage: (messageID: MessageID) => Effect.Effect<boolean, LogUnavailable>
+    readonly messages: (
+      options: MessagesOptions
+    ) => Effect.Effect<Page<Message> & { readonly total: number }, StoreError>
+    /** The input with this id, of whatever session. */
+    readonly input: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
+    /** Waiting inputs in admission order, the oldest `limit` of them, admitted at `through` at the latest. */
+    readonly waiting: (
+      sessionID: SessionID,
+      options: { readonly limit: number; readonly delivery?: Delivery; readonly through?: number }
+    ) => Effect.Effect<ReadonlyArray<Input>, StoreError>
+    readonly waitingCount: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+    /** Rows to fold on from: the messages and parts that the model is shown, and the cursor they stand at. */
+    readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
+    /** Messages that the model is shown. */
+    readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
+    /** Tool calls that never settled: their process died (TU-2). */
+    readonly unsettledTools: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<UnsettledTool>, StoreError>
+  }
+>() {}
+
+export interface ContextRows {
+  readonly cursor: number
+  readonly messages: ReadonlyArray<MessageRow>
+  readonly parts: ReadonlyArray<PartRow>
+  readonly inputs: ReadonlyArray<InputRow>
+}
+
+export interface UnsettledTool {
+  readonly messageID: MessageID
+  readonly callID: string
+  readonly called: boolean
+  readonly executed: boolean
+  readonly metadata: Readonly<Record<string, unknown>> | undefined
+}
+
+const pageLimit = (limit: number | undefined): number => Math.max(1, Math.min(limit ?? 50, 500))
+
+const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
+
+const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
+  Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
+
+/** Assembles messages with their parts and prompts. */
+export const assemble = (
+  sessionID: string,
+  messages: ReadonlyArray<MessageRow>,
+  parts: ReadonlyArray<PartRow>,
+  inputs: ReadonlyArray<InputRow>
+): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
+  const byMessage = Arr.groupBy(parts, (part) => part.message_id)
+  const prompts = new Map(inputs.map((input) => [input.id, input.prompt]))
+  return Either.all(
+    messages.map((row) =>
+      readable(sessionID, row.id, toMessage(row, byMessage[partOwner(row)] ?? [], prompts.get(row.id) ?? null))
+    )
+  )
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* ReadSql
+
+  const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, LogUnavailable> =>
+    Effect.mapError(retryBusy(effect), unavailable("read"))
+
+  const get = Effect.fn("SessionStore.get")(function* (sessionID: SessionID) {
+    const [row] = yield* run(sql<SessionRow>`SELECT * FROM session WHERE id = ${sessionID}`)
+    if (row === undefined) return yield* new SessionNotFound({ sessionID })
+    return yield* readable(sessionID, "", toSession(row))
+  })
+
+  const list = Effect.fn("SessionStore.list")(function* (options: ListOptions) {
+    const limit = pageLimit(options.limit)
+    const after =
+      options.cursor === undefined
+        ? undefined
+        : yield* Effect.mapError(
+            Schema.decodeUnknown(ListCursor)(Buffer.from(options.cursor, "base64url").toString()),
+            () => new InvalidInput({ field: "cursor", details: "use the cursor of the page before, unchanged" })
+          )
+    const search = options.search === undefined ? undefined : `%${options.search.replace(/[\\%_]/g, "\\$&")}%`
+    const rows = yield* run(
+      sql<SessionRow>`SELECT * FROM session s WHERE ${sql.and([
+        "TRUE",
+        ...(options.directory === undefined ? [] : [sql`directory = ${options.directory}`]),
+        ...(after === undefined ? [] : [sql`(time_updated, id) < (${after[0]}, ${after[1]})`]),
+        ...(search === undefined
+          ? []
+          : [
+              sql`(title LIKE ${search} ESCAPE '\\' OR EXISTS (SELECT 1 FROM session_input i
+                WHERE i.session_id = s.id AND json_extract(i.prompt, '$.text') LIKE ${search} ESCAPE '\\'))`
+            ])
+      ])} ORDER BY time_updated DESC, id DESC LIMIT ${limit + 1}`
+    )
+    const items = yield* Either.all(rows.slice(0, limit).map((row) => readable(row.id, "", toSession(row))))
+    const last = items.at(-1)
+    if (rows.length <= limit || last === undefined) return { items }
+    return { items, cursor: Buffer.from(JSON.stringify([last.updatedAt, last.id])).toString("base64url") }
+  })
+
+  const promptsOf = (sessionID: SessionID, from: number, to: number) =>
+    sql<InputRow>`SELECT * FROM session_input
+      WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
+
+  /** Parts of messages in a range of the transcript; a part always comes after its message. */
+  const partsOf = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>
+    Effect.map(
+      Effect.forEach(chunksOf(messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)), (ids) =>
+        sql<PartRow>`SELECT * FROM session_part
+          WHERE session_id = ${sessionID} AND message_id IN ${sql.in(ids)} ORDER BY seq`
+      ),
+      (pages) => pages.flat()
+    )
+
+  const withParts = (sessionID: SessionID, rows: ReadonlyArray<MessageRow>) =>
+    Effect.gen(function* () {
+      const seqs = rows.map(({ seq }) => seq)
+      const parts = yield* partsOf(sessionID, rows)
+      const inputs = rows.length === 0 ? [] : yield* promptsOf(sessionID, Math.min(...seqs), Math.max(...seqs))
+      return { parts, inputs }
+    })
+
+  /** One consistent view for several statements. */
+  const snapshot = <A>(effect: Effect.Effect<A, SqlError.SqlError>) => run(sql.withTransaction(effect))
+
+  const messages = Effect.fn("SessionStore.messages")(function* (options: MessagesOptions) {
+    const { cursor, order = "asc", sessionID } = options
+    const limit = pageLimit(options.limit)
+    const { inputs, parts, rows, total } = yield* snapshot(
+      Effect.gen(function* () {
+        const found =
+          order === "asc"
+            ? yield* sql<MessageRow>`SELECT * FROM session_message
+                WHERE session_id = ${sessionID} AND seq > ${cursor ?? -1} ORDER BY seq LIMIT ${limit + 1}`
+            : yield* sql<MessageRow>`SELECT * FROM session_message
+                WHERE session_id = ${sessionID} AND seq < ${cursor ?? Number.MAX_SAFE_INTEGER}
+                ORDER BY seq DESC LIMIT ${limit + 1}`
+        const [count] = yield* sql<{ readonly total: number }>`
+          SELECT count(*) AS total FROM session_message WHERE session_id = ${sessionID}`
+        return { rows: found, total: count?.total ?? 0, ...(yield* withParts(sessionID, found.slice(0, limit))) }
+      })
+    )
+    const items = yield* assemble(sessionID, rows.slice(0, limit), parts, inputs)
+    const last = items.at(-1)
+    return rows.length > limit && last !== undefined ? { items, total, cursor: String(last.seq) } : { items, total }
+  })
+
+  const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
+    return yield* snapshot(
+      Effect.gen(function* () {
+        const [head] = yield* sql<{ readonly seq: number }>`
+          SELECT seq FROM event_sequence WHERE session_id = ${sessionID}`
+        const [boundary] = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_message
+          WHERE session_id = ${sessionID} AND type = 'compaction' ORDER BY seq DESC LIMIT 1`
+        const from = boundary?.seq ?? 0
+        // System rows after the baseline stay visible across the boundary; those it already contains never are (EP-10).
+        const earlier =
+          from === 0
+            ? []
+            : yield* sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+                AND type = 'system' AND seq > ${baselineSeq} AND seq < ${from} ORDER BY seq`
+        const shown = yield* sql<MessageRow>`SELECT * FROM session_message
+          WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
+        const rows = [...earlier, ...shown.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)]
+        const { inputs, parts } = yield* withParts(sessionID, rows)
+        // Waiting inputs too: the events that promote them are folded on top of these rows.
+        const waiting = yield* sql<InputRow>`SELECT * FROM session_input
+          WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+        return { cursor: head?.seq ?? -1, messages: rows, parts, inputs: [...inputs, ...waiting] }
+      })
+    )
+  })
+
+  const inputRow = (row: InputRow) => readable(row.session_id, row.id, toInput(row))
+
+  return SessionStore.of({
+    get,
+    list,
+    interrupted: run(sql<SessionRow>`SELECT * FROM session WHERE activity_state = 'running' ORDER BY id`).pipe(
+      Effect.flatMap((rows) => Either.all(rows.map((row) => readable(row.id, "", toSession(row)))))
+    ),
+    message: Effect.fn("SessionStore.message")(function* (sessionID, messageID) {
+      const { inputs, parts, rows } = yield* snapshot(
+        Effect.gen(function* () {
+          const found = yield* sql<MessageRow>`SELECT * FROM session_message
+            WHERE id = ${messageID} AND session_id = ${sessionID}`
+          return { rows: found, ...(yield* withParts(sessionID, found)) }
+        })
+      )
+      return (yield* assemble(sessionID, rows, parts, inputs))[0]
+    }),
+    hasMessage: (messageID) =>
+      Effect.map(run(sql`SELECT 1 FROM session_message WHERE id = ${messageID}`), (rows) => rows.length > 0),
+    messages,
+    input: (messageID) =>
+      run(sql<InputRow>`SELECT * FROM session_input WHERE id = ${messageID}`).pipe(
+        Effect.flatMap(([row]) => (row === undefined ? Effect.succeed(undefined) : inputRow(row)))
+      ),
+    waiting: (sessionID, { delivery, limit, through = Number.MAX_SAFE_INTEGER }) =>
+      run(
+        sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq IS NULL
+          AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
+          ORDER BY admitted_seq LIMIT ${limit}`
+      ).pipe(Effect.flatMap((rows) => Either.all(rows.map(inputRow)))),
+    waitingCount: (sessionID) =>
+      Effect.map(
+        run(
+          sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
+            WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+        ),
+        ([row]) => row?.total ?? 0
+      ),
+    contextRows,
+    context: (sessionID, baselineSeq) =>
+      Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) =>
+        assemble(sessionID, rows.messages, rows.parts, rows.inputs)
+      ),
+    unsettledTools: (sessionID) =>
+      run(
+        sql<PartRow>`SELECT * FROM session_part WHERE session_id = ${sessionID} AND settled IS NULL ORDER BY seq`
+      ).pipe(
+        Effect.flatMap((rows) =>
+          Either.all(rows.filter(({ kind }) => kind === "tool").map((row) => unsettled(sessionID, row)))
+        )
+      )
+  })
+})
+
+const Called = Schema.parseJson(
+  Schema.Struct({
+    provider: Schema.Struct({
+      executed: Schema.Boolean,
+      metadata: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+    })
+  })
+)
+
+const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool, MessageUnreadable> =>
+  Either.all({
+    messageID: Schema.decodeUnknownEither(MessageID)(row.message_id),
+    called: row.called === null ? Either.right(undefined) : Schema.decodeUnknownEither(Called)(row.called)
+  }).pipe(
+    Either.mapBoth({
+      onLeft: ({ message }) => new MessageUnreadable({ sessionID, messageID: row.message_id, details: message }),
+      onRight: ({ called, messageID }) => ({
+        messageID,
+        callID: row.key,
+        called: called !== undefined,
+        executed: called?.provider.executed ?? false,
+        metadata: called?.provider.metadata
+      })
+    })
+  )
+
+/** Bound parameters per statement stay few. */
+const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(items.length / 256) }, (_, i) => items.slice(i * 256, (i + 1) * 256))
+
+/** The read side over `ReadSql`. */
+export const layer = Layer.effect(SessionStore, make)

@@ -1,0 +1,144 @@
+/** The facade over log, store, inbox and execution. Contract in `Sessions.ts`. */
+import { FileSystem, Path } from "@effect/platform"
+import { Effect, Layer, Option, Schema, Stream } from "effect"
+import { Agents } from "../agent/Agents.ts"
+import { ContextEpoch } from "../context/ContextEpoch.ts"
+import { draft, type SessionEvent } from "../events/SessionEvents.ts"
+import { Identifiers, SessionID } from "../Identifiers.ts"
+import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { canonical } from "./Locations.ts"
+import { sameModel } from "./Schemas.ts"
+import { SessionExecution } from "./SessionExecution.ts"
+import { SessionInput } from "./SessionInput.ts"
+import { SessionOwner } from "./SessionOwner.ts"
+import { InvalidInput, Sessions, type CreateOptions } from "./Sessions.ts"
+import { SessionStore } from "./SessionStore.ts"
+
+/** Events in one page of `history`. */
+const historyLimit = 100
+
+const make = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const inputs = yield* SessionInput
+  const execution = yield* SessionExecution
+  const owners = yield* SessionOwner
+  const epochs = yield* ContextEpoch
+  const agents = yield* Agents
+  const identifiers = yield* Identifiers
+  const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+
+  const place = (location: CreateOptions["location"]) => Effect.provide(canonical(location), platform)
+
+  const knownAgent = (agent: string) =>
+    Effect.catchTag(agents.get(agent), "AgentNotFound", ({ message }) =>
+      Effect.fail(new InvalidInput({ field: "agent", details: message }))
+    )
+
+  const existing = (sessionID: SessionID) =>
+    store.get(sessionID).pipe(Effect.asSome, Effect.catchTag("SessionNotFound", () => Effect.succeedNone))
+
+  const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
+    const sessionID =
+      options.id === undefined
+        ? yield* identifiers.session
+        : yield* Effect.mapError(
+            Schema.decodeUnknown(SessionID)(options.id),
+            (error) => new InvalidInput({ field: "id", details: error.message })
+          )
+    if (options.id !== undefined) {
+      const found = yield* existing(sessionID)
+      if (Option.isSome(found)) return found.value
+    }
+    const location = yield* place(options.location)
+    const { agent, model, parentID, title } = options
+    if (agent !== undefined) yield* knownAgent(agent)
+    const created = draft("session.created", {
+      location,
+      ...(agent === undefined ? {} : { agent }),
+      ...(model === undefined ? {} : { model }),
+      ...(title === undefined ? {} : { title }),
+      ...(parentID === undefined ? {} : { parentID })
+    })
+    // Of two creations at once one is first; the other reads it (CR-2).
+    yield* Effect.catchTag(log.append(sessionID, [created], { expectedSeq: -1 }), "SeqConflict", () => Effect.void)
+    return yield* Effect.catchTag(store.get(sessionID), "SessionNotFound", (error) => Effect.die(error))
+  }, Effect.uninterruptible)
+
+  const prompt: (typeof Sessions.Service)["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
+    const input = yield* inputs.admit(options)
+    if (options.resume !== false) yield* execution.wake(options.sessionID)
+    return input
+  }, Effect.uninterruptible)
+
+  /** Creation is not part of the `session.next.*` family that consumers follow (TL-6). */
+  const followed = <Item extends SessionEvent | ReplayComplete, E>(items: Stream.Stream<Item, E>) =>
+    Stream.filter(items, ({ type }) => type !== "session.created")
+
+  const withSession =
+    <A, E, Rest extends ReadonlyArray<unknown>>(run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>) =>
+    (sessionID: SessionID, ...rest: Rest) =>
+      Effect.zipRight(store.get(sessionID), run(sessionID, ...rest))
+
+  const append = (sessionID: SessionID, event: Parameters<typeof log.append>[1][0]) =>
+    Effect.asVoid(log.append(sessionID, [event]))
+
+  return Sessions.of({
+    create,
+    get: store.get,
+    list: (options = {}) => store.list(options),
+    messages: (options) => Effect.zipRight(store.get(options.sessionID), store.messages(options)),
+    message: withSession(store.message),
+    context: withSession((sessionID: SessionID) =>
+      Effect.flatMap(
+        Effect.catchTag(epochs.get(sessionID), "ContextSnapshotUnreadable", () => Effect.succeed(undefined)),
+        (epoch) => store.context(sessionID, epoch?.baselineSeq ?? -1)
+      )
+    ),
+    inbox: withSession((sessionID: SessionID) => store.waiting(sessionID, { limit: 1_000 })),
+    events: (options) => followed(log.tail(options)),
+    eventsMarked: (options) => followed(log.tailMarked(options)),
+    history: Effect.fn("Sessions.history")(function* (options) {
+      const page = yield* log.read({ ...options, limit: Math.min(options.limit ?? historyLimit, historyLimit) })
+      return { ...page, events: page.events.filter(({ type }) => type !== "session.created") }
+    }),
+    live: (sessionID) => log.live({ sessionID }),
+    prompt,
+    resume: withSession(execution.resume),
+    interrupt: execution.interrupt,
+    wait: (sessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
+    active: execution.active,
+    interrupted: Effect.flatMap(store.interrupted, (sessions) =>
+      Effect.filter(sessions, ({ id }) => Effect.map(owners.isOwned(id), (owned) => !owned))
+    ),
+    switchAgent: Effect.fn("Sessions.switchAgent")(function* (sessionID, agent) {
+      yield* store.get(sessionID)
+      yield* knownAgent(agent)
+      yield* append(sessionID, draft("session.next.agent.switched", { messageID: yield* identifiers.message, agent }))
+    }),
+    switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, model) {
+      const { model: current } = yield* store.get(sessionID)
+      if (current !== undefined && sameModel(current, model)) return
+      yield* append(sessionID, draft("session.next.model.switched", { messageID: yield* identifiers.message, model }))
+    }),
+    move: Effect.fn("Sessions.move")(function* (sessionID, to) {
+      yield* store.get(sessionID)
+      const location = yield* place(to)
+      yield* log
+        .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
+        .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
+    }),
+    rename: Effect.fn("Sessions.rename")(function* (sessionID, title) {
+      yield* store.get(sessionID)
+      yield* append(sessionID, draft("session.next.renamed", { title }))
+    }),
+    remove: Effect.fn("Sessions.remove")(function* (sessionID) {
+      yield* execution.interrupt(sessionID)
+      if (!(yield* log.remove(sessionID))) return yield* new SessionNotFound({ sessionID })
+    })
+  })
+})
+
+/** The facade. */
+export const layer = Layer.effect(Sessions, make)
