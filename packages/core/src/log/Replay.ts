@@ -46,11 +46,14 @@ const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: s
 
 type StoredRow = { readonly id: string; readonly type: string; readonly data: string }
 
-/** Checks the envelopes and payloads, one session and no holes, without the database. */
-const check = (
+type Checked = readonly [ForeignEvent, Registry.Decoded]
+
+/** Checks the envelopes and payloads, one session, no holes and no id twice, without the database. */
+export const check = (
   events: ReadonlyArray<ForeignEvent>
-): Either.Either<ReadonlyArray<readonly [ForeignEvent, Registry.Decoded]>, ReplayRefused | InvalidDurableEvent> => {
-  const checked: Array<readonly [ForeignEvent, Registry.Decoded]> = []
+): Either.Either<ReadonlyArray<Checked>, ReplayRefused | InvalidDurableEvent> => {
+  const checked: Array<Checked> = []
+  const ids = new Set<string>()
   for (const [index, raw] of events.entries()) {
     const decoded = Schema.decodeUnknownEither(Foreign)(raw)
     if (Either.isLeft(decoded)) {
@@ -69,6 +72,9 @@ const check = (
     if (before !== undefined && before.seq + 1 !== event.seq) {
       return Either.left(refuse(event, "gap", `the event before it is ${before.seq}`))
     }
+    if (ids.has(event.id))
+      return Either.left(refuse(event, "event-id-taken", `${event.id} came earlier in this replay`))
+    ids.add(event.id)
     const payload = Registry.decode(event.type, event.data)
     if (Option.isNone(payload)) {
       return Either.left(refuse(event, "unknown-type", `this build does not know ${event.type}`))
@@ -90,10 +96,8 @@ const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefu
 
 /** Takes the events over, inside a write transaction; returns those that were new. */
 export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector>) =>
-  Effect.fnUntraced(function* (events: ReadonlyArray<ForeignEvent>, options: ReplayOptions) {
-    const checked = yield* check(events)
-    const first = checked[0]?.[0]
-    if (first === undefined) return []
+  Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
+    const [first] = checked[0]
     const { sessionID } = first
     const [head] = yield* sql<{ readonly seq: number; readonly replay_owner: string | null }>`
       SELECT seq, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`

@@ -157,10 +157,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
       )
     ),
     replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
-      const [first] = events
-      if (first === undefined) return
-      const fresh = yield* retryBusy(immediately(sql)(Replay.replay(sql, projectors)(events, replayOptions))).pipe(
-        Effect.mapError((error) => Replay.toReplayError(error, first.sessionID))
+      const checked = yield* Replay.check(events)
+      if (!Arr.isNonEmptyReadonlyArray(checked)) return
+      const fresh = yield* retryBusy(immediately(sql)(Replay.replay(sql, projectors)(checked, replayOptions))).pipe(
+        Effect.mapError((error) => Replay.toReplayError(error, checked[0][0].sessionID))
       )
       if (replayOptions.notify === true && Arr.isNonEmptyReadonlyArray(fresh)) tails.announce(fresh)
     }),
