@@ -1,5 +1,6 @@
 /** The promise of `@daybook/core`. What is not here is internal. */
 export * as Daybook from "./Daybook.ts"
+export * as Store from "./Store.ts"
 export { Agents, AgentNotFound, defaultAgent, type Agent } from "./agent/Agents.ts"
 export { ContextRegistry, HostContext, type ContextSource } from "./context/ContextRegistry.ts"
 export * as SystemContext from "./context/SystemContext.ts"

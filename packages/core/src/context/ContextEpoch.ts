@@ -24,9 +24,7 @@ export interface Epoch {
 export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
   ContextEpoch,
   {
-    readonly get: (
-      sessionID: SessionID
-    ) => Effect.Effect<Epoch | undefined, ContextSnapshotUnreadable | LogUnavailable>
+    readonly get: (sessionID: SessionID) => Effect.Effect<Epoch | undefined, ContextSnapshotUnreadable | LogUnavailable>
     /** The session's epoch, made from this observation if it has none (EP-3). */
     readonly prepare: (
       sessionID: SessionID,

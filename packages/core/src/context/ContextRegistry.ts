@@ -84,7 +84,8 @@ export const layer = Layer.effect(
               Effect.as(Effect.logWarning(`context source ${key} failed`, defect), unavailable)
             ),
             // Empty text is nothing to say.
-            (observation) => [key, observation._tag === "Text" && observation.text === "" ? absent : observation] as const
+            (observation) =>
+              [key, observation._tag === "Text" && observation.text === "" ? absent : observation] as const
           ),
         { concurrency: "unbounded" }
       )

@@ -79,7 +79,5 @@ export const reconcile = (observed: Observed, snapshot: Snapshot): Reconciled =>
       said.push(before.removed)
     }
   }
-  return said.length === 0
-    ? { _tag: "Unchanged" }
-    : { _tag: "Updated", text: said.join("\n\n"), snapshot: next }
+  return said.length === 0 ? { _tag: "Unchanged" } : { _tag: "Updated", text: said.join("\n\n"), snapshot: next }
 }

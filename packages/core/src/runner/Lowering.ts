@@ -22,7 +22,12 @@ const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart
   const name = file.name ?? "file"
   if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${file.uri}]`)
   if (shownMedia(file.mime) && base64 !== undefined) {
-    return { type: "file", mediaType: file.mime, data: body, ...(file.name === undefined ? {} : { fileName: file.name }) }
+    return {
+      type: "file",
+      mediaType: file.mime,
+      data: body,
+      ...(file.name === undefined ? {} : { fileName: file.name })
+    }
   }
   const bytes = base64 === undefined ? Buffer.from(decodeURIComponent(body)) : Buffer.from(body, "base64")
   return file.mime.startsWith("text/")

@@ -119,7 +119,12 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
   type Activity = { readonly id: ActivityID; readonly trigger: Trigger; started: boolean; agent: Agent | undefined }
 
   /** One turn, from loading the session to settling what it called (TU-5). */
-  const turn = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, activity: Activity, mode: Trigger) {
+  const turn = Effect.fnUntraced(function* (
+    sessionID: SessionID,
+    owner: OwnerToken,
+    activity: Activity,
+    mode: Trigger
+  ) {
     const session = yield* store.get(sessionID)
     if (locationKey(session.location) !== locationKey(here)) return "moved" as const
     const agent = yield* agents.get(session.agent)

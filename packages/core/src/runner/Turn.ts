@@ -84,18 +84,23 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* (input: TurnInp
 
   const settleTool = Effect.fn("SessionRunner.tool")(function* ({ callID, input: params, name }: Recorder.LocalCall) {
     const progress = yield* boundedProgress((update: ToolOutput) =>
-      permit.withPermits(1)(
-        Effect.asVoid(
-          append([
-            draft("session.next.tool.progress", {
-              assistantMessageID: messageID,
-              callID,
-              structured: update.structured,
-              content: update.content
-            })
-          ])
+      permit
+        .withPermits(1)(
+          Effect.asVoid(
+            append([
+              draft("session.next.tool.progress", {
+                assistantMessageID: messageID,
+                callID,
+                structured: update.structured,
+                content: update.content
+              })
+            ])
+          )
         )
-      ).pipe(Effect.catchAll((error) => Deferred.fail(abort, error)), Effect.asVoid)
+        .pipe(
+          Effect.catchAll((error) => Deferred.fail(abort, error)),
+          Effect.asVoid
+        )
     )
     const started = yield* Clock.currentTimeMillis
     const settled = yield* tools.settle({
@@ -199,7 +204,8 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* (input: TurnInp
   const attempt = (count: number): Effect.Effect<void, StreamFault | AppendError> =>
     Effect.catchIf(consume, isFault, (fault) => {
       const { retry } = model.policy
-      if (retry === undefined || count > retry.times || !fault.failure.retryable || state.output) return Effect.fail(fault)
+      if (retry === undefined || count > retry.times || !fault.failure.retryable || state.output)
+        return Effect.fail(fault)
       return Effect.gen(function* () {
         yield* append([retried(count, fault.failure)])
         state = Recorder.start(sessionID, messageID, model.info)
@@ -256,7 +262,10 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* (input: TurnInp
     const settledAlready = failure._tag === "Some" && failure.value._tag === "ProviderFailed"
     const reason = Cause.isInterruptedOnly(exit.cause)
       ? { type: "aborted", message: "interrupted" }
-      : { type: "unknown", message: failure._tag === "Some" ? failure.value.message || failure.value._tag : "the turn failed" }
+      : {
+          type: "unknown",
+          message: failure._tag === "Some" ? failure.value.message || failure.value._tag : "the turn failed"
+        }
     return Effect.zipRight(
       Metric.increment(Metric.tagged(Metrics.turns, "outcome", "failed")),
       settledAlready

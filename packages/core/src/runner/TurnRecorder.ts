@@ -100,7 +100,8 @@ const mergeMetadata = (a: ProviderMetadata, b: ProviderMetadata | undefined): Pr
   const merged: Record<string, unknown> = { ...a }
   for (const [provider, piece] of Object.entries(b)) {
     const before = merged[provider]
-    if (piece !== undefined && piece !== null) merged[provider] = isRecord(before) && isRecord(piece) ? { ...before, ...piece } : piece
+    if (piece !== undefined && piece !== null)
+      merged[provider] = isRecord(before) && isRecord(piece) ? { ...before, ...piece } : piece
   }
   return merged
 }
@@ -145,7 +146,11 @@ const extendFragment = (
     next,
     kind === "text"
       ? { type: "session.next.text.delta", sessionID, data: { assistantMessageID, textID: fragment.id, delta } }
-      : { type: "session.next.reasoning.delta", sessionID, data: { assistantMessageID, reasoningID: fragment.id, delta } }
+      : {
+          type: "session.next.reasoning.delta",
+          sessionID,
+          data: { assistantMessageID, reasoningID: fragment.id, delta }
+        }
   )
 }
 
@@ -219,9 +224,12 @@ const call = (state: State, part: ToolCallPart): Result => {
   if (before !== undefined && before.name !== name) return fault(`call ${id} changed from ${before.name} to ${name}`)
   const assistantMessageID = state.messageID
   const drafts: Array<Draft> = []
-  if (before === undefined) drafts.push(draft("session.next.tool.input.started", { assistantMessageID, callID: id, name }))
+  if (before === undefined)
+    drafts.push(draft("session.next.tool.input.started", { assistantMessageID, callID: id, name }))
   if (before?.phase !== "input-ended") {
-    drafts.push(inputEnded(state, id, before === undefined || before.raw === "" ? JSON.stringify(params ?? {}) : before.raw))
+    drafts.push(
+      inputEnded(state, id, before === undefined || before.raw === "" ? JSON.stringify(params ?? {}) : before.raw)
+    )
   }
   drafts.push(
     draft("session.next.tool.called", {
@@ -270,7 +278,8 @@ type Usage = Extract<StreamPart, { readonly type: "finish" }>["usage"]
 /** Tokens as the provider counted them. `metadata` may know what was written to its cache. */
 export const toTokens = (usage: Usage, metadata: ProviderMetadata): Tokens => {
   const anthropic = metadata["anthropic"]
-  const written = isRecord(anthropic) && isRecord(anthropic["usage"]) ? anthropic["usage"]["cache_creation_input_tokens"] : 0
+  const written =
+    isRecord(anthropic) && isRecord(anthropic["usage"]) ? anthropic["usage"]["cache_creation_input_tokens"] : 0
   return {
     input: usage.inputTokens ?? 0,
     output: usage.outputTokens ?? 0,
@@ -358,11 +367,7 @@ export const close = (state: State): Step => ({
 })
 
 /** Fails every call that has no result, with the reason that fits whoever was to run it. */
-export const failUnsettled = (
-  state: State,
-  which: (call: CallState) => boolean,
-  error: StoredError
-): Step => {
+export const failUnsettled = (state: State, which: (call: CallState) => boolean, error: StoredError): Step => {
   const calls = new Map(state.calls)
   const drafts: Array<Draft> = []
   for (const [callID, before] of state.calls) {

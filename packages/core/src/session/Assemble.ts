@@ -125,7 +125,12 @@ export const toMessage = (
           completedAt: row.time_settled
         })
       case "shell":
-        return present({ ...base, ...record(row.data), ...record(parts[0]?.settled ?? null), completedAt: parts[0]?.time_settled })
+        return present({
+          ...base,
+          ...record(row.data),
+          ...record(parts[0]?.settled ?? null),
+          completedAt: parts[0]?.time_settled
+        })
       default:
         return { ...base, ...record(row.data) }
     }

@@ -31,9 +31,7 @@ export const Session = Schema.Struct({
   cost: Schema.Finite,
   tokens: Tokens,
   /** The last activity. `running` beside a process that is gone means it was cut off (TU-13). */
-  activity: optional(
-    Schema.Struct({ id: ActivityID, state: Schema.Literal("running", ...ActivityOutcome.literals) })
-  ),
+  activity: optional(Schema.Struct({ id: ActivityID, state: Schema.Literal("running", ...ActivityOutcome.literals) })),
   createdAt: Schema.Int,
   updatedAt: Schema.Int
 })

@@ -32,9 +32,7 @@ export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
     /** Owns the session until the scope closes, waiting for a living owner to finish. */
     readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
     /** The same, but fails at once when a living owner has it. */
-    readonly acquireNow: (
-      sessionID: SessionID
-    ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
+    readonly acquireNow: (sessionID: SessionID) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
     /** The living owner other than this process, if there is one. */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
     /** Asks the owner with this token to stop, and waits until it has let go or is gone. */
@@ -137,12 +135,8 @@ const make = Effect.gen(function* () {
 
   const acquireNow = (sessionID: SessionID) =>
     Effect.uninterruptible(
-      Effect.flatMap(
-        claim(sessionID),
-        (claimed): Effect.Effect<Ownership, SessionBusy, Scope.Scope> =>
-          "token" in claimed
-            ? own(sessionID, claimed.token)
-            : new SessionBusy({ sessionID, ownerID: claimed.holder })
+      Effect.flatMap(claim(sessionID), (claimed): Effect.Effect<Ownership, SessionBusy, Scope.Scope> =>
+        "token" in claimed ? own(sessionID, claimed.token) : new SessionBusy({ sessionID, ownerID: claimed.holder })
       )
     )
 

@@ -130,8 +130,10 @@ const make = Effect.gen(function* () {
   /** Parts of messages in a range of the transcript; a part always comes after its message. */
   const partsOf = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>
     Effect.map(
-      Effect.forEach(chunksOf(messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)), (ids) =>
-        sql<PartRow>`SELECT * FROM session_part
+      Effect.forEach(
+        chunksOf(messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)),
+        (ids) =>
+          sql<PartRow>`SELECT * FROM session_part
           WHERE session_id = ${sessionID} AND message_id IN ${sql.in(ids)} ORDER BY seq`
       ),
       (pages) => pages.flat()

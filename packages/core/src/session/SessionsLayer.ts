@@ -37,7 +37,10 @@ const make = Effect.gen(function* () {
     )
 
   const existing = (sessionID: SessionID) =>
-    store.get(sessionID).pipe(Effect.asSome, Effect.catchTag("SessionNotFound", () => Effect.succeedNone))
+    store.get(sessionID).pipe(
+      Effect.asSome,
+      Effect.catchTag("SessionNotFound", () => Effect.succeedNone)
+    )
 
   const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
     const sessionID =

@@ -1,0 +1,30 @@
+/** The whole runtime around a scripted model, for tests of laws from the facade down. */
+import { Daybook, SessionID, Sessions, type Session } from "@daybook/core"
+import { Effect, Layer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as ScriptedModel from "./ScriptedModel.ts"
+
+/** The runtime on a database, with a scripted model. */
+export const runtime = (
+  options: Partial<Daybook.Options> = {},
+  model: Parameters<typeof ScriptedModel.layer>[0] = {}
+) => Daybook.layer({ filename: ":memory:", ...options }).pipe(Layer.provideMerge(ScriptedModel.layer(model)))
+
+/** A folder that goes with the scope. */
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-test-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** A new session in a folder. */
+export const newSession = (directory: string = tmpdir()): Effect.Effect<Session, never, Sessions> =>
+  Effect.orDie(Effect.flatMap(Sessions, (sessions) => sessions.create({ location: { directory } })))
+
+/** Admits a text. */
+export const say = (
+  sessionID: SessionID,
+  text: string,
+  options: { readonly delivery?: "steer" | "queue"; readonly resume?: boolean; readonly id?: string } = {}
+) => Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID, prompt: { text }, ...options }))
