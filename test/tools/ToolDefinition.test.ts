@@ -12,10 +12,12 @@ class TooDeep extends Schema.TaggedError<TooDeep>("TooDeep")("TooDeep", { depth:
 
 const Depth = Schema.Int.pipe(Schema.between(0, 100))
 
+const Site = Schema.optionalWith(Schema.String, { exact: true })
+
 const Dive = Tool.make("dive", {
   parameters: {
     depth: Depth,
-    site: Schema.optionalWith(Schema.String, { exact: true })
+    site: Site
   },
   success: Schema.Struct({ reached: Schema.DateFromString, depth: Schema.Int }),
   failure: TooDeep

@@ -54,6 +54,8 @@ export class ToolOutputStore extends Context.Tag("@daybook/core/ToolOutputStore"
     readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile, ToolStorageError, Scope.Scope>
     /** The file behind a reference of this session; none when the name is not one that this store gives. */
     readonly locate: (sessionID: SessionID, reference: string) => Option.Option<string>
+    /** Removes what is older than the retention. Done every hour by itself; a fault is logged and tried again then. */
+    readonly sweep: Effect.Effect<void>
   }
 >() {}
 
@@ -167,7 +169,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
     }
   })
 
-  /** Removes what is older than the retention. Another process may sweep too, so a file that is gone is fine. */
+  /** Another process may sweep too, so a file that is gone is fine. */
   const sweep = Effect.gen(function* () {
     if (!(yield* fs.exists(root))) return
     const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(options.retention)
@@ -190,6 +192,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   return ToolOutputStore.of({
     bound,
     open,
+    sweep,
     locate: (sessionID, reference) =>
       /^[A-Za-z0-9._-]{0,80}(\+\d{1,3})?\.txt$/.test(reference.slice(referencePrefix.length)) &&
       reference.startsWith(referencePrefix)

@@ -5,14 +5,16 @@
 import * as path from "node:path"
 
 const maximumPaths = 10
-const word = /(?:^|[\s"'`=<>|;&(:])((?:~|\/)[^\s"'`<>|;&():]*)/g
+const word = /(^|[\s"'`=<>|;&(:])((?:~|\/)[^\s"'`<>|;&():]*)/g
 /** Paths that every command may name. */
 const harmless = /^\/(?:dev\/(?:null|zero|stdin|stdout|stderr|tty|fd\/\d+)|(?:usr\/(?:local\/)?)?bin\/[\w.-]+)?$/
 
 /** The absolute paths that a command names outside a folder. */
 export const pathsOutside = (command: string, folder: string): ReadonlyArray<string> => {
   const found = new Set<string>()
-  for (const [, name = ""] of command.matchAll(word)) {
+  for (const [, before, name = ""] of command.matchAll(word)) {
+    // The middle of a URL.
+    if (before === ":" && name.startsWith("//")) continue
     const inside = name.startsWith("/") && !path.relative(folder, path.resolve(name)).startsWith("..")
     if (!inside && !harmless.test(name)) found.add(name)
     if (found.size === maximumPaths) break

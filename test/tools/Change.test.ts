@@ -1,0 +1,164 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
+import { replaceText } from "../../packages/core/src/tool/builtin/Edit.ts"
+import { makeWorkbench } from "./Workbench.ts"
+
+const read = (...path: ReadonlyArray<string>) => readFileSync(join(...path), "utf8")
+
+describe("write", () => {
+  it.scoped("TO-W1: a file is created with its folders, and replaced with its mode kept; nothing else is left", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const created = yield* bench.succeed("write", { path: "a/b/c.txt", content: "one \u20ac" })
+      assert.deepStrictEqual(created.structured, { path: "a/b/c.txt", bytes: 7, created: true })
+      chmodSync(join(bench.folder, "a/b/c.txt"), 0o750)
+      const replaced = yield* bench.succeed("write", { path: "a/b/c.txt", content: "two" })
+      assert.strictEqual(replaced.structured["created"], false)
+      assert.strictEqual(read(bench.folder, "a/b/c.txt"), "two")
+      assert.strictEqual(statSync(join(bench.folder, "a/b/c.txt")).mode & 0o777, 0o750)
+      assert.deepStrictEqual(readdirSync(join(bench.folder, "a/b")), ["c.txt"])
+    })
+  )
+
+  it.scoped("TO-W1: a link inside the Location keeps being a link, and what it points to is written", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "real"), "old")
+      symlinkSync("real", join(bench.folder, "link"))
+      const output = yield* bench.succeed("write", { path: "link", content: "new" })
+      assert.strictEqual(output.structured["path"], "real")
+      assert.strictEqual(read(bench.folder, "real"), "new")
+      assert.strictEqual(read(bench.folder, "link"), "new")
+    })
+  )
+
+  const attacks: ReadonlyArray<readonly [what: string, path: string, type: string]> = [
+    ["an absolute path", "/tmp/daybook-escape", "path.invalid"],
+    ["a path through the parent", "../outside/new", "path.outside"],
+    ["a new file behind a link to outside", "link/new", "path.outside"],
+    ["new folders behind a link to outside", "link/a/b/new", "path.outside"],
+    ["a link to a file outside", "link-file", "path.outside"],
+    ["a broken link to outside", "broken", "path.invalid"],
+    ["a new file behind a broken link", "broken/new", "path.invalid"],
+    ["a folder", "folder", "file.access"],
+    ["the Location itself", ".", "file.access"],
+    ["a path below a file", "file/new", "file.access"]
+  ]
+  it.scoped.each(attacks)("TO-W2: %s is refused, nothing is asked and nothing changes outside", ([, path, type]) =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({ rules: [] })
+      writeFileSync(join(bench.outside, "there"), "untouched")
+      symlinkSync(bench.outside, join(bench.folder, "link"))
+      symlinkSync(join(bench.outside, "there"), join(bench.folder, "link-file"))
+      symlinkSync(join(bench.outside, "not-there"), join(bench.folder, "broken"))
+      mkdirSync(join(bench.folder, "folder"))
+      writeFileSync(join(bench.folder, "file"), "")
+      const error = yield* bench.fail("write", { path, content: "escaped" })
+      assert.strictEqual(error.type, type)
+      assert.strictEqual(bench.asked.length, 0)
+      assert.deepStrictEqual(readdirSync(bench.outside), ["there"])
+      assert.strictEqual(read(bench.outside, "there"), "untouched")
+    })
+  )
+
+  it.scoped("TO-W2: a folder that becomes a link while a person is asked is not written through", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({
+        rules: [],
+        answer: (): Effect.Effect<Answer> =>
+          Effect.sync(() => (symlinkSync(bench.outside, join(bench.folder, "new")), Answer.Once()))
+      })
+      const error = yield* bench.fail("write", { path: "new/file", content: "escaped" })
+      assert.strictEqual(error.type, "path.outside")
+      assert.deepStrictEqual(readdirSync(bench.outside), [])
+    })
+  )
+
+  it.scoped("TO-W3: without permission nothing is written, and the question names the file", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({ rules: [] })
+      const error = yield* bench.fail("write", { path: "a/b", content: "text" })
+      assert.strictEqual(error.type, "permission.denied")
+      assert.isFalse(existsSync(join(bench.folder, "a")))
+      assert.deepStrictEqual(
+        bench.asked.map(({ permission, resources, title }) => [permission, resources, title]),
+        [["edit", ["a/b"], "Create a/b (4 bytes)"]]
+      )
+    })
+  )
+})
+
+describe("edit", () => {
+  it.scoped("TO-W4: a text that occurs once is replaced, and the mode stays", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "\uFEFFone $& two\n", { mode: 0o640 })
+      yield* bench.succeed("edit", { path: "a", oldText: "$& two", newText: "$1 three" })
+      assert.strictEqual(read(bench.folder, "a"), "\uFEFFone $1 three\n")
+      assert.strictEqual(statSync(join(bench.folder, "a")).mode & 0o777, 0o640)
+    })
+  )
+
+  it.scoped("TO-W4: a text that is not there, or there more than once, is refused with the count", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "x y x y x")
+      const none = yield* bench.fail("edit", { path: "a", oldText: "z", newText: "w" })
+      assert.include(none.message, "0 times")
+      const many = yield* bench.fail("edit", { path: "a", oldText: "x", newText: "w" })
+      assert.include(many.message, "3 times")
+      assert.include((yield* bench.fail("edit", { path: "a", oldText: "x", newText: "x" })).message, "the same")
+      assert.strictEqual(read(bench.folder, "a"), "x y x y x")
+      const all = yield* bench.succeed("edit", { path: "a", oldText: "x", newText: "w", replaceAll: true })
+      assert.strictEqual(all.structured["replacements"], 3)
+      assert.strictEqual(read(bench.folder, "a"), "w y w y w")
+    })
+  )
+
+  it("TO-W5: the line endings of a file are kept, whichever the given texts have", () => {
+    assert.deepStrictEqual(replaceText("a\r\nb\r\nc", "a\nb", "x\ny\nz"), {
+      content: "x\r\ny\r\nz\r\nc",
+      replacements: 1
+    })
+    assert.deepStrictEqual(replaceText("a\nb\n", "a\nb", "x\ny"), { content: "x\ny\n", replacements: 1 })
+    assert.strictEqual(replaceText("a\r\nb\nc", "a\nb", "x").replacements, 0)
+  })
+
+  it.scoped("TO-W5: a file that is not UTF-8 text is refused and stays as it is", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const bytes = Buffer.from([0x61, 0xff, 0x62])
+      writeFileSync(join(bench.folder, "a"), bytes)
+      const error = yield* bench.fail("edit", { path: "a", oldText: "a", newText: "b" })
+      assert.include(error.message, "not UTF-8")
+      assert.deepStrictEqual(readFileSync(join(bench.folder, "a")), bytes)
+      assert.strictEqual((yield* bench.fail("edit", { path: "none", oldText: "a", newText: "b" })).type, "file.missing")
+    })
+  )
+
+  it.scoped("TO-W3: edits of one file at the same time are all there in the end", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const names = Array.from({ length: 20 }, (_, index) => `<${index}>`)
+      writeFileSync(join(bench.folder, "a"), names.join("\n"))
+      yield* Effect.forEach(
+        names,
+        (name) => bench.succeed("edit", { path: "a", oldText: name, newText: `done ${name}` }),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(read(bench.folder, "a"), names.map((name) => `done ${name}`).join("\n"))
+    })
+  )
+})

@@ -1,0 +1,191 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { searchLines } from "../../packages/core/src/tool/builtin/LineSearch.ts"
+import { allowAll, makeWorkbench, temporaryFolder, textOf } from "./Workbench.ts"
+
+const put = (folder: string, files: Readonly<Record<string, string | Uint8Array>>) =>
+  Effect.sync(() => {
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), content)
+    }
+  })
+
+describe("glob", () => {
+  it.scoped("TO-G1: names come sorted, without what .gitignore names at any depth, .git and linked folders", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, {
+        ".gitignore": "build/\n*.log\n!kept.log\n",
+        ".git/config.ts": "",
+        "src/b.ts": "",
+        "src/a.ts": "",
+        "src/.hidden.ts": "",
+        "src/deep/.gitignore": "private.ts\n",
+        "src/deep/private.ts": "",
+        "src/deep/c.ts": "",
+        "build/out.ts": "",
+        "node_modules/x/index.ts": "",
+        "a b\nc.ts": ""
+      })
+      yield* put(bench.outside, { "secret.ts": "" })
+      symlinkSync(bench.outside, join(bench.folder, "linked"))
+      const output = yield* bench.succeed("glob", { pattern: "**/*.ts" })
+      assert.deepStrictEqual(textOf(output).split("\n"), [
+        String.raw`"a b\nc.ts"`,
+        "src/.hidden.ts",
+        "src/a.ts",
+        "src/b.ts",
+        "src/deep/c.ts"
+      ])
+      const all = yield* bench.succeed("glob", { pattern: "**/*.ts", path: "build", includeIgnored: true })
+      assert.strictEqual(textOf(all), "build/out.ts")
+    })
+  )
+
+  it.scoped("TO-G2: more files than are shown is said", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`f${index}`, ""])))
+      const output = yield* bench.succeed("glob", { pattern: "*" })
+      assert.deepStrictEqual(output.structured, { path: ".", count: 1_000, more: true })
+      assert.include(textOf(output), "There are more")
+      assert.include(textOf(yield* bench.succeed("glob", { pattern: "none*" })), "No file matches")
+    })
+  )
+
+  const refused: ReadonlyArray<readonly [what: string, pattern: string]> = [
+    ["an absolute glob", "/etc/*"],
+    ["a glob that leads upwards", "../**"],
+    ["one that does so in a brace", "{a,../b}/*"],
+    ["one that does so later on", "a/../../b/*"],
+    ["one that only excludes", "!a"],
+    ["one with many wildcards", "*a".repeat(21)],
+    ["one that is very long", "a".repeat(1_001)]
+  ]
+  it.scoped.each(refused)("TO-G3: %s is refused", ([, pattern]) =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      assert.strictEqual((yield* bench.fail("glob", { pattern })).type, "tool.input")
+    })
+  )
+
+  it.scoped("TO-G3: a folder outside is refused, and permission is needed for the one inside", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({ rules: [{ permission: "glob", resource: "open", verdict: "allow" }] })
+      yield* put(bench.folder, { "open/a": "", "closed/a": "" })
+      assert.strictEqual((yield* bench.fail("glob", { pattern: "*", path: "../outside" })).type, "path.outside")
+      assert.strictEqual((yield* bench.fail("glob", { pattern: "*", path: "closed" })).type, "permission.denied")
+      assert.strictEqual(textOf(yield* bench.succeed("glob", { pattern: "*", path: "open" })), "open/a")
+    })
+  )
+})
+
+describe("grep", () => {
+  it.scoped("TO-G4: matching lines come with file and number, in order; binary files are passed over", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, {
+        "b.txt": "nothing\nneedle 1\r\nNeedle 2",
+        "a.txt": "a needle\n",
+        bin: Buffer.from("needle\0needle\n"),
+        ".gitignore": "ignored.txt\n",
+        "ignored.txt": "needle\n"
+      })
+      const output = yield* bench.succeed("grep", { pattern: "needle" })
+      assert.strictEqual(textOf(output), "a.txt:1: a needle\nb.txt:2: needle 1")
+      const any = yield* bench.succeed("grep", { pattern: "^needle \\d$", ignoreCase: true, include: "*.txt" })
+      assert.strictEqual(textOf(any), "b.txt:2: needle 1\nb.txt:3: Needle 2")
+      const one = yield* bench.succeed("grep", { pattern: "needle", path: "a.txt" })
+      assert.strictEqual(textOf(one), "a.txt:1: a needle")
+    })
+  )
+
+  it.scoped("TO-G4: a match in a very long line is shown with its surroundings only", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, { "min.js": `${"x".repeat(1_000_000)}needle${"y".repeat(1_000_000)}` })
+      const text = textOf(yield* bench.succeed("grep", { pattern: "needle" }))
+      assert.include(text, "xneedley")
+      assert.isBelow(text.length, 500)
+    })
+  )
+
+  it.scoped("TO-G5: more matches than are shown is said", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, { a: "x\n".repeat(501), b: "x\n" })
+      const output = yield* bench.succeed("grep", { pattern: "x" })
+      assert.strictEqual(output.structured["count"], 500)
+      assert.isTrue(output.structured["more"])
+      assert.include(textOf(output), "more matches")
+      yield* put(bench.folder, { a: "x\n".repeat(499) })
+      const all = yield* bench.succeed("grep", { pattern: "x" })
+      assert.strictEqual(all.structured["count"], 500)
+      assert.isFalse(all.structured["more"])
+    })
+  )
+
+  it.scoped("TO-G5: files that cannot be searched are counted, not passed over in silence", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({
+        rules: [...allowAll, { permission: "read", resource: "*.key", verdict: "deny" }]
+      })
+      yield* put(bench.folder, { "large.txt": Buffer.alloc(10 * 1024 * 1024 + 1, "x\n"), "my.key": "x SECRET\n" })
+      const text = textOf(yield* bench.succeed("grep", { pattern: "x" }))
+      assert.include(text, "1 file too large")
+      assert.include(text, "1 file left out")
+      assert.notInclude(text, "SECRET")
+      assert.include(text, "No line matches in 0 text files")
+    })
+  )
+
+  it.scoped("TO-G6: an expression that would take for ever is stopped, what was found before is kept", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      yield* put(folder, { a: "aaa!\n", b: `${"a".repeat(64)}!\n`, c: "aaa!\n" })
+      const result = yield* searchLines({
+        folder,
+        files: ["a", "b", "c"],
+        pattern: "^(a|aa)+$|^aaa!$",
+        ignoreCase: false,
+        millis: 3_000
+      })
+      assert.deepStrictEqual(result.matches, [{ file: "a", line: 1, text: "aaa!" }])
+      assert.strictEqual(result.stoppedIn, "b")
+      assert.isTrue(result.more)
+    })
+  )
+
+  it.scoped("TO-G6: what is no regular expression is a tool.input failure", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const error = yield* bench.fail("grep", { pattern: "(" })
+      assert.strictEqual(error.type, "tool.input")
+      assert.include(error.message, "Unterminated group")
+    })
+  )
+
+  it.scoped("TO-G6: links and pipes in the folder are neither followed nor waited for", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.outside, { secret: "needle SECRET\n" })
+      yield* put(bench.folder, { a: "needle\n" })
+      symlinkSync(join(bench.outside, "secret"), join(bench.folder, "link"))
+      execFileSync("mkfifo", [join(bench.folder, "pipe")])
+      const listed = yield* bench.succeed("grep", { pattern: "needle" })
+      assert.strictEqual(textOf(listed), "a:1: needle")
+      const result = yield* searchLines({
+        folder: bench.folder,
+        files: ["link", "pipe", "a"],
+        pattern: "needle",
+        ignoreCase: false
+      })
+      assert.deepStrictEqual(result.matches, [{ file: "a", line: 1, text: "needle" }])
+      assert.strictEqual(result.unreadable, 2)
+    })
+  )
+})
