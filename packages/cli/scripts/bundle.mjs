@@ -5,14 +5,20 @@
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-const outdir = join(root, "dist", "bundle")
+// `--out DIR` makes a copy for tests there: bin/ and dist/bundle/, without caches.
+const {
+  values: { out }
+} = parseArgs({ options: { out: { type: "string" } } })
+const outdir = join(out ?? root, "dist", "bundle")
+if (out !== undefined) await cp(join(root, "bin"), join(out, "bin"), { recursive: true })
 const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
 
@@ -35,7 +41,6 @@ const { metafile, outputFiles } = await build({
   logLevel: "warning"
 })
 
-const { mkdir } = await import("node:fs/promises")
 await mkdir(outdir, { recursive: true })
 for (const { path, text } of outputFiles) {
   const { code } = await transform(text, {
@@ -49,31 +54,34 @@ for (const { path, text } of outputFiles) {
   })
   await writeFile(path, code)
 }
-await writeFile(join(root, "dist", "bundle-meta.json"), JSON.stringify(metafile))
+if (out === undefined) await writeFile(join(root, "dist", "bundle-meta.json"), JSON.stringify(metafile))
 
 const { load } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(load(join(outdir, "main.js")).help(version)))
 
-const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))
-try {
-  const env = { PATH: process.env["PATH"], HOME: folder, DAYBOOK_DB: join(folder, "warm.sqlite") }
-  const warm = (...words) => {
-    const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "warm.cjs"), ...words], {
-      cwd: folder,
-      env,
-      input: "",
-      encoding: "utf8",
-      timeout: 60_000
-    })
-    // A bundle without caches works as well; one that cannot run does not.
-    if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}: ${stderr}`)
+const fillCaches = async () => {
+  const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))
+  try {
+    const env = { PATH: process.env["PATH"], HOME: folder, DAYBOOK_DB: join(folder, "warm.sqlite") }
+    const warm = (...words) => {
+      const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "warm.cjs"), ...words], {
+        cwd: folder,
+        env,
+        input: "",
+        encoding: "utf8",
+        timeout: 60_000
+      })
+      // A bundle without caches works as well; one that cannot run does not.
+      if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}: ${stderr}`)
+    }
+    warm("prompt", "hello")
+    warm("sessions")
+    warm("events", "--json")
+  } finally {
+    await rm(folder, { recursive: true, force: true })
   }
-  warm("prompt", "hello")
-  warm("sessions")
-  warm("events", "--json")
-} finally {
-  await rm(folder, { recursive: true, force: true })
 }
+if (out === undefined) await fillCaches()
 
 const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0)
 console.log(`daybook ${version}: ${outputFiles.length} files, ${Math.round(bytes / 1024)} KiB in ${basename(outdir)}`)

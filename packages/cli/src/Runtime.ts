@@ -5,9 +5,18 @@
 import { Agents, ModelResolver, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
 import * as DatabasePath from "./DatabasePath.ts"
+import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
+
+/** Reads the database that is there; creates none, and loads neither runner nor models. */
+export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* Effect.promise(() => import("./Reader.ts"))
+    return yield* Effect.provide(effect, layer(filename))
+  })
 
 /** Runs on the database that is there; creates none. */
 export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -28,7 +37,7 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 /** Reads `provider/model` and makes sure that it is there. */
 export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
   const { parseModel } = yield* host
-  const ref = yield* parseModel(text)
+  const ref = yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
   yield* resolveModel(ref)
   return ref
 })

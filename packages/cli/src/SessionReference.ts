@@ -1,5 +1,5 @@
 /** From what a person calls a session to the session. Spec: CL-10, CL-11 in specs/cli.md. */
-import { SessionID, Sessions, type Session } from "@daybook/core"
+import { SessionID, SessionStore, type Session } from "@daybook/core"
 import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
 import { NotFound, UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
@@ -27,7 +27,7 @@ export const parse = (text: string): Either.Either<Reference, UsageError> => {
 /** Every session in pages, the last used first. */
 export const all = (options: { readonly directory?: string | undefined; readonly search?: string | undefined }) =>
   Stream.unwrap(
-    Effect.map(Sessions, (sessions) =>
+    Effect.map(SessionStore, (sessions) =>
       Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
         Effect.map(sessions.list({ ...options, limit: 500, cursor }), (page) => [
           Chunk.unsafeFromArray(page.items),
@@ -64,7 +64,7 @@ const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, 
 
 /** The session that exists under the reference, or `undefined` for a title that nobody has. */
 export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
-  const sessions = yield* Sessions
+  const sessions = yield* SessionStore
   return reference.type === "id" ? yield* sessions.get(reference.id) : yield* byTitle(reference.title, directory)
 })
 
@@ -74,7 +74,7 @@ export const resolve = Effect.fn("SessionReference.resolve")(function* (text: st
     const found = yield* find(yield* parse(text), directory)
     return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
   }
-  const sessions = yield* Sessions
+  const sessions = yield* SessionStore
   const here = yield* sessions.list({ directory, limit: 1 })
   const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
   return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))

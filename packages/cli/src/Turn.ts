@@ -131,7 +131,9 @@ const conclude = (
     return stopped.exit
   }
   const settled = view.settled ?? view.elsewhere
-  if (settled?.outcome === "interrupted") return Effect.fail(interrupted)
+  if (settled?.outcome === "interrupted") {
+    return Effect.fail(settled.error === undefined ? interrupted : new Interrupted({ message: settled.error.message }))
+  }
   if (settled?.outcome === "failed") {
     const { message, type } = settled.error ?? { message: `the activity of ${sessionID} failed`, type: "unknown" }
     return Effect.fail(new ActivityFailed({ message, type }))
@@ -153,38 +155,17 @@ export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>)
   })
 
 /**
- * Starts a prompt that was admitted just now, or that is repeated: its events begin with its admission or, for a repeated
- * one, with its promotion. It is done when nothing runs here; while another process works on the session, it may be that
- * one which takes the prompt in, and when its activity settles, the session is woken here again.
+ * Starts a prompt: its events begin with its admission or, for a repeated one, with its promotion. It is done when nothing
+ * runs or waits to run here; a wake waits for another process that works on the session, so that includes its work.
  */
 export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
   Effect.gen(function* () {
-    const log = yield* EventLog
     const sessions = yield* Sessions
-    const { sessionID } = prompt
     const input = yield* sessions.prompt(prompt)
-    const elsewhere = Effect.gen(function* () {
-      const session = yield* sessions.get(sessionID)
-      if (session.activity?.state !== "running") return false
-      const cutOff = yield* sessions.interrupted
-      return !cutOff.some((other) => other.id === sessionID)
-    })
-    const nextSettled = Effect.gen(function* () {
-      const latest = yield* log.latest(sessionID)
-      yield* log.tail({ sessionID, after: latest }).pipe(
-        Stream.takeUntil((event) => event.type === "session.next.activity.settled"),
-        Stream.runDrain
-      )
-    })
-    const done: Effect.Effect<void, unknown> = Effect.gen(function* () {
-      yield* sessions.wait(sessionID)
-      while (yield* elsewhere) {
-        yield* nextSettled
-        yield* sessions.prompt(prompt)
-        yield* sessions.wait(sessionID)
-      }
-    })
-    return { after: (input.promotedSeq ?? input.admittedSeq) - 1, done } satisfies Started<unknown>
+    return {
+      after: (input.promotedSeq ?? input.admittedSeq) - 1,
+      done: Effect.asVoid(sessions.wait(prompt.sessionID))
+    } satisfies Started<unknown>
   })
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const

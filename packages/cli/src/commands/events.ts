@@ -6,7 +6,7 @@ import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { eventJson, eventLine } from "../render/EventLine.ts"
-import { withSessions } from "../Runtime.ts"
+import { withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -60,6 +60,6 @@ export const events = {
       json: Flags.json.options
     },
     ({ session, after, ...rest }) =>
-      withSessions(run({ ...rest, session: Option.getOrUndefined(session), after: Option.getOrUndefined(after) }))
+      withReader(run({ ...rest, session: Option.getOrUndefined(session), after: Option.getOrUndefined(after) }))
   )
 } satisfies Verb

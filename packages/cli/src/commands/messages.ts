@@ -1,5 +1,5 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and as a person reads it. Spec: CL-15, CL-16. */
-import { Sessions, type Message, type SessionID } from "@daybook/core"
+import { SessionStore, type Message, type SessionID } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Chunk, Effect, Option, Stream } from "effect"
 import * as Flags from "../Flags.ts"
@@ -21,7 +21,7 @@ const runMessages = Effect.fn("Command.messages")(function* (options: {
   readonly json: boolean
 }) {
   const output = yield* Output
-  const sessions = yield* Sessions
+  const sessions = yield* SessionStore
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   const line = (message: Message) =>
     options.json ? `${messageJson(message, output.terminal)}\n` : messageLine(message)
@@ -72,7 +72,7 @@ export const messages = {
 
 const allMessages = (sessionID: SessionID) =>
   Stream.unwrap(
-    Effect.map(Sessions, (sessions) =>
+    Effect.map(SessionStore, (sessions) =>
       Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
         Effect.map(sessions.messages({ sessionID, limit: 50, cursor }), (page) => {
           const last = page.items.at(-1)
@@ -90,7 +90,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   readonly json: boolean
 }) {
   const output = yield* Output
-  const sessions = yield* Sessions
+  const sessions = yield* SessionStore
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) yield* output.write(`${sessionHead(session)}\n`)
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
@@ -102,7 +102,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
         .join("")
     )
   )
-  const waiting = options.json ? [] : yield* sessions.inbox(session.id)
+  const waiting = options.json ? [] : yield* sessions.waiting(session.id, { limit: 1_000 })
   if (waiting.length > 0) {
     const inputs = waiting.length === 1 ? "1 prompt waits" : `${waiting.length} prompts wait`
     yield* output.note(`${inputs} in the inbox: daybook resume ${session.id}\n`)

@@ -1,5 +1,5 @@
 /** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
-import { Sessions, type Session } from "@daybook/core"
+import { SessionStore, type Session } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
@@ -22,7 +22,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   readonly json: boolean
 }) {
   const output = yield* Output
-  const sessions = yield* Sessions
+  const sessions = yield* SessionStore
   const directory = options.cwd === undefined ? undefined : yield* Folder.given(options.cwd, "--cwd")
   const table = (items: ReadonlyArray<Session>) =>
     options.json ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("") : sessionTable(items)

@@ -26,7 +26,6 @@ export const exitCode = {
 const codes = new Map<string, number>([
   ["UsageError", exitCode.usage],
   ["ConfigError", exitCode.usage],
-  ["InvalidModelName", exitCode.usage],
   ["InvalidInput", exitCode.usage],
   ["CursorAhead", exitCode.usage],
   ["ParseError", exitCode.usage],
@@ -87,11 +86,11 @@ export const failureOfCause = (cause: Cause.Cause<unknown>): Failure => {
   return { code: exitCode.interrupted, sentence: undefined }
 }
 
-/** What the log calls a provider's or a model's fault is told as such. */
-const activityCode = (error: unknown): number =>
-  Predicate.hasProperty(error, "type") && typeof error.type === "string" && /^(?:provider|model)\b/i.test(error.type)
-    ? exitCode.model
-    : exitCode.failed
+/** The log names an activity's error by its tag, where it had one: the code is that of the same error told directly. */
+const activityCode = (error: unknown): number => {
+  const type = Predicate.hasProperty(error, "type") && typeof error.type === "string" ? error.type : ""
+  return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)
+}
 
 const words = (error: unknown): string => {
   const message = Predicate.hasProperty(error, "message") ? error.message : undefined

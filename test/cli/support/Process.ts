@@ -1,0 +1,121 @@
+/** Real processes of the command, with their own folder, database and environment; waited for by what they print. */
+import { Effect, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly pid: number
+  /** Completes when the stream's text so far satisfies the predicate; dies when the process ends before that. */
+  readonly until: (stream: "stdout" | "stderr", holds: (text: string) => boolean) => Effect.Effect<string>
+  readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
+  /** Stops reading stdout, as `head` does when it has seen enough. */
+  readonly closeStdout: Effect.Effect<void>
+  readonly ended: Effect.Effect<Ended>
+}
+
+export interface Options {
+  readonly env?: Readonly<Record<string, string>>
+  readonly input?: string | Uint8Array
+  readonly cwd?: string
+}
+
+/** A place to run in: an empty folder that is the working folder, and beside it the database's. */
+export interface Place {
+  readonly root: string
+  readonly cwd: string
+  readonly database: string
+  readonly start: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
+  /** Runs to the end. */
+  readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
+}
+
+const start = (bin: string, words: ReadonlyArray<string>, options: Required<Options>) =>
+  Effect.acquireRelease(
+    Effect.sync((): Running => {
+      const child = spawn(process.execPath, [bin, ...words], { cwd: options.cwd, env: options.env })
+      const text = { stdout: "", stderr: "" }
+      let ended: Ended | undefined
+      const watchers = new Set<() => void>()
+      const look = () => [...watchers].forEach((watcher) => watcher())
+      for (const stream of ["stdout", "stderr"] as const) {
+        child[stream].setEncoding("utf8").on("data", (part: string) => {
+          text[stream] += part
+          look()
+        })
+      }
+      child.once("close", (code, signal) => {
+        ended = { code, signal, ...text }
+        look()
+      })
+      child.stdin.on("error", () => undefined)
+      child.stdin.end(options.input)
+      const watch = <A>(seen: () => Effect.Effect<A> | undefined) =>
+        Effect.async<A>((resume) => {
+          const watcher = () => {
+            const result = seen()
+            if (result === undefined) return
+            watchers.delete(watcher)
+            resume(result)
+          }
+          watchers.add(watcher)
+          watcher()
+          return Effect.sync(() => watchers.delete(watcher))
+        })
+      return {
+        pid: child.pid ?? 0,
+        until: (stream, holds) =>
+          watch(() =>
+            holds(text[stream])
+              ? Effect.succeed(text[stream])
+              : ended === undefined
+                ? undefined
+                : Effect.dieMessage(`ended with ${ended.code} before it printed that: ${JSON.stringify(ended)}`)
+          ),
+        signal: (name) => Effect.sync(() => void child.kill(name)),
+        closeStdout: Effect.sync(() => void child.stdout.destroy()),
+        ended: watch(() => (ended === undefined ? undefined : Effect.succeed(ended)))
+      }
+    }),
+    (running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)
+  )
+
+/** A fresh place, removed with the scope. */
+export const place = (bin: string): Effect.Effect<Place, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const root = yield* Effect.acquireRelease(
+      Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-cli-")))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+    )
+    const cwd = join(root, "a folder")
+    const { mkdirSync } = yield* Effect.promise(() => import("node:fs"))
+    mkdirSync(cwd)
+    const database = join(root, "data", "daybook.sqlite")
+    const complete = (options: Options = {}) => ({
+      cwd: options.cwd ?? cwd,
+      input: options.input ?? "",
+      env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...options.env }
+    })
+    return {
+      root,
+      cwd,
+      database,
+      start: (words, options) => start(bin, words, complete(options)),
+      run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
+    }
+  })
+
+/** The JSON objects of JSON lines. */
+export const jsonLines = (text: string): ReadonlyArray<Record<string, unknown>> =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
