@@ -25,7 +25,7 @@ const makeLifeline = Effect.fnUntraced(function* (folder: string) {
 })
 
 describe("bash", () => {
-  it.scopedLive("TO-S1: both streams and the exit code come back; a fault of the command is a result", () =>
+  it.scopedLive("TO-61: both streams and the exit code come back; a fault of the command is a result", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const output = yield* bench.succeed("bash", { command: "echo out; echo err >&2; exit 3" })
@@ -39,7 +39,7 @@ describe("bash", () => {
     })
   )
 
-  it.scopedLive("TO-S1: standard input is closed, and the folder is the Location or one inside it", () =>
+  it.scopedLive("TO-61: standard input is closed, and the folder is the Location or one inside it", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       mkdirSync(join(bench.folder, "inner dir"))
@@ -53,12 +53,12 @@ describe("bash", () => {
     })
   )
 
-  it("TO-S5: a command does not see the keys of providers, nor this runtime's settings", () => {
+  it("TO-65: a command does not see the keys of providers, nor this runtime's settings", () => {
     const env = { PATH: "/bin", OPENAI_API_KEY: "1", my_api_key: "2", DAYBOOK_DB: "3", API_KEYS_DOC: "4" }
     assert.deepStrictEqual(commandEnvironment(env), { PATH: "/bin", API_KEYS_DOC: "4" })
   })
 
-  it.scopedLive("TO-S2: interruption ends the command with every process that it began", () =>
+  it.scopedLive("TO-62: interruption ends the command with every process that it began", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const life = yield* makeLifeline(bench.folder)
@@ -70,7 +70,7 @@ describe("bash", () => {
     })
   )
 
-  it.scoped("TO-S2: at its time limit a command that ignores the first signal is killed, its children too", () =>
+  it.scoped("TO-62: at its time limit a command that ignores the first signal is killed, its children too", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const life = yield* makeLifeline(bench.folder)
@@ -87,7 +87,7 @@ describe("bash", () => {
     })
   )
 
-  it.scopedLive("TO-S2: what a command leaves in the background ends with it", () =>
+  it.scopedLive("TO-62: what a command leaves in the background ends with it", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const life = yield* makeLifeline(bench.folder)
@@ -98,7 +98,7 @@ describe("bash", () => {
   )
 
   it.scopedLive.skipIf(process.platform !== "linux")(
-    "TO-S2: a process that leaves the group and keeps the output open does not hold up the result",
+    "TO-62: a process that leaves the group and keeps the output open does not hold up the result",
     () =>
       Effect.gen(function* () {
         const bench = yield* makeWorkbench()
@@ -113,7 +113,7 @@ describe("bash", () => {
       })
   )
 
-  it.scopedLive("TO-S4: of a long output the beginning and the end are shown, and the whole is kept", () =>
+  it.scopedLive("TO-64: of a long output the beginning and the end are shown, and the whole is kept", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const output = yield* bench.succeed("bash", { command: "seq 1 300000" })
@@ -132,7 +132,7 @@ describe("bash", () => {
     })
   )
 
-  it.scopedLive("TO-S4: progress shows the output while the command runs", () =>
+  it.scopedLive("TO-64: progress shows the output while the command runs", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const updates = yield* Queue.unbounded<ToolOutput>()
@@ -207,7 +207,7 @@ describe("advice", () => {
 })
 
 describe("the window of an output", () => {
-  it("TO-S4: a character that arrives in two pieces is whole, though the other stream speaks in between", () => {
+  it("TO-64: a character that arrives in two pieces is whole, though the other stream speaks in between", () => {
     const window = makeOutputWindow()
     const euro = Buffer.from("\u20ac")
     window.add("stdout", euro.subarray(0, 1))
@@ -216,7 +216,7 @@ describe("the window of an output", () => {
     assert.strictEqual(window.render(""), "!\u20ac")
   })
 
-  it("TO-S4: a flood without a line break is held and shown within the limits", () => {
+  it("TO-64: a flood without a line break is held and shown within the limits", () => {
     const window = makeOutputWindow()
     for (let index = 0; index < 1_000; index++) window.add("stdout", Buffer.from("\u20ac".repeat(10_000)))
     const text = window.render(" More elsewhere.")

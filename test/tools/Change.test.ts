@@ -18,7 +18,7 @@ import { makeWorkbench } from "./Workbench.ts"
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(...path), "utf8")
 
 describe("write", () => {
-  it.scoped("TO-W1: a file is created with its folders, and replaced with its mode kept; nothing else is left", () =>
+  it.scoped("TO-51: a file is created with its folders, and replaced with its mode kept; nothing else is left", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const created = yield* bench.succeed("write", { path: "a/b/c.txt", content: "one \u20ac" })
@@ -32,7 +32,7 @@ describe("write", () => {
     })
   )
 
-  it.scoped("TO-W1: a link inside the Location keeps being a link, and what it points to is written", () =>
+  it.scoped("TO-51: a link inside the Location keeps being a link, and what it points to is written", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       writeFileSync(join(bench.folder, "real"), "old")
@@ -56,7 +56,7 @@ describe("write", () => {
     ["the Location itself", ".", "file.access"],
     ["a path below a file", "file/new", "file.access"]
   ]
-  it.scoped.each(attacks)("TO-W2: %s is refused, nothing is asked and nothing changes outside", ([, path, type]) =>
+  it.scoped.each(attacks)("TO-52: %s is refused, nothing is asked and nothing changes outside", ([, path, type]) =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({ rules: [] })
       writeFileSync(join(bench.outside, "there"), "untouched")
@@ -73,7 +73,7 @@ describe("write", () => {
     })
   )
 
-  it.scoped("TO-W2: a folder that becomes a link while a person is asked is not written through", () =>
+  it.scoped("TO-52: a folder that becomes a link while a person is asked is not written through", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({
         rules: [],
@@ -86,7 +86,7 @@ describe("write", () => {
     })
   )
 
-  it.scoped("TO-W3: without permission nothing is written, and the question names the file", () =>
+  it.scoped("TO-53: without permission nothing is written, and the question names the file", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({ rules: [] })
       const error = yield* bench.fail("write", { path: "a/b", content: "text" })
@@ -101,7 +101,7 @@ describe("write", () => {
 })
 
 describe("edit", () => {
-  it.scoped("TO-W4: a text that occurs once is replaced, and the mode stays", () =>
+  it.scoped("TO-54: a text that occurs once is replaced, and the mode stays", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       writeFileSync(join(bench.folder, "a"), "\uFEFFone $& two\n", { mode: 0o640 })
@@ -111,7 +111,7 @@ describe("edit", () => {
     })
   )
 
-  it.scoped("TO-W4: a text that is not there, or there more than once, is refused with the count", () =>
+  it.scoped("TO-54: a text that is not there, or there more than once, is refused with the count", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       writeFileSync(join(bench.folder, "a"), "x y x y x")
@@ -127,7 +127,7 @@ describe("edit", () => {
     })
   )
 
-  it("TO-W5: the line endings of a file are kept, whichever the given texts have", () => {
+  it("TO-55: the line endings of a file are kept, whichever the given texts have", () => {
     assert.deepStrictEqual(replaceText("a\r\nb\r\nc", "a\nb", "x\ny\nz"), {
       content: "x\r\ny\r\nz\r\nc",
       replacements: 1
@@ -136,7 +136,7 @@ describe("edit", () => {
     assert.strictEqual(replaceText("a\r\nb\nc", "a\nb", "x").replacements, 0)
   })
 
-  it.scoped("TO-W5: a file that is not UTF-8 text is refused and stays as it is", () =>
+  it.scoped("TO-55: a file that is not UTF-8 text is refused and stays as it is", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const bytes = Buffer.from([0x61, 0xff, 0x62])
@@ -148,7 +148,7 @@ describe("edit", () => {
     })
   )
 
-  it.scoped("TO-W3: edits of one file at the same time are all there in the end", () =>
+  it.scoped("TO-53: edits of one file at the same time are all there in the end", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const names = Array.from({ length: 20 }, (_, index) => `<${index}>`)

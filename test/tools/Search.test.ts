@@ -15,7 +15,7 @@ const put = (folder: string, files: Readonly<Record<string, string | Uint8Array>
   })
 
 describe("glob", () => {
-  it.scoped("TO-G1: names come sorted, without what .gitignore names at any depth, .git and linked folders", () =>
+  it.scoped("TO-41: names come sorted, without what .gitignore names at any depth, .git and linked folders", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.folder, {
@@ -46,7 +46,7 @@ describe("glob", () => {
     })
   )
 
-  it.scoped("TO-G2: more files than are shown is said", () =>
+  it.scoped("TO-42: more files than are shown is said", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.folder, Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`f${index}`, ""])))
@@ -66,14 +66,14 @@ describe("glob", () => {
     ["one with many wildcards", "*a".repeat(21)],
     ["one that is very long", "a".repeat(1_001)]
   ]
-  it.scoped.each(refused)("TO-G3: %s is refused", ([, pattern]) =>
+  it.scoped.each(refused)("TO-43: %s is refused", ([, pattern]) =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       assert.strictEqual((yield* bench.fail("glob", { pattern })).type, "tool.input")
     })
   )
 
-  it.scoped("TO-G3: a folder outside is refused, and permission is needed for the one inside", () =>
+  it.scoped("TO-43: a folder outside is refused, and permission is needed for the one inside", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({ rules: [{ permission: "glob", resource: "open", verdict: "allow" }] })
       yield* put(bench.folder, { "open/a": "", "closed/a": "" })
@@ -85,7 +85,7 @@ describe("glob", () => {
 })
 
 describe("grep", () => {
-  it.scoped("TO-G4: matching lines come with file and number, in order; binary files are passed over", () =>
+  it.scoped("TO-44: matching lines come with file and number, in order; binary files are passed over", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.folder, {
@@ -104,7 +104,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G4: a match in a very long line is shown with its surroundings only", () =>
+  it.scoped("TO-44: a match in a very long line is shown with its surroundings only", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.folder, { "min.js": `${"x".repeat(1_000_000)}needle${"y".repeat(1_000_000)}` })
@@ -114,7 +114,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G5: more matches than are shown is said", () =>
+  it.scoped("TO-45: more matches than are shown is said", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.folder, { a: "x\n".repeat(501), b: "x\n" })
@@ -129,7 +129,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G5: files that cannot be searched are counted, not passed over in silence", () =>
+  it.scoped("TO-45: files that cannot be searched are counted, not passed over in silence", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({
         rules: [...allowAll, { permission: "read", resource: "*.key", verdict: "deny" }]
@@ -143,7 +143,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G6: an expression that would take for ever is stopped, what was found before is kept", () =>
+  it.scoped("TO-46: an expression that would take for ever is stopped, what was found before is kept", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       yield* put(folder, { a: "aaa!\n", b: `${"a".repeat(64)}!\n`, c: "aaa!\n" })
@@ -160,7 +160,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G6: what is no regular expression is a tool.input failure", () =>
+  it.scoped("TO-46: what is no regular expression is a tool.input failure", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const error = yield* bench.fail("grep", { pattern: "(" })
@@ -169,7 +169,7 @@ describe("grep", () => {
     })
   )
 
-  it.scoped("TO-G6: links and pipes in the folder are neither followed nor waited for", () =>
+  it.scoped("TO-46: links and pipes in the folder are neither followed nor waited for", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       yield* put(bench.outside, { secret: "needle SECRET\n" })

@@ -35,7 +35,7 @@ describe("ToolOutputStore.bound", () => {
     ["exactly the bytes", "x".repeat(byteLimit)],
     ["nothing", ""]
   ]
-  it.scoped.each(fitting)("TO-B1: an output of %s is left as it is, and no file is made", ([, text]) =>
+  it.scoped.each(fitting)("TO-21: an output of %s is left as it is, and no file is made", ([, text]) =>
     Effect.gen(function* () {
       const { root, store } = yield* makeStore()
       const output = textOutput(text)
@@ -52,7 +52,7 @@ describe("ToolOutputStore.bound", () => {
     ["lines of very different lengths", `a\n${"b".repeat(60_000)}\nc\n`]
   ]
   it.scoped.each(excessive)(
-    "TO-B1: an output of %s is cut between characters, says so, and is kept whole",
+    "TO-21: an output of %s is cut between characters, says so, and is kept whole",
     ([, text]) =>
       Effect.gen(function* () {
         const { store } = yield* makeStore()
@@ -71,7 +71,7 @@ describe("ToolOutputStore.bound", () => {
       })
   )
 
-  it.scoped("TO-B1: the limits hold for all texts of an output together, and its files stay", () =>
+  it.scoped("TO-21: the limits hold for all texts of an output together, and its files stay", () =>
     Effect.gen(function* () {
       const { store } = yield* makeStore()
       const { content } = media(10)
@@ -83,7 +83,7 @@ describe("ToolOutputStore.bound", () => {
     })
   )
 
-  it.scoped("TO-B1: facts for programs are bounded too, and kept whole", () =>
+  it.scoped("TO-21: facts for programs are bounded too, and kept whole", () =>
     Effect.gen(function* () {
       const { store } = yield* makeStore()
       const structured = { rows: Array.from({ length: 10_000 }, (_, index) => ({ index })) }
@@ -97,7 +97,7 @@ describe("ToolOutputStore.bound", () => {
     })
   )
 
-  it.scoped("TO-B2: inline files up to 5 MiB are kept inline; beyond that is a typed error with the sizes", () =>
+  it.scoped("TO-22: inline files up to 5 MiB are kept inline; beyond that is a typed error with the sizes", () =>
     Effect.gen(function* () {
       const { store } = yield* makeStore()
       assert.deepStrictEqual(yield* store.bound(owner, media(mediaBytes)), media(mediaBytes))
@@ -107,7 +107,7 @@ describe("ToolOutputStore.bound", () => {
     })
   )
 
-  it.scoped("TO-B3: files belong to their owner alone and are never written over, whatever the call is named", () =>
+  it.scoped("TO-23: files belong to their owner alone and are never written over, whatever the call is named", () =>
     Effect.gen(function* () {
       const { root, store } = yield* makeStore()
       const names = ["call_1", "call_1", "../../escape", "a/b", "a\u0000b", "", "x".repeat(500)]
@@ -138,7 +138,7 @@ describe("ToolOutputStore.bound", () => {
 })
 
 describe("kept outputs", () => {
-  it.scoped("TO-B4: the model reads a kept output by the name it was told, and no other session does", () =>
+  it.scoped("TO-24: the model reads a kept output by the name it was told, and no other session does", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const store = Context.get(bench.context, ToolOutputStore.ToolOutputStore)
@@ -154,7 +154,7 @@ describe("kept outputs", () => {
     })
   )
 
-  it.scoped("TO-B4: a session whose name begins like another's cannot reach its outputs", () =>
+  it.scoped("TO-24: a session whose name begins like another's cannot reach its outputs", () =>
     Effect.gen(function* () {
       const { store } = yield* makeStore()
       for (const reference of ["tool-output:.b+call.txt", "tool-output:../x.txt", "tool-output:x", "call_1.txt"]) {
@@ -163,7 +163,7 @@ describe("kept outputs", () => {
     })
   )
 
-  it.scoped("TO-B5: files older than seven days are swept, younger and foreign ones stay", () =>
+  it.scoped("TO-25: files older than seven days are swept, younger and foreign ones stay", () =>
     Effect.gen(function* () {
       const { root, store } = yield* makeStore()
       yield* store.sweep
@@ -182,7 +182,7 @@ describe("kept outputs", () => {
     })
   )
 
-  it.scoped("TO-B5: sweeping happens by itself, an hour after the last time", () =>
+  it.scoped("TO-25: sweeping happens by itself, an hour after the last time", () =>
     Effect.gen(function* () {
       const [looked, removed] = [yield* Queue.unbounded<string>(), yield* Queue.unbounded<string>()]
       const watched = Layer.map(NodeContext.layer, (context) => {
@@ -212,7 +212,7 @@ describe("cutting", () => {
   })
 
   it.prop(
-    "TO-B1: a cut is a prefix within both limits, whole when it fits",
+    "TO-21: a cut is a prefix within both limits, whole when it fits",
     [FastCheck.string({ unit: piece }), limits],
     ([text, limit]) => {
       const cut = cutHead(text, limit)
@@ -225,7 +225,7 @@ describe("cutting", () => {
   )
 
   it.prop(
-    "TO-B1: bytes are cut between characters",
+    "TO-21: bytes are cut between characters",
     [FastCheck.string({ unit: piece }), FastCheck.nat(30)],
     ([text, limit]) => {
       const prefix = utf8Prefix(Buffer.from(text), limit)

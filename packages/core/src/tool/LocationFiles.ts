@@ -6,7 +6,7 @@
  * again by its descriptor, so a link that is put in place between check and opening is refused too; where the system
  * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a directory swapped for a
  * link and back while it is listed, or between the last check and a `rename`; hard links, which no path tells apart.
- * Spec: TO-13, TO-R1..TO-R3.
+ * Spec: TO-13, TO-31..TO-33.
  */
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -1,4 +1,4 @@
-/** Cutting text by lines and bytes, on line boundaries, and inside a line on UTF-8 boundaries. Pure. Spec: TO-B1. */
+/** Cutting text by lines and bytes, on line boundaries, and inside a line on UTF-8 boundaries. Pure. Spec: TO-21. */
 
 export interface TextLimits {
   readonly lines: number

@@ -1,6 +1,6 @@
 /**
  * Bounds what a tool shows the model, and keeps the whole of it in files that the model can read. Files are created
- * exclusively, readable by their owner alone, and swept after their retention. Process-global. Spec: TO-B1..TO-B5.
+ * exclusively, readable by their owner alone, and swept after their retention. Process-global. Spec: TO-21..TO-25.
  */
 import { FileSystem, Path, type Error as PlatformError } from "@effect/platform"
 import { Clock, Context, Duration, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"

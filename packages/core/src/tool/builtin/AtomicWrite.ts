@@ -1,6 +1,6 @@
 /**
  * Replaces a file's content in one step: readers see the old or the new content, never a part, and after a crash one of
- * the two is there. Keeps the mode of what it replaces. Spec: TO-W1..TO-W3.
+ * the two is there. Keeps the mode of what it replaces. Spec: TO-51..TO-53.
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"

@@ -1,6 +1,6 @@
 /**
  * The tool `bash`: runs a shell command with the host user's authority. It is no sandbox: the permission is the
- * boundary. Spec: TO-12, TO-S1..TO-S6.
+ * boundary. Spec: TO-12, TO-61..TO-66.
  */
 import { Tool } from "@effect/ai"
 import { Clock, Duration, Effect, Fiber, Schema, Stream } from "effect"

@@ -1,4 +1,4 @@
-/** The tool `edit`: replaces an exact text in a file. Spec: TO-W1..TO-W5. */
+/** The tool `edit`: replaces an exact text in a file. Spec: TO-51..TO-55. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"

@@ -1,6 +1,6 @@
 /**
  * The files of a folder that match a glob: what `.gitignore` names and `.git` are left out, symbolic links are not
- * followed, and both time and number are bounded. Spec: TO-G1..TO-G3.
+ * followed, and both time and number are bounded. Spec: TO-41..TO-43.
  */
 import { Effect } from "effect"
 import { globbyStream } from "globby"

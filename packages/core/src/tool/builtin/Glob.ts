@@ -1,4 +1,4 @@
-/** The tool `glob`: names of files by pattern. Spec: TO-G1..TO-G3. */
+/** The tool `glob`: names of files by pattern. Spec: TO-41..TO-43. */
 import * as path from "node:path"
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"

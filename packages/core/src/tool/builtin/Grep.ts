@@ -1,4 +1,4 @@
-/** The tool `grep`: lines of text files that match a regular expression. Spec: TO-G4..TO-G6. */
+/** The tool `grep`: lines of text files that match a regular expression. Spec: TO-44..TO-46. */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Tool } from "@effect/ai"

@@ -1,6 +1,6 @@
 /**
  * Searches files line by line with a regular expression, in a thread of its own: JavaScript's expressions can take
- * exponential time on short lines, and only a thread can be stopped in the middle of one. Spec: TO-G4..TO-G6.
+ * exponential time on short lines, and only a thread can be stopped in the middle of one. Spec: TO-44..TO-46.
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"

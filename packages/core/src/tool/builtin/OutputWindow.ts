@@ -1,6 +1,6 @@
 /**
  * The part of a long output that is shown: its beginning and its end, in bounded memory. Decodes each of a process's
- * two streams by itself, so that a character is never torn apart by the other. Spec: TO-S4.
+ * two streams by itself, so that a character is never torn apart by the other. Spec: TO-64.
  */
 import { StringDecoder } from "node:string_decoder"
 import { countLines } from "../TextBounds.ts"

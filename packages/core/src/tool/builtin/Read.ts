@@ -1,6 +1,6 @@
 /**
  * The tool `read`: a page of a text file, a whole binary file as base64, or a folder's direct children.
- * Spec: TO-13, TO-R1..TO-R6.
+ * Spec: TO-13, TO-31..TO-36.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"

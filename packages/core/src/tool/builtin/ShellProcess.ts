@@ -1,7 +1,7 @@
 /**
  * One shell command in a process group of its own. When its scope closes, nothing of the group is left: it is asked to
  * end, then killed. Works on `node:child_process`, since the platform's executor waits for ever for a process that
- * ignores the first signal. A process that leaves the group by itself (`setsid`) is not covered. Spec: TO-S1..TO-S3.
+ * ignores the first signal. A process that leaves the group by itself (`setsid`) is not covered. Spec: TO-61..TO-63.
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process"
 import { existsSync } from "node:fs"

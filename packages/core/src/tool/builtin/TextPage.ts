@@ -1,6 +1,6 @@
 /**
  * One page of a text file: a bounded range of lines, read in pieces, so that a file of any size costs the memory of a
- * page. Spec: TO-13, TO-R4.
+ * page. Spec: TO-13, TO-34.
  */
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** The tool `write`: creates or replaces a whole file. Spec: TO-W1..TO-W3. */
+/** The tool `write`: creates or replaces a whole file. Spec: TO-51..TO-53. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
