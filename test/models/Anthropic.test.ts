@@ -278,6 +278,35 @@ describe("Anthropic", () => {
     })
   )
 
+  it.scopedLive("MD-24: a result that is text goes as this text, any other as JSON, a failed one marked", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", opus, hello)
+      const ids = ["toolu_1", "toolu_2"]
+      const results = ['say "hi"\n', { lines: 2 }]
+      yield* answer(model, {
+        tools: [tool("read")],
+        prompt: [
+          { role: "user", content: "go" },
+          { role: "assistant", content: ids.map((id) => ({ type: "tool-call", id, name: "read", params: {} })) },
+          {
+            role: "tool",
+            content: ids.map((id, index) => ({
+              type: "tool-result",
+              id,
+              name: "read",
+              isFailure: index === 1,
+              result: results[index],
+              providerExecuted: false
+            }))
+          }
+        ]
+      })
+      const content = at(server.received[0]?.body, "messages", 2, "content")
+      assert.deepStrictEqual([at(content, 0, "content"), at(content, 0, "is_error")], ['say "hi"\n', false])
+      assert.deepStrictEqual([at(content, 1, "content"), at(content, 1, "is_error")], ['{"lines":2}', true])
+    })
+  )
+
   it.scopedLive("MD-12: later system messages stay in the conversation, in their place", () =>
     Effect.gen(function* () {
       const { model, server } = yield* connect("anthropic", opus, hello)

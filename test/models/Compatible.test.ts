@@ -216,6 +216,21 @@ describe("chat completions", () => {
     })
   )
 
+  for (const [api, id] of [
+    ["anthropic", "claude-opus-5-5"],
+    ["openai", "gpt-6.1-terra"],
+    ["openai-compatible", "qwen3"]
+  ] as const) {
+    it.scopedLive(`MD-10: one call makes one request, also when it fails: ${api}`, () =>
+      Effect.gen(function* () {
+        const busy = refusal(503, { error: { message: "busy" } }, { "retry-after": "0" })
+        const { model, server } = yield* connect(api, { id }, busy, busy, busy)
+        yield* Effect.flip(answer(model, { prompt: "go" }))
+        assert.strictEqual(server.received.length, 1)
+      })
+    )
+  }
+
   const failures = [
     [
       "429 with retry-after",

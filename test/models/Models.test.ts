@@ -159,7 +159,7 @@ describe("Models", () => {
     })
   )
 
-  it.effect("MD-36: keys do not show in the options", () =>
+  it.effect("MD-39: keys do not show in the options", () =>
     Effect.gen(function* () {
       const options = yield* environment(all)(Models.fromEnvironment)
       assert.notMatch(JSON.stringify(options), /a-key|o-key/)
@@ -230,6 +230,39 @@ describe("Models", () => {
       yield* resolver.resolve({ providerID: "acme", id: "m1" })
       yield* resolver.resolve({ providerID: "acme", id: "m1", variant: "default" })
       assert.strictEqual(made, 1)
+    })
+  )
+
+  it.effect("MD-6: a model has the catalogue's facts, the host's over them, and no price that nobody knows", () =>
+    Effect.gen(function* () {
+      const price = { input: 1, output: 2, cacheRead: 3, cacheWrite: 4 }
+      const resolver = yield* Models.make({
+        providers: {
+          anthropic: {
+            api: "anthropic",
+            apiKey: Redacted.make("k"),
+            models: { "claude-opus-5-5": { contextTokens: 500_000, price }, "in-house": { name: "In-house" } }
+          }
+        }
+      })
+      const infoOf = (id: string) =>
+        Effect.map(resolver.resolve({ providerID: "anthropic", id }), (resolved) => resolved.info)
+      assert.deepInclude(yield* infoOf("claude-opus-5-5"), {
+        name: "Claude Opus 5.5",
+        contextTokens: 500_000,
+        outputTokens: 64_000,
+        price
+      })
+      assert.isUndefined((yield* infoOf("in-house")).price)
+      assert.isUndefined((yield* infoOf("claude-next-9")).price)
+    })
+  )
+
+  it.effect("MD-40: the offline model is there beside every other", () =>
+    Effect.gen(function* () {
+      const resolved = yield* resolveIn(all, "offline/scribe")
+      assert.isTrue(OfflineModel.isOffline(resolved.info.ref))
+      assert.include(OfflineModel.notice, "not a language model")
     })
   )
 

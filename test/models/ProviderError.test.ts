@@ -1,4 +1,4 @@
-import { classifyError, redactSecrets } from "../../packages/core/src/model/ProviderError.ts"
+import { classifyError, redactSecrets } from "@daybook/core"
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
@@ -21,6 +21,16 @@ const response = (status: number, body: unknown, headers: Record<string, string>
   })
 
 describe("classifyError", () => {
+  it("MD-30: a failure says where, with which status, and in the provider's words", () => {
+    const failure = classifyError(response(400, { error: { type: "invalid_request_error", message: "Bad input." } }))
+    assert.deepInclude(failure, {
+      message: "api.example.test answered HTTP 400: Bad input.",
+      retryable: false,
+      overflow: false,
+      statusCode: 400
+    })
+  })
+
   for (const [server, status, body] of [
     [
       "Anthropic",
