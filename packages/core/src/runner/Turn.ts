@@ -156,6 +156,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* (input: TurnInp
           }
         }
         yield* commit({ state: next, drafts, live })
+        yield* Effect.forEach(drafts, countTokens, { discard: true })
         yield* Effect.forEach(calls, startTool, { discard: true })
         if (fault !== undefined) return yield* Effect.fail(fault)
       })
@@ -275,6 +276,18 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* (input: TurnInp
     )
   })
 }, Effect.scoped)
+
+const countTokens = (event: Draft) =>
+  event.type === "session.next.step.ended"
+    ? Effect.forEach(
+        [
+          ["input", event.data.tokens.input],
+          ["output", event.data.tokens.output]
+        ] as const,
+        ([kind, count]) => Metric.incrementBy(Metric.tagged(Metrics.tokens, "kind", kind), count),
+        { discard: true }
+      )
+    : Effect.void
 
 /** Stands for the end of a stream that a refused part cut short: nothing is known of its usage. */
 const cutOff = {

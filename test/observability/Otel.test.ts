@@ -1,0 +1,59 @@
+import { Sessions } from "@daybook/core"
+import { layer as otel } from "@daybook/core/otel"
+import { assert, it } from "@effect/vitest"
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  PeriodicExportingMetricReader
+} from "@opentelemetry/sdk-metrics"
+import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
+import { Effect, Layer } from "effect"
+import { newSession, runtime, say } from "../support/Harness.ts"
+import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+
+it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counted", () =>
+  Effect.gen(function* () {
+    const spans = new InMemorySpanExporter()
+    const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+    const metricReader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
+    const turn = Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      yield* model.answer(calls(callParts("c1", "read", { path: "nothing-here" })))
+      yield* model.answer(says("There is nothing."))
+      yield* say(id, "look")
+      yield* sessions.wait(id)
+      yield* Effect.promise(() => metricReader.forceFlush())
+      const names = spans.getFinishedSpans().map(({ name }) => name)
+      for (const name of [
+        "Sessions.prompt",
+        "SessionInput.admit",
+        "EventLog.append",
+        "SessionExecution.drain",
+        "SessionRunner.activity",
+        "SessionRunner.turn",
+        "SessionRunner.tool"
+      ]) {
+        assert.include(names, name)
+      }
+      const counted = metrics
+        .getMetrics()
+        .flatMap(({ scopeMetrics }) =>
+          scopeMetrics.flatMap((scope) => scope.metrics.map(({ descriptor }) => descriptor.name))
+        )
+      for (const name of [
+        "daybook_events_appended_total",
+        "daybook_turns_total",
+        "daybook_tool_duration_ms",
+        "daybook_tokens_total"
+      ]) {
+        assert.include(counted, name)
+      }
+    })
+    yield* Effect.provide(
+      turn,
+      runtime().pipe(Layer.provideMerge(otel({ spanProcessor: new SimpleSpanProcessor(spans), metricReader })))
+    )
+  })
+)
