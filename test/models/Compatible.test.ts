@@ -221,6 +221,26 @@ describe("chat completions", () => {
     ["openai", "gpt-6.1-terra"],
     ["openai-compatible", "qwen3"]
   ] as const) {
+    it.scopedLive(`MD-16: an endless error answer is cut off: ${api}`, () =>
+      Effect.gen(function* () {
+        const page = `<html><title>502 Bad Gateway</title>${"x".repeat(64 * 1024)}`
+        const { model, server } = yield* connect(
+          api,
+          { id },
+          {
+            status: 502,
+            headers: { "content-type": "text/html" },
+            chunks: [page, ...Array.from({ length: 8 }, () => "x".repeat(64 * 1024))],
+            ending: "silence"
+          }
+        )
+        const failure = classifyError(yield* Effect.flip(answer(model, { prompt: "go" })))
+        assert.match(failure.message, /^127\.0\.0\.1:\d+ answered HTTP 502: 502 Bad Gateway$/)
+        assert.isTrue(failure.retryable)
+        yield* server.abandoned
+      })
+    )
+
     it.scopedLive(`MD-10: one call makes one request, also when it fails: ${api}`, () =>
       Effect.gen(function* () {
         const busy = refusal(503, { error: { message: "busy" } }, { "retry-after": "0" })

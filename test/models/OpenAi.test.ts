@@ -72,6 +72,7 @@ describe("OpenAI", () => {
       const [request] = server.received
       assert.strictEqual(request?.path, "/v1/responses")
       assert.strictEqual(request?.headers.authorization, `Bearer ${secret}`)
+      assert.isUndefined(request?.headers["traceparent"] ?? request?.headers["b3"])
       assert.strictEqual(at(request?.body, "store"), false)
       assert.deepStrictEqual(at(request?.body, "include"), ["reasoning.encrypted_content"])
       assert.deepStrictEqual(at(request?.body, "reasoning"), { summary: "auto", effort: "low" })
@@ -87,6 +88,18 @@ describe("OpenAI", () => {
           additionalProperties: false
         }
       })
+    })
+  )
+
+  it.scopedLive("MD-20: a refusal is text that a person can read", () =>
+    Effect.gen(function* () {
+      const refused = { ...textDelta("I cannot."), type: "response.refusal.delta" }
+      const { model } = yield* connect(
+        "openai",
+        terra,
+        events(created, message("added"), refused, message("done"), completed())
+      )
+      assert.strictEqual(textOf(yield* answer(model, { prompt: "go" })), "I cannot.")
     })
   )
 

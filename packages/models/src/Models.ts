@@ -204,6 +204,7 @@ const client = (
 }
 
 const fetchOf = (provider: Common): Effect.Effect<typeof globalThis.fetch> =>
-  provider.fetch !== undefined
-    ? Effect.succeed(provider.fetch)
-    : Effect.promise(async () => (await import("./internal/WireFetch.ts")).patientFetch())
+  Effect.promise(async () => {
+    const { boundedErrors, patientFetch } = await import("./internal/WireFetch.ts")
+    return boundedErrors(provider.fetch ?? (await patientFetch()))
+  })

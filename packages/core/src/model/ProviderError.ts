@@ -106,7 +106,7 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
         transport: error.reason === "Transport"
       })
     case "HttpResponseError": {
-      const body = error.body === undefined || error.body === "undefined" ? undefined : error.body
+      const body = error.body === undefined || error.body === "undefined" ? undefined : unquote(error.body)
       const fromBody = body === undefined || error.reason !== "StatusCode" ? {} : factsOfText(body)
       return defined({
         detail: fromBody.detail ?? (error.reason === "StatusCode" ? undefined : broken),
@@ -142,13 +142,26 @@ const reasons = {
 /** Reads `{"error": {"message", "type", "code"}}`, `{"error": "..."}`, `{"message"}`, `{"detail"}`, or plain text. */
 const factsOfText = (text: string): Facts => {
   const json = parseJson(text)
-  if (!Predicate.isRecord(json)) return text.trim() === "" ? {} : { detail: text }
+  if (!Predicate.isRecord(json)) {
+    const plain = /^\s*</.test(text) ? htmlTitle(text) : text.trim()
+    return plain === "" ? {} : { detail: plain }
+  }
   const error = Predicate.isRecord(json["error"]) ? json["error"] : json
   return defined({
     detail: string(error["message"]) ?? string(json["error"]) ?? string(json["detail"]),
     code: string(error["code"]) ?? string(error["type"])
   })
 }
+
+/** A body that is text, not JSON, is held as a JSON string literal by `@effect/ai`. */
+const unquote = (body: string): string => {
+  const json = body.startsWith('"') ? parseJson(body) : undefined
+  return Predicate.isString(json) ? json : body
+}
+
+/** Gateways answer with pages; their title says as much as a person needs. */
+const htmlTitle = (page: string): string =>
+  /<title[^>]*>([^<]{1,200})/i.exec(page.slice(0, 10_000))?.[1]?.trim() ?? "the answer is a page and not an API's"
 
 const parseJson = (text: string): unknown => {
   try {

@@ -1,7 +1,7 @@
 /** Anthropic's Messages API through `@effect/ai-anthropic`. Loaded on first use only: the library is large. */
 import { AnthropicClient, AnthropicLanguageModel } from "@effect/ai-anthropic"
 import { Prompt, type LanguageModel, type Response } from "@effect/ai"
-import { FetchHttpClient } from "@effect/platform"
+import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { makeAnthropicWire } from "./AnthropicWire.ts"
 import { guard, systemAsUser } from "./GuardedModel.ts"
@@ -20,6 +20,8 @@ export const make = (options: {
   const http = FetchHttpClient.layer.pipe(Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch)))
   const client = AnthropicClient.layer({
     apiKey: options.apiKey,
+    // Trace ids are the host's own affair.
+    transformClient: HttpClient.withTracerPropagation(false),
     ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/(?:v1\/?)?$/, "") })
   })
   return AnthropicLanguageModel.make({ model: options.model, config: { max_tokens: options.maxTokens } }).pipe(

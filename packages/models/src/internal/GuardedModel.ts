@@ -259,7 +259,7 @@ const cleanError = (options: Guard, error: AiError.AiError): AiError.AiError => 
           reason: error.reason,
           request: requestOf(options, error.request),
           response: { status: error.response.status, headers: textual(options, error.response.headers) },
-          ...(error.body === undefined ? {} : { body: redact(options, error.body.slice(0, 64 * 1024)) })
+          ...(error.body === undefined ? {} : { body: redact(options, bodyText(error.body).slice(0, maxBodyChars)) })
         },
         { disableValidation: true }
       )
@@ -270,6 +270,14 @@ const cleanError = (options: Guard, error: AiError.AiError): AiError.AiError => 
     case "UnknownError":
       return new AiError.UnknownError({ ...at, ...description, ...cause })
   }
+}
+
+const maxBodyChars = 64 * 1024
+
+/** A body that is text, not JSON, is held as a JSON string literal by the libraries. */
+const bodyText = (body: string): string => {
+  const text = body.startsWith('"') ? parseOrText(body) : body
+  return Predicate.isString(text) ? text : body
 }
 
 /** The address without query and user, and no request headers: they hold the key. */

@@ -1,7 +1,7 @@
 /** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use only: the library is large. */
 import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
 import { Prompt, type LanguageModel } from "@effect/ai"
-import { FetchHttpClient } from "@effect/platform"
+import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, type Redacted } from "effect"
 import { guard } from "./GuardedModel.ts"
 import { makeOpenAiWire } from "./OpenAiWire.ts"
@@ -20,6 +20,8 @@ export const make = (options: {
   const http = FetchHttpClient.layer.pipe(Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch)))
   const client = OpenAiClient.layer({
     apiKey: options.apiKey,
+    // Trace ids are the host's own affair.
+    transformClient: HttpClient.withTracerPropagation(false),
     ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/$/, "") })
   })
   // Nothing is kept at the provider: the session's own log is what the next request is made from.

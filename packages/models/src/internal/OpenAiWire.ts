@@ -47,6 +47,9 @@ export const makeOpenAiWire = (effort: string | undefined): Wire => ({
         }
         return [{ ...numbered(event), item: item["type"] === "web_search_call" ? searchOf(item) : item }]
       }
+      case "response.refusal.delta":
+        // A refusal is the answer that a person should read; the library would drop it.
+        return [{ ...numbered(event), type: "response.output_text.delta", logprobs: [] }]
       default:
         return [numbered(event)]
     }

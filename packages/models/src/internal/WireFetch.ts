@@ -30,6 +30,27 @@ export const patientFetch = async (): Promise<typeof globalThis.fetch> => {
   return patient as unknown as typeof globalThis.fetch
 }
 
+/** How much of an error answer is read at all; what is stored of it is far less. */
+const maxErrorBytes = 256 * 1024
+
+/** `fetch` that cuts off the endless body of a failed answer. */
+export const boundedErrors =
+  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.ok || response.body === null) return response
+    let left = maxErrorBytes
+    const limit = new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        controller.enqueue(bytes.subarray(0, left))
+        left -= bytes.length
+        if (left <= 0) controller.terminate()
+      }
+    })
+    const { headers, status, statusText } = response
+    return new Response(response.body.pipeThrough(limit), { headers, status, statusText })
+  }
+
 /** `fetch` with the changes that `makeWire` describes. */
 export const wired =
   (fetch: typeof globalThis.fetch, makeWire: () => Wire): typeof globalThis.fetch =>
