@@ -4,9 +4,10 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue, TestClock } from "effect"
 import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
-import { commandEnvironment } from "../../packages/core/src/tool/builtin/Bash.ts"
+import { commandEnvironment, makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
+import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
 import { outputLimits } from "../../packages/core/src/tool/ToolOutputStore.ts"
 import { allowAll, makeWorkbench, textOf } from "./Workbench.ts"
 
@@ -147,6 +148,21 @@ describe("bash", () => {
       assert.strictEqual(textOf(yield* Queue.take(updates)), "working\n")
       writeFileSync(join(bench.folder, "gate"), "go\n")
       assert.strictEqual(textOf(yield* Fiber.join(fiber)), "working\ngo\n")
+    })
+  )
+
+  it.scopedLive("TO-66: a command that prints without end is ended, and what it printed is shown", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const bash = yield* Effect.provide(
+        Effect.provide(makeBash({ outputBytes: 1_000_000 }), LocationFiles.layer),
+        bench.context
+      )
+      yield* bench.registry.register([bash])
+      const output = yield* bench.succeed("bash", { command: "yes" })
+      assert.strictEqual(output.structured["stopped"], "output")
+      assert.isTrue(textOf(output).startsWith("y\ny\n"))
+      assert.include(textOf(output), "Stopped: it printed more than 1000000 bytes.")
     })
   )
 

@@ -68,8 +68,10 @@ describe("glob", () => {
   ]
   it.scoped.each(refused)("TO-43: %s is refused", ([, pattern]) =>
     Effect.gen(function* () {
-      const bench = yield* makeWorkbench()
+      const bench = yield* makeWorkbench({ rules: [] })
       assert.strictEqual((yield* bench.fail("glob", { pattern })).type, "tool.input")
+      assert.strictEqual((yield* bench.fail("grep", { pattern: "x", include: pattern })).type, "tool.input")
+      assert.strictEqual(bench.asked.length, 0)
     })
   )
 

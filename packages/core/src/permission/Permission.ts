@@ -42,8 +42,11 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
 
 const denied = (message: string) => new ToolFailure({ type: "permission.denied", message })
 
+const quoted = (resource: string) => JSON.stringify(resource.length <= 500 ? resource : `${resource.slice(0, 500)}...`)
+
 const named = (request: Pick<Authorization, "permission" | "resources">) =>
-  `"${request.permission}" on ${request.resources.map((resource) => JSON.stringify(resource)).join(", ")}`
+  `"${request.permission}" on ${request.resources.slice(0, 5).map(quoted).join(", ")}` +
+  (request.resources.length > 5 ? ` and ${request.resources.length - 5} more` : "")
 
 const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
@@ -89,7 +92,7 @@ const make = Effect.gen(function* () {
           `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
             `give it. To allow it, run the session where questions can be answered, or give agent ` +
             `"${request.agent.name}" a rule with permission "${request.permission}", resource ` +
-            `${JSON.stringify(always[0] ?? literal(resources[0]))} and verdict "allow".`
+            `${quoted(always[0] ?? literal(resources[0]))} and verdict "allow".`
         )
     })
 

@@ -46,7 +46,13 @@ export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   }
 >() {}
 
-const failed = (type: string, message: string) => Settled.Failure({ error: { type, message } })
+/** Of a message that is longer, the model reads this much. */
+const maximumMessage = 8_000
+
+const failed = (type: string, message: string) =>
+  Settled.Failure({
+    error: { type, message: message.length <= maximumMessage ? message : `${message.slice(0, maximumMessage)}...` }
+  })
 
 const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition>) {
   const host = yield* HostTools

@@ -22,7 +22,7 @@ export const bashLimits = {
   outputBytes: 256 * 1024 * 1024,
   progressMillis: 250,
   progressCharacters: 2_000
-} as const
+}
 
 /** How long the last of the output may take after the command has ended. */
 const drainMillis = 1_000
@@ -63,7 +63,7 @@ export const commandEnvironment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
 const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
 
 /** Takes what the command prints: into the window, and into a file as soon as the window does not show all of it. */
-const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow) => {
+const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow, maximum: number) => {
   let held: Array<Uint8Array> = []
   let file: OutputFile | undefined
   let reportedAt = 0
@@ -85,7 +85,7 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
         const text = window.latest(bashLimits.progressCharacters)
         yield* call.progress({ structured: { bytes: window.bytes() }, content: [{ type: "text", text }] })
       }
-      return window.bytes() <= bashLimits.outputBytes
+      return window.bytes() <= maximum
     })
   }
 }
@@ -93,10 +93,10 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
 type Outcome =
   { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: "timeout" | "output" }
 
-const describe = (outcome: Outcome, seconds: number): ReadonlyArray<string> => {
+const describe = (outcome: Outcome, { maximum, seconds }: Run): ReadonlyArray<string> => {
   if (outcome.type === "stopped") {
     return outcome.why === "output"
-      ? [`Stopped: it printed more than ${bashLimits.outputBytes} bytes.`]
+      ? [`Stopped: it printed more than ${maximum} bytes.`]
       : [`Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`]
   }
   const { code, signal } = outcome.exit
@@ -105,26 +105,25 @@ const describe = (outcome: Outcome, seconds: number): ReadonlyArray<string> => {
 }
 
 interface Run {
-  readonly command: string
+  readonly text: string
   readonly cwd: string
   readonly seconds: number
+  /** Bytes of output. */
+  readonly maximum: number
   readonly warnings: ReadonlyArray<string>
 }
 
-const run = Effect.fnUntraced(function* (
-  store: ToolOutputStore["Type"],
-  call: ToolCall,
-  { command, cwd, seconds, warnings }: Run
-) {
+const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: ToolCall, command: Run) {
+  const { cwd, maximum, seconds, warnings } = command
   const window = makeOutputWindow()
-  const recorder = makeRecorder(store, call, window)
-  const shell = yield* runShell({ command, cwd, env: commandEnvironment(process.env) })
+  const recorder = makeRecorder(store, call, window, maximum)
+  const shell = yield* runShell({ command: command.text, cwd, env: commandEnvironment(process.env) })
   const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
   const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
   const stopped = (why: "timeout" | "output"): Outcome => ({ type: "stopped", why })
   // The pump ends early when it fails, when there is too much, or when the command closes its output and goes on.
   const pumped = Effect.flatMap(Fiber.join(pump), () =>
-    window.bytes() > bashLimits.outputBytes ? Effect.succeed(stopped("output")) : ended
+    window.bytes() > maximum ? Effect.succeed(stopped("output")) : ended
   )
   const outcome = yield* Effect.timeoutTo(Effect.raceFirst(ended, pumped), {
     duration: Duration.seconds(seconds),
@@ -144,7 +143,7 @@ const run = Effect.fnUntraced(function* (
     ...(outcome.type === "stopped" ? { stopped: outcome.why } : {}),
     bytes: window.bytes(),
     warnings,
-    notices: [...(text === "" ? ["No output."] : []), ...describe(outcome, seconds), ...warnings],
+    notices: [...(text === "" ? ["No output."] : []), ...describe(outcome, command), ...warnings],
     ...(file === undefined ? {} : { outputPath: file.path }),
     text
   }
@@ -159,7 +158,8 @@ const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutpu
 }
 
 /** `bash`, in the current Location. A working folder outside it needs `external_directory` first. */
-export const makeBash = Effect.gen(function* () {
+export const makeBash = Effect.fnUntraced(function* (options: { readonly outputBytes?: number } = {}) {
+  const maximum = options.outputBytes ?? bashLimits.outputBytes
   const files = yield* LocationFiles
   const permission = yield* Permission
   const store = yield* ToolOutputStore
@@ -188,7 +188,9 @@ export const makeBash = Effect.gen(function* () {
         always: [literal(command)]
       })
       if (folder.inside) yield* files.recheck(folder.real)
-      return yield* Effect.scoped(run(store, call, { command, cwd: folder.real, seconds: timeout, warnings }))
+      return yield* Effect.scoped(
+        run(store, call, { text: command, cwd: folder.real, seconds: timeout, maximum, warnings })
+      )
     })
   })
 })

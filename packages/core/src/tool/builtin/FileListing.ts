@@ -23,7 +23,8 @@ export interface FileListing {
 const invalid = (pattern: string, why: string) =>
   new ToolFailure({ type: "tool.input", message: `the glob ${JSON.stringify(pattern.slice(0, 200))} ${why}` })
 
-const check = (pattern: string): ToolFailure | undefined => {
+/** Why a glob is refused; undefined when it is not. */
+const fault = (pattern: string): ToolFailure | undefined => {
   if (pattern.length > maximumPattern) return invalid(pattern, `is longer than ${maximumPattern} characters`)
   if (pattern.startsWith("/") || /^[A-Za-z]:/.test(pattern)) return invalid(pattern, "is absolute; make it relative")
   if (pattern.split(/[/,{}]/).includes("..")) return invalid(pattern, `leads upwards; use the parameter "path" instead`)
@@ -34,11 +35,15 @@ const check = (pattern: string): ToolFailure | undefined => {
   return undefined
 }
 
+/** Refuses a glob that is absolute, leads upwards, only excludes, or is too costly. */
+export const checkGlob = (pattern: string): Effect.Effect<void, ToolFailure> =>
+  Effect.suspend(() => fault(pattern) ?? Effect.void)
+
 const gather = async (folder: string, pattern: string, includeIgnored: boolean, signal: AbortSignal) => {
   const stream = globbyStream(pattern, {
     cwd: folder,
     gitignore: !includeIgnored,
-    ignore: includeIgnored ? ["**/.git/**"] : ["**/.git/**", "**/node_modules/**"],
+    ignore: includeIgnored ? ["**/.git", "**/.git/**"] : ["**/.git", "**/.git/**", "**/node_modules/**"],
     dot: true,
     extglob: false,
     expandDirectories: false,
@@ -55,15 +60,13 @@ const gather = async (folder: string, pattern: string, includeIgnored: boolean, 
   return { files, more: false }
 }
 
-/** Lists files under a canonical folder. */
+/** Lists files under a canonical folder. The glob is one that `checkGlob` lets pass. */
 export const listFiles = Effect.fn("FileListing.list")(function* (options: {
   readonly folder: string
   readonly pattern: string
   readonly includeIgnored: boolean
 }): Effect.fn.Return<FileListing, ToolFailure> {
   const { folder, includeIgnored, pattern } = options
-  const fault = check(pattern)
-  if (fault !== undefined) return yield* fault
   const found = yield* Effect.tryPromise({
     try: (signal) => gather(folder, pattern, includeIgnored, signal),
     catch: () => invalid(pattern, "cannot be understood")

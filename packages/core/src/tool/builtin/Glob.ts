@@ -5,7 +5,7 @@ import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
 import { LocationFiles } from "../LocationFiles.ts"
 import { define } from "../ToolDefinition.ts"
-import { listFiles } from "./FileListing.ts"
+import { checkGlob, listFiles } from "./FileListing.ts"
 import { shownPath } from "./ShownPath.ts"
 import { pageLimits } from "./TextPage.ts"
 
@@ -39,6 +39,7 @@ export const makeGlob = Effect.gen(function* () {
   const permission = yield* Permission
   return define(GlobTool, {
     handler: Effect.fn("Tool.glob")(function* ({ includeIgnored = false, path: name = ".", pattern }, call) {
+      yield* checkGlob(pattern)
       const target = yield* files.resolve(call.sessionID, name)
       yield* permission.authorize({
         ...call,

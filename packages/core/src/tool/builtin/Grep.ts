@@ -7,8 +7,8 @@ import { Permission } from "../../permission/Permission.ts"
 import { verdictOf } from "../../permission/Rule.ts"
 import { LocationFiles, tryFile, type Target } from "../LocationFiles.ts"
 import { define } from "../ToolDefinition.ts"
-import { listFiles } from "./FileListing.ts"
-import { searchLimits, searchLines } from "./LineSearch.ts"
+import { checkGlob, listFiles } from "./FileListing.ts"
+import { checkExpression, searchLimits, searchLines } from "./LineSearch.ts"
 import { shownPath } from "./ShownPath.ts"
 import { pageLimits } from "./TextPage.ts"
 
@@ -72,12 +72,14 @@ export const makeGrep = Effect.gen(function* () {
       { ignoreCase = false, include = "**/*", includeIgnored = false, path: name = ".", pattern },
       call
     ) {
+      yield* checkGlob(include)
+      yield* checkExpression(pattern)
       const target = yield* files.resolve(call.sessionID, name)
       yield* permission.authorize({
         ...call,
         permission: "grep",
         resources: [target.resource],
-        title: `Search ${target.resource} for ${pattern}`
+        title: `Search ${target.resource} for ${pattern.slice(0, 500)}`
       })
       const found = yield* candidates(files, target, include, includeIgnored)
       const { resourceOf } = found

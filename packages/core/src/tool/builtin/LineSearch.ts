@@ -121,7 +121,18 @@ const program = () => {
   send({ type: "done", searched, binary, large, unreadable, more: found > job.limits.matches })
 }
 
-/** Searches the files, relative to a canonical folder, in their order. */
+/** Refuses what is no regular expression. */
+export const checkExpression = (pattern: string): Effect.Effect<void, ToolFailure> =>
+  Effect.try({
+    try: () => void new RegExp(pattern),
+    catch: (cause) =>
+      new ToolFailure({
+        type: "tool.input",
+        message: `"pattern" is not a regular expression: ${cause instanceof Error ? cause.message.slice(0, 500) : ""}`
+      })
+  })
+
+/** Searches the files, relative to a canonical folder, in their order. The expression is one that `checkExpression` lets pass. */
 export const searchLines = Effect.fn("LineSearch.search")(function* (options: {
   readonly folder: string
   readonly files: ReadonlyArray<string>
@@ -132,14 +143,6 @@ export const searchLines = Effect.fn("LineSearch.search")(function* (options: {
 }) {
   const { files, folder, ignoreCase, pattern } = options
   const flags = ignoreCase ? "i" : ""
-  yield* Effect.try({
-    try: () => new RegExp(pattern, flags),
-    catch: (cause) =>
-      new ToolFailure({
-        type: "tool.input",
-        message: `"pattern" is not a regular expression: ${cause instanceof Error ? cause.message : "unknown fault"}`
-      })
-  })
   const { fileBytes, line, matches: maximum } = searchLimits
   const workerData: Job = { folder, files, source: pattern, flags, limits: { fileBytes, line, matches: maximum } }
   return yield* Effect.async<SearchResult, ToolFailure>((resume) => {

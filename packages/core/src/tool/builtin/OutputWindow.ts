@@ -25,7 +25,7 @@ const cutTail = (text: string) => {
   let start = text.length
   let [lines, bytes] = [0, 0]
   while (start > 0 && lines < windowLimits.tailLines) {
-    const newline = text.lastIndexOf("\n", start - 2)
+    const newline = start < 2 ? -1 : text.lastIndexOf("\n", start - 2)
     const size = Buffer.byteLength(text.slice(newline + 1, start))
     if (bytes + size > windowLimits.tailBytes) break
     ;[start, lines, bytes] = [newline + 1, lines + 1, bytes + size]

@@ -16,4 +16,4 @@ export const builtins: Effect.Effect<
   ReadonlyArray<ToolDefinition>,
   never,
   CurrentLocation | Permission | ToolOutputStore
-> = Effect.provide(Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeBash]), layerFiles)
+> = Effect.provide(Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeBash()]), layerFiles)
