@@ -1,29 +1,16 @@
 import { execFileSync } from "node:child_process"
-import { createReadStream, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Queue, TestClock } from "effect"
+import { Effect, Fiber, Queue, TestClock } from "effect"
 import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
 import { commandEnvironment, makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
 import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
 import { outputLimits } from "../../packages/core/src/tool/ToolOutputStore.ts"
+import { makeLifeline } from "./Lifeline.ts"
 import { allowAll, makeWorkbench, textOf } from "./Workbench.ts"
-
-/**
- * A named pipe that processes of a command hold open for writing: `first` is what they write, and `ended` comes when
- * the last of them is gone, whoever its parent is by then.
- */
-const makeLifeline = Effect.fnUntraced(function* (folder: string) {
-  const path = join(folder, "life")
-  execFileSync("mkfifo", [path])
-  const [first, ended] = [yield* Deferred.make<string>(), yield* Deferred.make<void>()]
-  createReadStream(path)
-    .on("data", (data) => Deferred.unsafeDone(first, Effect.succeed(String(data).trim())))
-    .on("end", () => Deferred.unsafeDone(ended, Effect.void))
-  return { first: Deferred.await(first), ended: Deferred.await(ended) }
-})
 
 describe("bash", () => {
   it.scopedLive("TO-61: both streams and the exit code come back; a fault of the command is a result", () =>

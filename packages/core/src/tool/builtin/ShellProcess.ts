@@ -50,6 +50,19 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 }
 
+/** Groups that run now. When the host exits without closing its scopes, they are killed with it. */
+const running = new Set<number>()
+const killRunning = () => running.forEach((pid) => signalGroup(pid, "SIGKILL"))
+
+const track = (pid: number) => {
+  if (running.size === 0) process.on("exit", killRunning)
+  running.add(pid)
+}
+const untrack = (pid: number) => {
+  running.delete(pid)
+  if (running.size === 0) process.off("exit", killRunning)
+}
+
 /** A pause of the system's time: it is the processes that need it, whatever clock the program runs on. */
 export const pause = (millis: number) =>
   Effect.async<void>((resume) => {
@@ -78,7 +91,9 @@ const start = (command: string, cwd: string, env: NodeJS.ProcessEnv, exit: Defer
       child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
       child.on("error", (cause) => resume(broken("started", cause)))
       child.on("spawn", () => {
-        if (child.pid !== undefined) resume(Effect.succeed({ child, pid: child.pid }))
+        if (child.pid === undefined) return
+        track(child.pid)
+        resume(Effect.succeed({ child, pid: child.pid }))
       })
     } catch (cause) {
       // Some faults, such as a NUL in the command, are thrown instead of reported.
@@ -97,7 +112,7 @@ export const runShell = Effect.fn("ShellProcess.run")(function* (options: {
   const endOnce = (pid: number) =>
     Effect.uninterruptible(
       Effect.whenEffect(
-        Effect.zipRight(endGroup(pid), Deferred.succeed(ended, undefined)),
+        Effect.all([endGroup(pid), Effect.sync(() => untrack(pid)), Deferred.succeed(ended, undefined)]),
         Effect.negate(Deferred.isDone(ended))
       )
     )
