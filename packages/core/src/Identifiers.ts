@@ -52,11 +52,23 @@ export class Identifiers extends Context.Tag("@daybook/core/Identifiers")<
   }
 >() {}
 
-const make = Effect.gen(function* () {
-  const clock = yield* Clock.Clock
-  const ulid = monotonicFactory()
+/** Random fractions from the system's source, fetched many at a time: one by one they cost more than an insert. */
+const fractions = (): (() => number) => {
+  const pool = new Uint8Array(1024)
+  let used = pool.length
+  return () => {
+    if (used === pool.length) {
+      crypto.getRandomValues(pool)
+      used = 0
+    }
+    return (pool[used++] ?? 0) / 256
+  }
+}
+
+const make = Effect.sync(() => {
+  const ulid = monotonicFactory(fractions())
   const next = <ID extends string>(prefix: string, as: (value: string) => ID) =>
-    Effect.sync(() => as(`${prefix}_${ulid(clock.unsafeCurrentTimeMillis())}`))
+    Effect.map(Clock.currentTimeMillis, (now) => as(`${prefix}_${ulid(now)}`))
   return Identifiers.of({
     session: next("ses", (value) => SessionID.make(value, { disableValidation: true })),
     message: next("msg", (value) => MessageID.make(value, { disableValidation: true })),

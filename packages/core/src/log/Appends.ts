@@ -11,9 +11,10 @@ import type { EventID, SessionID } from "../Identifiers.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { inRuns, insertRows, write } from "../projection/SqlTables.ts"
+import { execute, executeRaw } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
-import { columns, unavailable } from "./EventRow.ts"
+import { checksumOf, columns, unavailable } from "./EventRow.ts"
 
 /** More to do with each commit's events, in the same transaction: a read model of another package. */
 export interface Projector {
@@ -54,7 +55,8 @@ type Head = { readonly seq: number; readonly owner_id: string | null; readonly o
 const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(inRuns(ids), (run) =>
-      sql.unsafe<Head & { readonly session_id: string }>(
+      execute<Head & { readonly session_id: string }>(
+        sql,
         "SELECT session_id, seq, owner_id, owner_epoch FROM event_sequence " +
           `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
         run
@@ -65,7 +67,7 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) =>
 
 const selectLastPosition = (sql: SqlClient.SqlClient) =>
   Effect.map(
-    sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`,
+    execute<{ readonly seq: number }>(sql, "SELECT seq FROM sqlite_sequence WHERE name = 'event'", []),
     (rows) => rows[0]?.seq ?? 0
   )
 
@@ -74,11 +76,12 @@ export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, 
   Effect.forEach(
     inRuns([...heads]),
     (run) =>
-      sql.unsafe(
+      executeRaw(
+        sql,
         `INSERT INTO event_sequence (session_id, seq) VALUES ${run.map(() => "(?, ?)").join(", ")} ` +
           "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
         run.flat()
-      ).raw,
+      ),
     { discard: true }
   )
 
@@ -136,7 +139,7 @@ export const writeBatch = Effect.fnUntraced(function* (
   projectors: ReadonlyArray<Projector>,
   requests: NonEmptyReadonlyArray<Request>
 ) {
-  const heads = yield* selectHeads(sql, Arr.dedupe(requests.map(({ sessionID }) => sessionID as string)))
+  const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])
   let position = yield* selectLastPosition(sql)
   const moved = new Map<string, number>()
   const rows: Array<Record<(typeof columns)[number], string | number>> = []
@@ -156,15 +159,8 @@ export const writeBatch = Effect.fnUntraced(function* (
     const events = Arr.map(drafts, ({ encoded, id, type }, index): SessionEvent => {
       const seq = last + 1 + index
       position += 1
-      rows.push({
-        position,
-        id,
-        session_id: sessionID,
-        seq,
-        type: encoded.stored,
-        created,
-        data: encoded.text
-      })
+      const row = { position, id, session_id: sessionID, seq, type: encoded.stored, created, data: encoded.text }
+      rows.push({ ...row, checksum: checksumOf(row) })
       const { data, version } = encoded
       // A draft's type with its payload, in an envelope, is an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent

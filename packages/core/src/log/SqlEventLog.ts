@@ -5,6 +5,7 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import { Identifiers, type EventID, type SessionID } from "../Identifiers.ts"
+import { withSpan } from "../Spans.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { HookFailed, type EncodedDraft, type Projector } from "./Appends.ts"
 import { EventLog, InvalidDurableEvent, SubscriberOverflow, type AppendOptions } from "./EventLog.ts"
@@ -88,29 +89,34 @@ const make = Effect.fnUntraced(function* (options: Options) {
       { discard: true }
     )
 
-  const append = Effect.fn("EventLog.append")(function* <E = never>(
-    sessionID: SessionID,
-    drafts: NonEmptyReadonlyArray<Draft>,
-    appendOptions?: AppendOptions<E>
-  ) {
-    const ids = yield* Effect.replicateEffect(identifiers.event, drafts.length)
-    const encoded = yield* encodeDrafts(drafts, ids)
-    const created = yield* Clock.currentTimeMillis
-    const events = yield* Effect.mapError(
-      writer.submit({
-        sessionID,
-        drafts: encoded,
-        created,
-        expectedSeq: appendOptions?.expectedSeq,
-        owner: appendOptions?.owner,
-        commit: appendOptions?.commit
-      }),
-      // The hook's failure went through the writer untouched: it is this caller's own E.
-      (error) => (error instanceof HookFailed ? (error.error as E) : error)
-    )
-    if (listeners.size > 0) yield* notify(events)
-    return events
-  }, Effect.uninterruptible)
+  const append = Effect.fnUntraced(
+    function* <E = never>(
+      sessionID: SessionID,
+      drafts: NonEmptyReadonlyArray<Draft>,
+      appendOptions?: AppendOptions<E>
+    ) {
+      const ids: Array<EventID> = []
+      while (ids.length < drafts.length) ids.push(yield* identifiers.event)
+      const encoded = yield* encodeDrafts(drafts, ids)
+      const created = yield* Clock.currentTimeMillis
+      const events = yield* Effect.mapError(
+        writer.submit({
+          sessionID,
+          drafts: encoded,
+          created,
+          expectedSeq: appendOptions?.expectedSeq,
+          owner: appendOptions?.owner,
+          commit: appendOptions?.commit
+        }),
+        // The hook's failure went through the writer untouched: it is this caller's own E.
+        (error) => (error instanceof HookFailed ? (error.error as E) : error)
+      )
+      if (listeners.size > 0) yield* notify(events)
+      return events
+    },
+    Effect.uninterruptible,
+    withSpan("EventLog.append")
+  )
 
   const subscribe = Effect.fnUntraced(function* (sessionID: SessionID, capacity: number) {
     const mailbox = yield* Mailbox.make<LiveEvent, SubscriberOverflow>({ capacity, strategy: "dropping" })

@@ -1,5 +1,5 @@
 /**
- * Group commit. Appends of all sessions meet in one bounded queue; one fiber takes what waits, writes it in one
+ * Group commit. Appends of all sessions meet in one queue; one fiber takes what waits, writes it in one
  * transaction with one fsync, and answers each caller:
  *
  *   append -> queue -> [take one, yield, take the rest] -> transaction -> announce -> answers
@@ -8,7 +8,7 @@
  * so that a neighbour's failure is nobody else's. Spec: LG-5, LG-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
-import { Array as Arr, Cause, Chunk, Deferred, Effect, Either, Exit, Metric, Option, Queue } from "effect"
+import { Array as Arr, Cause, Chunk, Effect, Either, Exit, Metric, Option, Queue } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as Metrics from "../Metrics.ts"
@@ -22,11 +22,9 @@ type Failure = Exclude<AppendError, { readonly _tag: "InvalidDurableEvent" }> | 
 type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
 type Waiting = {
   readonly request: Request
-  readonly answer: Deferred.Deferred<NonEmptyReadonlyArray<SessionEvent>, Failure>
+  readonly answer: (result: Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>) => void
 }
 
-/** Appends that may wait; the next caller is held back until there is room. */
-const queueCapacity = 1024
 /** Appends in one transaction. */
 const batchLimit = 256
 
@@ -44,7 +42,8 @@ export const make = Effect.fnUntraced(function* (
   projectors: ReadonlyArray<Projector>,
   announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
 ) {
-  const queue = yield* Queue.bounded<Waiting>(queueCapacity)
+  // No longer than there are callers: each of them waits for its answer.
+  const queue = yield* Queue.unbounded<Waiting>()
 
   const transaction = (requests: NonEmptyReadonlyArray<Request>) =>
     retryBusy(immediately(sql)(writeBatch(sql, projectors, requests)))
@@ -83,7 +82,7 @@ export const make = Effect.fnUntraced(function* (
     const committed = results.flatMap((result) => (Exit.isSuccess(result) ? result.value : []))
     if (Arr.isNonEmptyReadonlyArray(committed)) announce(committed)
     for (const [index, { answer }] of batch.entries()) {
-      Deferred.unsafeDone(answer, results[index] ?? unanswered)
+      answer(results[index] ?? unanswered)
     }
     yield* Metric.update(Metrics.batchSize, batch.length)
     yield* Metric.incrementBy(Metrics.appends, committed.length)
@@ -96,7 +95,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const left = yield* Queue.takeAll(queue)
       yield* Queue.shutdown(queue)
-      yield* Effect.forEach(left, ({ answer }) => Deferred.fail(answer, closed), { discard: true })
+      for (const { answer } of left) answer(closed)
     })
   )
   yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.take(queue)), step)).pipe(
@@ -109,10 +108,8 @@ export const make = Effect.fnUntraced(function* (
 
   const submit = (request: Request) =>
     Effect.uninterruptible(
-      Effect.gen(function* () {
-        const answer = yield* Deferred.make<NonEmptyReadonlyArray<SessionEvent>, Failure>()
-        yield* Effect.catchAllCause(Queue.offer(queue, { request, answer }), () => closed)
-        return yield* Deferred.await(answer)
+      Effect.async<NonEmptyReadonlyArray<SessionEvent>, Failure>((answer) => {
+        if (!queue.unsafeOffer({ request, answer })) answer(closed)
       })
     )
 

@@ -2,8 +2,9 @@
  * Writes joined changes to the projected tables, a few statements however many rows. Runs inside the caller's
  * transaction. Row counts are rounded to a few sizes, so that the driver's cache of prepared statements holds. Spec: PJ-4.
  */
-import { SqlError, type SqlClient } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Array as Arr, Effect, Predicate } from "effect"
+import { execute, executeRaw } from "../storage/Database.ts"
 import { describe, type AnyRow, type AnyUpdate, type Joined, type Refusal } from "./Change.ts"
 import { tableNames, tables, type TableName, type Value } from "./Tables.ts"
 
@@ -21,6 +22,17 @@ export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyRea
     }
   }
   return runs
+}
+
+/** Texts of statements by what tells them apart: there are a few dozen, and writing one out costs as much as running it. */
+const texts = new Map<string, string>()
+
+const textOf = (name: string, write: () => string): string => {
+  const known = texts.get(name)
+  if (known !== undefined) return known
+  const text = write()
+  texts.set(name, text)
+  return text
 }
 
 const placeholders = (columns: number, rows: number): string => {
@@ -41,10 +53,14 @@ export const insertRows = (
   Effect.forEach(
     inRuns(rows),
     (run) =>
-      sql.unsafe(
-        `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`,
+      executeRaw(
+        sql,
+        textOf(
+          `insert ${table} ${run.length}`,
+          () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
+        ),
         values(run, columns)
-      ).raw,
+      ),
     { discard: true }
   )
 
@@ -105,18 +121,21 @@ const updateRows = (
   table: TableName,
   updates: Iterable<AnyUpdate>
 ): Effect.Effect<void, SqlError.SqlError | Refusal> => {
-  const byShape = new Map<string, { readonly shape: Shape; readonly updates: Array<AnyUpdate> }>()
+  const byShape = new Map<
+    string,
+    { readonly name: string; readonly shape: Shape; readonly updates: Array<AnyUpdate> }
+  >()
   for (const update of updates) {
     const shape = { set: Object.keys(update.set), add: update.add.map(([column]) => column) }
     const name = `${shape.set.join()}+${shape.add.join()}`
     const group = byShape.get(name)
-    if (group === undefined) byShape.set(name, { shape, updates: [update] })
+    if (group === undefined) byShape.set(name, { name, shape, updates: [update] })
     else group.updates.push(update)
   }
   const { key } = tables[table]
   return Effect.forEach(
     byShape.values(),
-    ({ shape, updates: group }) =>
+    ({ name, shape, updates: group }) =>
       Effect.forEach(
         inRuns(group),
         (run) => {
@@ -125,7 +144,8 @@ const updateRows = (
             ...update.add.map(([, amount]) => amount),
             ...key.map((column) => update.key[column] ?? null)
           ])
-          return Effect.flatMap(sql.unsafe(updateStatement(table, shape, run.length), parameters).raw, (result) =>
+          const text = textOf(`update ${table} ${name} ${run.length}`, () => updateStatement(table, shape, run.length))
+          return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
             changedRows(result) === run.length
               ? Effect.void
               : Effect.fail<Refusal>({
@@ -142,15 +162,15 @@ const updateRows = (
 
 /** A message id that a waiting or another promoted input holds (IN-6); both directions meet here, at the commit. */
 const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
-  const ids = [
-    ...[...joined.session_message.inserts.values()].map(({ id }) => id),
-    ...[...joined.session_input.inserts.values()].map(({ id }) => id)
-  ]
+  const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
+    ({ id }) => id ?? null
+  )
   return Effect.forEach(
     inRuns(ids),
     (run) =>
       Effect.flatMap(
-        sql.unsafe<{ readonly id: string }>(
+        execute<{ readonly id: string }>(
+          sql,
           "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
             `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
           run
