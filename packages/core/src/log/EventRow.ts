@@ -1,4 +1,5 @@
 /** The `event` table's rows: their schema, the pages that readers ask for, and the way to events and back. */
+import { crc32 } from "node:zlib"
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Either, Option, ParseResult, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
@@ -23,7 +24,33 @@ const decodeRow = ParseResult.decodeUnknownEither(EventRow)
 /** Rows in one page: what a reader holds in memory, whatever the length of the log. */
 export const pageSize = 512
 
-export const columns = ["position", "id", "session_id", "seq", "type", "created", "data"] as const
+/** The columns that an insert writes. Readers leave `checksum` where it is: `verify` and `rebuild` look at it. */
+export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
+
+/** CRC-32 over all of a row but its position, so that a flipped bit is found even where it makes another valid event. */
+export const checksumOf = (row: {
+  readonly id: string
+  readonly session_id: string
+  readonly seq: number
+  readonly type: string
+  readonly created: number
+  readonly data: string
+}): number => crc32(row.data, crc32(`${row.id} ${row.session_id} ${row.seq} ${row.type} ${row.created}`))
+
+/** One page of a session's rows after a cursor, with their checksums. */
+export const selectCheckedPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
+  sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
+    WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`
+
+/** The event of a row whose checksum is compared as well. */
+export const toCheckedEvent = (
+  raw: Record<string, unknown>
+): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
+  const row = decodeRow(raw)
+  return Either.isRight(row) && checksumOf(row.right) !== raw["checksum"]
+    ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
+    : toEvent(raw)
+}
 
 /** One page of a session's rows after a cursor. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>

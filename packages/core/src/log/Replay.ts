@@ -18,7 +18,7 @@ import {
   type LogUnavailable,
   type ReplayOptions
 } from "./EventLog.ts"
-import { columns, unavailable } from "./EventRow.ts"
+import { checksumOf, columns, pageSize, unavailable } from "./EventRow.ts"
 
 /** The envelope of a foreign event, checked before anything else looks at it (EV-5). */
 const Foreign = Schema.Struct({
@@ -124,14 +124,18 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
       if (taken !== undefined) return yield* refuse(event, "event-id-taken", `${event.id} is in ${taken.session_id}`)
       position += 1
       const { created, data, id, seq, type } = event
-      rows.push({ position, id, session_id: sessionID, seq, type, created, data: JSON.stringify(data) })
+      const row = { position, id, session_id: sessionID, seq, type, created, data: JSON.stringify(data) }
+      rows.push({ ...row, checksum: checksumOf(row) })
       fresh.push({ position, id, sessionID, seq, created, ...decoded } as SessionEvent)
     }
     const last = fresh.at(-1)
     if (last !== undefined && Arr.isNonEmptyArray(fresh)) {
       yield* writeHeads(sql, new Map([[sessionID, last.seq]]))
       yield* insertRows(sql, "event", columns, rows)
-      yield* writeProjections(sql, projectors, fresh)
+      // In pages, so that no statement grows with the length of the replay.
+      yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page), {
+        discard: true
+      })
     }
     if (options.ownerID !== undefined) {
       yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}

@@ -25,6 +25,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         type TEXT NOT NULL,
         created INTEGER NOT NULL,
         data TEXT NOT NULL,
+        checksum INTEGER NOT NULL,
         UNIQUE (session_id, seq)
       ) STRICT`,
       sql`CREATE TABLE session (
