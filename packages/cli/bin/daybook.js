@@ -2,7 +2,7 @@
 "use strict"
 /**
  * Starts the bundled command. Help and version are texts that the build wrote: they need nothing loaded. Everything
- * else goes to `dist/bundle/main.js`. CommonJS, because it starts faster. Spec: CL-3, CL-60 in specs/cli.md.
+ * else goes to the bundle: `reader.js` for the verbs that only read, `main.js` for the others. CommonJS, because it starts faster. Spec: CL-3, CL-60 in specs/cli.md.
  */
 const { readFileSync } = require("node:fs")
 const { join } = require("node:path")
@@ -30,8 +30,10 @@ const wanted =
       ? `${texts.version}\n`
       : undefined
 
-if (wanted === undefined) require("./load.js").load(join(bundle, "main.js")).main(texts.version, words)
-else {
+if (wanted === undefined) {
+  const entry = ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
+  require("./load.js").load(join(bundle, entry)).main(texts.version, words)
+} else {
   process.stdout.on("error", () => undefined)
   process.stdout.write(wanted)
 }

@@ -1,7 +1,9 @@
 /**
- * Bundles the command into dist/bundle: ES modules split at every dynamic import, then each file turned into CommonJS,
- * which Node starts faster and V8 can take from its code cache. The native driver stays outside. Then the help texts
- * are written, and the command is run on a database of its own to fill the caches. Spec: CL-60 in specs/cli.md.
+ * Bundles the command into dist/bundle, twice. `reader.js` is one file with the store and nothing that runs a session: the
+ * verbs that only read start from it. `main.js` has everything, as ES modules split at every dynamic import, so that a
+ * provider is loaded when it answers; each file is then turned into CommonJS, which Node starts faster and V8 can take
+ * from its code cache. The native driver stays outside. Then the help texts are written, and the command is run on a
+ * database of its own to fill the caches. Spec: CL-60 in specs/cli.md.
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
@@ -23,35 +25,39 @@ const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
 
 await rm(outdir, { recursive: true, force: true })
-const { metafile, outputFiles } = await build({
+await mkdir(outdir, { recursive: true })
+
+const options = {
   entryPoints: [join(root, "src", "main.ts")],
   outdir,
   bundle: true,
-  splitting: true,
-  write: false,
-  metafile: true,
-  format: "esm",
+  minify: true,
   platform: "node",
   target: "node20",
   conditions: ["@daybook/source"],
   external: ["better-sqlite3"],
-  chunkNames: "[name]-[hash]",
   legalComments: "none",
-  minify: true,
   logLevel: "warning"
+}
+await build({
+  ...options,
+  entryPoints: { reader: join(root, "src", "main.ts") },
+  format: "cjs",
+  // No reading verb comes to it; bin/daybook.js sends the others to main.js.
+  external: [...options.external, "*/Host.ts"]
 })
-
-await mkdir(outdir, { recursive: true })
+const { metafile, outputFiles } = await build({
+  ...options,
+  format: "esm",
+  splitting: true,
+  chunkNames: "[name]-[hash]",
+  write: false,
+  metafile: true
+})
 for (const { path, text } of outputFiles) {
-  const { code } = await transform(text, {
-    format: "cjs",
-    platform: "node",
-    target: "node20",
-    // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
-    supported: { "dynamic-import": false },
-    minify: true,
-    legalComments: "none"
-  })
+  // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
+  const supported = { "dynamic-import": false }
+  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
   await writeFile(path, code)
 }
 if (out === undefined) await writeFile(join(root, "dist", "bundle-meta.json"), JSON.stringify(metafile))
@@ -74,9 +80,10 @@ const fillCaches = async () => {
       // A bundle without caches works as well; one that cannot run does not.
       if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}: ${stderr}`)
     }
-    warm("prompt", "hello")
-    warm("sessions")
-    warm("events", "--json")
+    warm("main.js", "prompt", "hello")
+    warm("reader.js", "sessions")
+    warm("reader.js", "events")
+    warm("reader.js", "events", "--json")
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

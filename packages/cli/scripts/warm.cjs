@@ -7,4 +7,5 @@ const { load, loaded } = require("../bin/load.js")
 process.on("exit", () => {
   for (const [file, { script }] of loaded) writeFileSync(`${file}.cache`, script.createCachedData())
 })
-load(join(__dirname, "../dist/bundle/main.js")).main("0", process.argv.slice(2))
+const [entry, ...words] = process.argv.slice(2)
+load(join(__dirname, "../dist/bundle", entry)).main("0", words)

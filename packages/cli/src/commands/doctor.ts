@@ -1,5 +1,5 @@
 /** `daybook doctor`: is the database sound, and can the models be reached. Spec: CL-19. */
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as DatabasePath from "../DatabasePath.ts"
 import * as Flags from "../Flags.ts"

@@ -1,6 +1,7 @@
 /** `daybook events`: replay durable events after a cursor, and follow. Spec: CL-12, CL-13, CL-50..CL-52. */
 import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Chunk, Effect, Option, Stream } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

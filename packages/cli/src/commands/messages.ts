@@ -1,13 +1,14 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and as a person reads it. Spec: CL-15, CL-16. */
 import { SessionStore, type Message, type SessionID } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Chunk, Effect, Option, Stream } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { messageJson, messageLine, messageText } from "../render/MessageText.ts"
 import { sessionHead } from "../render/SessionLine.ts"
-import { withSessions } from "../Runtime.ts"
+import { withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -59,7 +60,7 @@ export const messages = {
       json: Flags.json.options
     },
     (given) =>
-      withSessions(
+      withReader(
         runMessages({
           session: Option.getOrUndefined(given.session),
           after: Option.getOrUndefined(given.after),
@@ -125,6 +126,6 @@ export const show = {
   command: Command.make(
     "show",
     { session: Args.optional(Args.text({ name: "SESSION" })), json: Flags.json.options },
-    ({ session, json }) => withSessions(runShow({ session: Option.getOrUndefined(session), json }))
+    ({ session, json }) => withReader(runShow({ session: Option.getOrUndefined(session), json }))
   )
 } satisfies Verb

@@ -1,6 +1,7 @@
 /** `daybook resume`: go on with what a session has to do. Spec: CL-17. */
 import { Sessions } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

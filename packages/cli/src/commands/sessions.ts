@@ -1,12 +1,12 @@
 /** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
 import { SessionStore, type Session } from "@daybook/core"
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
-import { withSessions } from "../Runtime.ts"
+import { withReader } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
 const cwd = Flags.text("cwd", "DIR", "only sessions that work in this folder")
@@ -57,7 +57,7 @@ export const sessions = {
       json: Flags.json.options
     },
     (given) =>
-      withSessions(
+      withReader(
         run({
           cwd: Option.getOrUndefined(given.cwd),
           search: Option.getOrUndefined(given.search),
