@@ -59,12 +59,15 @@ const locationLayer = (options: Options) =>
     Layer.provide(Permission.layer)
   )
 
+/** Cut-off sessions that go on at the same time. */
+const resumedAtOnce = 16
+
 const resumeInterrupted = Layer.scopedDiscard(
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const cutOff = yield* sessions.interrupted
     yield* Effect.forEach(cutOff, ({ id }) => Effect.ignoreLogged(sessions.resume(id)), {
-      concurrency: "unbounded",
+      concurrency: resumedAtOnce,
       discard: true
     }).pipe(Effect.forkScoped)
   })

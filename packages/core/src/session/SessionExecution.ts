@@ -71,11 +71,19 @@ const make = Effect.fnUntraced(function* <R>(
       const ownership = yield* force ? owners.acquireNow(sessionID) : owners.acquire(sessionID)
       yield* Effect.raceFirst(
         Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
-        Effect.zipRight(ownership.stopRequested, Effect.interrupt)
+        // Another process's interrupt is one of ours: it drops the reruns that are queued here as well (CO-6).
+        Effect.zipRight(
+          ownership.stopRequested,
+          Effect.suspend(() => coordinator.interrupt(sessionID))
+        )
       )
     }).pipe(Effect.scoped, Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } }))
 
-  const coordinator = yield* RunCoordinator.make<SessionID, void, RunError>({ drain })
+  const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make<
+    SessionID,
+    void,
+    RunError
+  >({ drain })
 
   return SessionExecution.of({
     active: coordinator.active,

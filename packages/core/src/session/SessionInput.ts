@@ -5,7 +5,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Metric, Schema } from "effect"
 import { draft } from "../events/SessionEvents.ts"
-import { Identifiers, MessageID, type SessionID } from "../Identifiers.ts"
+import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
 import { EventLog } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
@@ -71,7 +71,8 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   })
 
   const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
-    const { delivery = "steer", sessionID } = options
+    const { delivery = "steer" } = options
+    const sessionID = yield* decode("sessionID", SessionID, options.sessionID)
     const prompt = yield* decode("prompt", Prompt, options.prompt)
     const messageID = options.id === undefined ? yield* identifiers.message : yield* decode("id", MessageID, options.id)
     yield* store.get(sessionID)
@@ -92,7 +93,8 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     return yield* Effect.catchTag(input, "EventRefused", (refused) =>
       // Somebody admitted the id between the look and the write: theirs counts.
       Effect.flatMap(receipt(messageID, sessionID, prompt, delivery), (theirs) =>
-        theirs === undefined ? Effect.fail(refused) : Effect.succeed(theirs)
+        // Nobody did: the session itself is gone, or the log says what is wrong.
+        theirs === undefined ? Effect.zipRight(store.get(sessionID), Effect.fail(refused)) : Effect.succeed(theirs)
       )
     )
   }, Effect.uninterruptible)

@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { hostname } from "node:os"
 import { Clock, Context, Effect, Layer, Option, Schedule, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
-import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
+import { OwnerLost, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { SessionBusy } from "./RunError.ts"
@@ -16,14 +16,17 @@ import { SessionBusy } from "./RunError.ts"
 /** How long an owner that stopped answering keeps its sessions. */
 const leaseMs = 15_000
 /** How often an owner renews, and looks whether it was asked to stop. */
-const heartbeat = Schedule.spaced("1 second")
+const heartbeat = "1 second"
 /** How often somebody who waits for a session looks again. */
 const retryEvery = Schedule.spaced("100 millis")
 
 export interface Ownership {
   readonly token: OwnerToken
-  /** Completes when another process asked this owner to stop. */
-  readonly stopRequested: Effect.Effect<void, LogUnavailable>
+  /**
+   * Keeps the lease while it runs. Completes when another process asked this owner to stop; fails when another one has
+   * taken the session over, after a pause longer than the lease.
+   */
+  readonly stopRequested: Effect.Effect<void, OwnerLost | LogUnavailable>
 }
 
 export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
@@ -106,7 +109,7 @@ const make = Effect.gen(function* () {
       )
     )
 
-  /** Renews, and tells whether this epoch was asked to stop or has lost the session. */
+  /** Renews, and tells whether this epoch was asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -116,7 +119,8 @@ const make = Effect.gen(function* () {
           WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}
           RETURNING interrupt_epoch`
       )
-      return mine === undefined || mine.interrupt_epoch === token.epoch
+      if (mine === undefined) return yield* new OwnerLost({ sessionID, ...token })
+      return mine.interrupt_epoch === token.epoch
     })
 
   const own = (sessionID: SessionID, token: OwnerToken) =>
@@ -125,10 +129,7 @@ const make = Effect.gen(function* () {
       {
         token,
         stopRequested: Effect.asVoid(
-          Effect.repeat(renew(sessionID, token), {
-            schedule: heartbeat,
-            until: (stop) => stop
-          })
+          Effect.repeat(Effect.delay(renew(sessionID, token), heartbeat), { until: (stop) => stop })
         )
       } satisfies Ownership
     )

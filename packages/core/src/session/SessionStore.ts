@@ -12,7 +12,7 @@ import { ReadSql, retryBusy } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { Delivery } from "./Schemas.ts"
-import { InvalidInput, type ListOptions, type MessagesOptions, type Page } from "./Sessions.ts"
+import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
 import { MessageUnreadable, type StoreError } from "./StoreError.ts"
 
 export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
@@ -24,9 +24,7 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
     /** Whether the id names a projected message of any session. */
     readonly hasMessage: (messageID: MessageID) => Effect.Effect<boolean, LogUnavailable>
-    readonly messages: (
-      options: MessagesOptions
-    ) => Effect.Effect<Page<Message> & { readonly total: number }, StoreError>
+    readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, StoreError>
     /** The input with this id, of whatever session. */
     readonly input: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
     /** Waiting inputs in admission order, the oldest `limit` of them, admitted at `through` at the latest. */
@@ -59,7 +57,8 @@ export interface UnsettledTool {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-const pageLimit = (limit: number | undefined): number => Math.max(1, Math.min(limit ?? 50, 500))
+/** A whole number that SQL takes, whatever was asked for. */
+const pageLimit = (limit = 50): number => (Number.isNaN(limit) ? 50 : Math.max(1, Math.min(Math.trunc(limit), 500)))
 
 const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
 
@@ -141,9 +140,10 @@ const make = Effect.gen(function* () {
 
   const withParts = (sessionID: SessionID, rows: ReadonlyArray<MessageRow>) =>
     Effect.gen(function* () {
-      const seqs = rows.map(({ seq }) => seq)
       const parts = yield* partsOf(sessionID, rows)
-      const inputs = rows.length === 0 ? [] : yield* promptsOf(sessionID, Math.min(...seqs), Math.max(...seqs))
+      // Rows come in sequence order, one way or the other.
+      const [first, last] = [rows[0]?.seq ?? 0, rows.at(-1)?.seq ?? -1]
+      const inputs = yield* promptsOf(sessionID, Math.min(first, last), Math.max(first, last))
       return { parts, inputs }
     })
 
@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
     )
     const items = yield* assemble(sessionID, rows.slice(0, limit), parts, inputs)
     const last = items.at(-1)
-    return rows.length > limit && last !== undefined ? { items, total, cursor: String(last.seq) } : { items, total }
+    return rows.length > limit && last !== undefined ? { items, total, cursor: last.seq } : { items, total }
   })
 
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {

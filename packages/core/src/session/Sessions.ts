@@ -68,6 +68,7 @@ export interface PromptOptions {
 }
 
 export interface ListOptions {
+  /** Sessions of this folder only, whatever spelling of its path is given. */
   readonly directory?: string | undefined
   /** Part of the title or of a prompt's text, any case. */
   readonly search?: string | undefined
@@ -89,8 +90,19 @@ export interface MessagesOptions {
   readonly limit?: number | undefined
   /** `asc`, oldest first, by default. */
   readonly order?: "asc" | "desc" | undefined
-  /** The page goes on after the message with this sequence number (before it, for `desc`). */
+  /**
+   * The page goes on after the message with this sequence number (before it, for `desc`). Any sequence number will do:
+   * to read around a message, ask for the page before and the page after its `seq`.
+   */
   readonly cursor?: number | undefined
+}
+
+export interface MessagePage {
+  readonly items: ReadonlyArray<Message>
+  /** Messages of the session in all. */
+  readonly total: number
+  /** Present when more follow. */
+  readonly cursor?: number
 }
 
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
@@ -102,9 +114,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     /** Sessions, the last used first, in pages. */
     readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     /** The visible transcript in event order, in pages (PR-7). */
-    readonly messages: (
-      options: MessagesOptions
-    ) => Effect.Effect<Page<Message> & { readonly total: number }, SessionNotFound | StoreError>
+    readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, SessionNotFound | StoreError>
     readonly message: (
       sessionID: SessionID,
       messageID: MessageID

@@ -8,7 +8,7 @@ import { Identifiers, SessionID } from "../Identifiers.ts"
 import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { canonical } from "./Locations.ts"
-import { sameModel } from "./Schemas.ts"
+import { Location, sameModel } from "./Schemas.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
@@ -17,6 +17,12 @@ import { SessionStore } from "./SessionStore.ts"
 
 /** Events in one page of `history`. */
 const historyLimit = 100
+
+/** The inbox is bounded where inputs come in. */
+const whole = Number.MAX_SAFE_INTEGER
+
+const decode = <A, I>(field: string, schema: Schema.Schema<A, I>, value: unknown) =>
+  Effect.mapError(Schema.decodeUnknown(schema)(value), (error) => new InvalidInput({ field, details: error.message }))
 
 const make = Effect.gen(function* () {
   const log = yield* EventLog
@@ -29,7 +35,16 @@ const make = Effect.gen(function* () {
   const identifiers = yield* Identifiers
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-  const place = (location: CreateOptions["location"]) => Effect.provide(canonical(location), platform)
+  const place = (location: CreateOptions["location"]) =>
+    Effect.flatMap(decode("location", Location, location), (decoded) => Effect.provide(canonical(decoded), platform))
+
+  /** The name that sessions of a folder are kept under; a folder that is gone has the name it was asked for. */
+  const folder = (directory: string) =>
+    Effect.provide(canonical({ directory }), platform).pipe(
+      Effect.map((location) => location.directory),
+      Effect.catchTag("InvalidInput", () => Effect.map(Path.Path, (path) => path.resolve(directory))),
+      Effect.provide(platform)
+    )
 
   const knownAgent = (agent: string) =>
     Effect.catchTag(agents.get(agent), "AgentNotFound", ({ message }) =>
@@ -42,14 +57,15 @@ const make = Effect.gen(function* () {
       Effect.catchTag("SessionNotFound", () => Effect.succeedNone)
     )
 
+  const knownParent = (parentID: SessionID) =>
+    Effect.flatMap(decode("parentID", SessionID, parentID), (id) =>
+      Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) =>
+        Effect.fail(new InvalidInput({ field: "parentID", details: message }))
+      )
+    )
+
   const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
-    const sessionID =
-      options.id === undefined
-        ? yield* identifiers.session
-        : yield* Effect.mapError(
-            Schema.decodeUnknown(SessionID)(options.id),
-            (error) => new InvalidInput({ field: "id", details: error.message })
-          )
+    const sessionID = options.id === undefined ? yield* identifiers.session : yield* decode("id", SessionID, options.id)
     if (options.id !== undefined) {
       const found = yield* existing(sessionID)
       if (Option.isSome(found)) return found.value
@@ -57,6 +73,7 @@ const make = Effect.gen(function* () {
     const location = yield* place(options.location)
     const { agent, model, parentID, title } = options
     if (agent !== undefined) yield* knownAgent(agent)
+    if (parentID !== undefined) yield* knownParent(parentID)
     const created = draft("session.created", {
       location,
       ...(agent === undefined ? {} : { agent }),
@@ -90,7 +107,10 @@ const make = Effect.gen(function* () {
   return Sessions.of({
     create,
     get: store.get,
-    list: (options = {}) => store.list(options),
+    list: Effect.fn("Sessions.list")(function* (options = {}) {
+      const { directory } = options
+      return yield* store.list(directory === undefined ? options : { ...options, directory: yield* folder(directory) })
+    }),
     messages: (options) => Effect.zipRight(store.get(options.sessionID), store.messages(options)),
     message: withSession(store.message),
     context: withSession((sessionID: SessionID) =>
@@ -99,7 +119,7 @@ const make = Effect.gen(function* () {
         (epoch) => store.context(sessionID, epoch?.baselineSeq ?? -1)
       )
     ),
-    inbox: withSession((sessionID: SessionID) => store.waiting(sessionID, { limit: 1_000 })),
+    inbox: withSession((sessionID: SessionID) => store.waiting(sessionID, { limit: whole })),
     events: (options) => followed(log.tail(options)),
     eventsMarked: (options) => followed(log.tailMarked(options)),
     history: Effect.fn("Sessions.history")(function* (options) {
