@@ -281,7 +281,7 @@ describe("Anthropic", () => {
   it.scopedLive("MD-24: a result that is text goes as this text, any other as JSON, a failed one marked", () =>
     Effect.gen(function* () {
       const { model, server } = yield* connect("anthropic", opus, hello)
-      const ids = ["toolu_1", "toolu_2"]
+      const ids = ["toolu_1", "functions.read:0"]
       const results = ['say "hi"\n', { lines: 2 }]
       yield* answer(model, {
         tools: [tool("read")],
@@ -302,6 +302,9 @@ describe("Anthropic", () => {
         ]
       })
       const content = at(server.received[0]?.body, "messages", 2, "content")
+      // An id of another provider, in the alphabet of this one, alike in call and result.
+      assert.strictEqual(at(server.received[0]?.body, "messages", 1, "content", 1, "id"), "functions_read_0")
+      assert.strictEqual(at(content, 1, "tool_use_id"), "functions_read_0")
       assert.deepStrictEqual([at(content, 0, "content"), at(content, 0, "is_error")], ['say "hi"\n', false])
       assert.deepStrictEqual([at(content, 1, "content"), at(content, 1, "is_error")], ['{"lines":2}', true])
     })

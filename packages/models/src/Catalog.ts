@@ -100,7 +100,10 @@ export const entries: Readonly<Record<"anthropic" | "openai", Readonly<Record<st
  * what holds for all of the family. A limit nobody can know is 0.
  */
 const families: Readonly<Record<"anthropic" | "openai", ReadonlyArray<readonly [RegExp, Omit<Entry, "name">]>>> = {
-  anthropic: [[/^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: moreEfforts }]],
+  anthropic: [
+    [/^claude-3-/, { contextTokens: 200_000, outputTokens: 4096, variants: [] }],
+    [/^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: moreEfforts }]
+  ],
   openai: [
     [/^gpt-([5-9]|\d\d)/, { contextTokens: 400_000, outputTokens: 128_000, variants: ["minimal", ...openaiEfforts] }],
     [/^(o\d|codex-)/, { contextTokens: 200_000, outputTokens: 100_000, variants: ["low", "medium", "high"] }],

@@ -42,12 +42,23 @@ const lower = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const messages = systemAsUser(prompt).content
   const lastSystem = messages.findLastIndex((message) => message.role === "system")
   return Prompt.fromMessages(
-    messages.map((message, index) => {
+    messages.map(withPlainIds).map((message, index) => {
       if (message.role === "assistant" || (index !== lastSystem && index !== messages.length - 1)) return message
       return { ...message, options: { ...message.options, ...ephemeral } }
     })
   )
 }
+
+/** A session may come from another provider, whose call ids need not be in the alphabet that this API accepts. */
+const withPlainIds = (message: Prompt.Message): Prompt.Message => {
+  if (message.role === "assistant") return { ...message, content: message.content.map(withPlainId) }
+  return message.role === "tool" ? { ...message, content: message.content.map(withPlainId) } : message
+}
+
+const withPlainId = <P extends Prompt.AssistantMessagePart>(part: P): P =>
+  part.type === "tool-call" || part.type === "tool-result"
+    ? { ...part, id: part.id.replaceAll(/[^a-zA-Z0-9_-]/g, "_") }
+    : part
 
 const cacheOf = (finish: Response.FinishPart): { readonly read: number; readonly write: number } => {
   const usage = finish.metadata["anthropic"]?.["usage"]
