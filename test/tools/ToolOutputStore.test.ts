@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
@@ -123,6 +132,17 @@ describe("ToolOutputStore.bound", () => {
         assert.strictEqual(statSync(path).mode & 0o777, 0o600)
       }
       assert.strictEqual(statSync(root).mode & 0o777, 0o700)
+    })
+  )
+
+  it.scoped.skipIf(process.getuid?.() !== 0)("TO-23: a folder that belongs to another user is not used", () =>
+    Effect.gen(function* () {
+      const { root, store } = yield* makeStore()
+      mkdirSync(root, { recursive: true })
+      chownSync(root, 65_534, 65_534)
+      const error = yield* Effect.flip(store.bound(owner, tooLong))
+      assert.strictEqual(error._tag, "ToolStorageError")
+      assert.include(error.message, "another user")
     })
   )
 

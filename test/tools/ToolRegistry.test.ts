@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Scope, Schema } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
-import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { define, ToolFailure } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { agentWith, allowAll, callBy, makeWorkbench, textOf } from "./Workbench.ts"
 
 const Path = Schema.optionalWith(Schema.String, { exact: true })
@@ -145,6 +145,27 @@ describe("ToolRegistry", () => {
       const error = yield* bench.fail("write", { path: "a", content: "" })
       assert.strictEqual(error.type, "permission.denied")
       assert.include(error.message, "write to b instead")
+    })
+  )
+
+  it.scoped("TO-4: however long what was refused, its reason is short; the person sees the whole", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({ rules: [] })
+      const command = `echo ${"x".repeat(100_000)}`
+      const error = yield* bench.fail("bash", { command })
+      assert.isBelow(error.message.length, 3_000)
+      assert.deepStrictEqual(bench.asked[0]?.resources, [command])
+    })
+  )
+
+  it.scoped("TO-1: a failure's message is bounded", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const wordy = define(Tool.make("wordy"), {
+        handler: () => new ToolFailure({ type: "tool.execution", message: "x".repeat(1_000_000) })
+      })
+      yield* bench.registry.register([wordy])
+      assert.isBelow((yield* bench.fail("wordy", {})).message.length, 10_000)
     })
   )
 

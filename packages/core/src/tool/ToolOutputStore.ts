@@ -108,6 +108,11 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
 
   const open: ToolOutputStore["Type"]["open"] = Effect.fn("ToolOutputStore.open")(function* (owner) {
     yield* storage("creating its folder")(fs.makeDirectory(root, { recursive: true, mode: 0o700 }))
+    const { uid } = yield* storage("looking at its folder")(fs.stat(root))
+    // In a shared temporary folder somebody else could have made ours first, and would own what is in it.
+    if (process.getuid !== undefined && !Option.contains(uid, process.getuid())) {
+      return yield* new ToolStorageError({ operation: "using a folder that belongs to another user", cause: root })
+    }
     const { file, name } = yield* storage("creating a file")(create(owner, 0))
     return {
       path: path.join(root, name),

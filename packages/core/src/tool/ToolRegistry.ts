@@ -71,6 +71,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
       })
     )
     const settle: MaterializedTools["settle"] = Effect.fn("ToolRegistry.settle")(function* ({ call, input, name }) {
+      yield* Effect.annotateCurrentSpan({ "tool.name": name, "tool.call": call.callID })
       const entry = offered.get(name)
       if (entry === undefined) {
         const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
