@@ -230,3 +230,22 @@ export const layer = (
       )
     })
   ).pipe(Layer.provide(Reactivity.layer))
+
+/**
+ * An empty database of this build's schema, for comparing with: it goes with the scope, and SQLite moves it to a
+ * temporary file when it grows. One session at a time lives in it, without the rows that its keys refer to.
+ */
+export const scratch: Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope> = Effect.gen(function* () {
+  const sql = yield* open({ filename: "", disableWAL: true })
+  const empty = Effect.forEach(["journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"], (setting) =>
+    sql.unsafe(`PRAGMA ${setting}`)
+  )
+  yield* Effect.zipRight(
+    empty,
+    Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "migration" })
+  ).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.mapError((error) => refuse("the scratch database", error))
+  )
+  return sql
+}).pipe(Effect.provide(Reactivity.layer))

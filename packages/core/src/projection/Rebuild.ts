@@ -1,0 +1,124 @@
+/**
+ * Deriving the projected tables again from the event rows alone, page by page, with the fold and the writer that
+ * appends use. Rows that are not the fold's stay: context epochs, and what further projectors keep. Spec: PJ-7 (RP-7).
+ */
+import { SqlClient, SqlError } from "@effect/sql"
+import { Effect, Either, Option } from "effect"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { SessionID } from "../Identifiers.ts"
+import { CursorExpired, EventRefused, EventUnreadable, SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
+import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import { immediately, retryBusy } from "../storage/Database.ts"
+import { join, type AnyRow, type Joined } from "./Change.ts"
+import { project } from "./Projection.ts"
+import { write } from "./SqlTables.ts"
+import { tables } from "./Tables.ts"
+
+/** What a rebuild can fail with. The session it failed on keeps its rows as they were. */
+export type RebuildError = SessionNotFound | CursorExpired | EventUnreadable | EventRefused | LogUnavailable
+
+/** What was derived again. */
+export interface Rebuilt {
+  readonly sessions: number
+  readonly events: number
+}
+
+const nothing: Rebuilt = { sessions: 0, events: 0 }
+
+/** The session's row is written over, not deleted: deleting it would take along what refers to it. */
+const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
+  const { columns } = tables.session
+  return sql.unsafe(
+    `INSERT INTO session (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ` +
+      `ON CONFLICT (id) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}`,
+    columns.map((column) => row[column] ?? null)
+  )
+}
+
+/** Writes what the events of one page come to, over the session row that is there. */
+export const writePage = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  events: ReadonlyArray<SessionEvent>
+) {
+  const joined = join(events.flatMap(project))
+  if (Either.isLeft(joined)) return yield* new EventRefused({ sessionID, ...joined.left })
+  const { inserts, updates } = joined.right.session
+  yield* Effect.forEach(inserts.values(), (row) => writeSession(sql, row), { discard: true })
+  const rest: Joined = { ...joined.right, session: { inserts: new Map(), updates } }
+  yield* Effect.mapError(write(sql, rest), (error) =>
+    error instanceof SqlError.SqlError ? error : new EventRefused({ sessionID, ...error })
+  )
+})
+
+/** The events of one page, each with its place and its checksum compared. */
+const readPage = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) {
+  const rows = yield* selectCheckedPage(sql, sessionID, after, pageSize)
+  const events: Array<SessionEvent> = []
+  for (const [index, row] of rows.entries()) {
+    const seq = after + 1 + index
+    if (row["seq"] !== seq) {
+      return yield* new EventUnreadable({ sessionID, seq, type: "unknown", details: "the row is missing" })
+    }
+    const event = toCheckedEvent(row)
+    if (Option.isSome(event)) events.push(yield* event.value)
+  }
+  return { events, cursor: after + rows.length }
+})
+
+const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionID: SessionID) {
+  const [head] = yield* sql<{ readonly seq: number; readonly floor: number }>`
+    SELECT seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
+  if (head === undefined || head.seq < 0) return yield* new SessionNotFound({ sessionID })
+  if (head.floor >= 0) return yield* new CursorExpired({ cursor: -1, floor: head.floor })
+  for (const table of ["session_part", "session_message", "session_input"] as const) {
+    yield* sql.unsafe(`DELETE FROM ${table} WHERE session_id = ?`, [sessionID])
+  }
+  let cursor = -1
+  while (cursor < head.seq) {
+    const page = yield* readPage(sql, sessionID, cursor)
+    if (page.cursor === cursor) {
+      return yield* new EventUnreadable({ sessionID, seq: cursor + 1, type: "unknown", details: "the row is missing" })
+    }
+    yield* writePage(sql, sessionID, page.events)
+    cursor = page.cursor
+  }
+  return { sessions: 1, events: head.seq + 1 } satisfies Rebuilt
+})
+
+const one = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Rebuilt, RebuildError> =>
+  retryBusy(immediately(sql)(rebuildSession(sql, sessionID))).pipe(
+    Effect.mapError((error) => (error instanceof SqlError.SqlError ? unavailable("rebuild")(error) : error))
+  )
+
+/** The sessions after one, in the order of their ids. */
+export const selectSessions = (sql: SqlClient.SqlClient, after: string, limit: number) =>
+  sql<{ readonly session_id: string; readonly seq: number; readonly floor: number }>`
+    SELECT session_id, seq, floor FROM event_sequence WHERE session_id > ${after} ORDER BY session_id LIMIT ${limit}`
+
+const all = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  let rebuilt = nothing
+  let after = ""
+  for (;;) {
+    const rows = yield* Effect.mapError(retryBusy(selectSessions(sql, after, pageSize)), unavailable("rebuild"))
+    const last = rows.at(-1)
+    if (last === undefined) return rebuilt
+    for (const { seq, session_id } of rows) {
+      if (seq < 0) continue
+      const { events, sessions } = yield* one(sql, SessionID.make(session_id, { disableValidation: true }))
+      rebuilt = { sessions: rebuilt.sessions + sessions, events: rebuilt.events + events }
+    }
+    after = last.session_id
+  }
+})
+
+/**
+ * Derives the projected rows of one session, or of all, again: the same bytes as the live ones (RP-7). Each session is
+ * one write transaction; a session that fails keeps its rows, those before it are done.
+ */
+export const rebuild = Effect.fn("Rebuild.rebuild")(function* (
+  which: SessionID | "all"
+): Effect.fn.Return<Rebuilt, RebuildError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  return yield* which === "all" ? all(sql) : one(sql, which)
+})

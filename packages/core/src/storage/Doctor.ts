@@ -1,0 +1,258 @@
+/**
+ * Is the database what it should be? Looks at the file, the connection, and each session's log and projections, and
+ * says what is wrong and what to do. It writes nothing: projections are compared with a fold into a scratch database,
+ * one session and one page at a time, in one snapshot each. Spec: ST-12..ST-14.
+ */
+import { SqlClient, SqlError } from "@effect/sql"
+import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { SessionID } from "../Identifiers.ts"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import type { AnyRow } from "../projection/Change.ts"
+import { selectSessions, writePage } from "../projection/Rebuild.ts"
+import { tables, type TableName } from "../projection/Tables.ts"
+import { applicationID, ReadSql, schemaVersion, scratch, type DatabaseError } from "./Database.ts"
+import { reasonOf } from "./StorageReason.ts"
+
+/** One thing that is not as it should be. */
+export interface Finding {
+  /** `error`: something is lost or wrong. `warning`: nothing is lost, but this build or setting is not the right one. */
+  readonly severity: "error" | "warning"
+  /** Absent for findings about the database as a whole. */
+  readonly sessionID?: string
+  readonly what: string
+  readonly fix: string
+}
+
+type Sql = SqlClient.SqlClient
+type Head = { readonly session_id: string; readonly seq: number; readonly floor: number }
+
+const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
+const rebuildIt = "rebuild the projections of this session: they are derived from its events"
+
+const error = (what: string, fix: string, sessionID?: string): Finding => ({
+  severity: "error",
+  ...(sessionID === undefined ? {} : { sessionID }),
+  what,
+  fix
+})
+
+const warning = (what: string, fix: string, sessionID?: string): Finding => ({
+  ...error(what, fix, sessionID),
+  severity: "warning"
+})
+
+const pragma = (sql: Sql, name: string) =>
+  Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => rows.map((row) => row.map(String).join(" ")))
+
+/** The settings of the writing connection, and what they must be. */
+const settings = [
+  ["journal_mode", "wal"],
+  ["synchronous", "2"],
+  ["foreign_keys", "1"],
+  ["auto_vacuum", "2"],
+  ["application_id", String(applicationID)]
+] as const
+
+const checkSettings = Effect.fnUntraced(function* (sql: Sql) {
+  const findings: Array<Finding> = []
+  for (const [name, expected] of settings) {
+    const [found = "nothing"] = yield* pragma(sql, name)
+    if (found === expected || (name === "journal_mode" && found === "memory")) continue
+    const fix = name === "auto_vacuum" ? "run VACUUM after setting it" : "open the database with Daybook only"
+    findings.push(warning(`${name} is ${found}, not ${expected}`, fix))
+  }
+  const rows = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+  const latest = rows[0]?.latest ?? 0
+  if (latest !== schemaVersion) {
+    const what = `the schema is version ${latest}, this build knows ${schemaVersion}`
+    findings.push(error(what, latest > schemaVersion ? "use a newer Daybook" : "open the database once for writing"))
+  }
+  return findings
+})
+
+/** Findings of one kind that are reported; a broken file can have millions. */
+const enough = 20
+
+const checkFile = Effect.fnUntraced(function* (sql: Sql) {
+  const integrity = yield* pragma(sql, `integrity_check(${enough})`)
+  const broken = integrity.filter((line) => line !== "ok").map((line) => error(`the file is damaged: ${line}`, restore))
+  const orphans = yield* sql<{ readonly table: string; readonly rowid: number | null; readonly parent: string }>`
+    SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT ${enough}`
+  return [
+    ...broken,
+    ...orphans.map(({ parent, rowid, table }) =>
+      error(`row ${rowid ?? "?"} of ${table} belongs to no row of ${parent}`, "restore the database from a copy")
+    )
+  ]
+})
+
+/** The fold's tables, beside the transaction that the stored rows are read in. */
+interface Fold {
+  readonly sql: Sql
+  readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
+const makeFold = Effect.gen(function* () {
+  const sql = yield* scratch
+  const connection = yield* Effect.mapError(sql.reserve, unavailable("verify"))
+  // Statements join the transaction of the context, whatever client they come from: this one is the scratch database's.
+  return {
+    sql,
+    aside: (effect) => Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
+  } satisfies Fold
+})
+
+/** Reads the events, folds them into the scratch database, and says what is wrong with their places and contents. */
+const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session_id }: Head) {
+  const sessionID = SessionID.make(session_id, { disableValidation: true })
+  const findings: Array<Finding> = []
+  const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
+  let [cursor, position, unknown, folded] = [floor, 0, 0, floor < 0]
+  for (;;) {
+    const rows = yield* selectCheckedPage(sql, session_id, cursor, pageSize)
+    const events: Array<SessionEvent> = []
+    for (const row of rows) {
+      const at = Number(row["seq"])
+      if (at !== cursor + 1) found(`the events from ${cursor + 1} to ${at - 1} are missing`, restore)
+      if (Number(row["position"]) <= position) found(`event ${at} has a position before that of ${cursor}`, restore)
+      ;[cursor, position] = [at, Number(row["position"])]
+      const event = toCheckedEvent(row)
+      if (Option.isNone(event)) unknown += 1
+      else if (Either.isRight(event.value)) events.push(event.value.right)
+      else found(event.value.left.message, restore)
+    }
+    // What cannot be folded whole is not compared.
+    folded &&= findings.length === 0
+    if (folded) {
+      yield* Effect.catchTag(fold.aside(writePage(fold.sql, sessionID, events)), "EventRefused", (refusal) =>
+        Effect.sync(() => {
+          folded = false
+          found(`its events contradict each other: ${refusal.message}`, restore)
+        })
+      )
+    }
+    if (rows.length < pageSize || findings.length > enough) break
+  }
+  if (findings.length === 0 && cursor !== seq) found(`its head is ${seq}, its last event is ${cursor}`, restore)
+  if (unknown > 0) {
+    const what = `${unknown} of its events are of types that this build does not know; they are left out`
+    findings.push(warning(what, "use a newer Daybook to see them", session_id))
+  }
+  return { findings, folded }
+})
+
+/** The column that orders a session's rows in a table, each value once. */
+const orders = { session_input: "admitted_seq", session_message: "seq", session_part: "seq" } as const
+
+const selectRows = (sql: Sql, table: keyof typeof orders, sessionID: string, after: number) =>
+  sql.unsafe<AnyRow>(
+    `SELECT ${tables[table].columns.join(", ")} FROM ${table} ` +
+      `WHERE session_id = ? AND ${orders[table]} > ? ORDER BY ${orders[table]} LIMIT ${pageSize}`,
+    [sessionID, after]
+  )
+
+const differing = (table: TableName, stored: AnyRow, folded: AnyRow) =>
+  tables[table].columns.filter((column) => stored[column] !== folded[column])
+
+/** The first difference between a table's stored rows and those of the fold. */
+const compareTable = Effect.fnUntraced(function* (
+  sql: Sql,
+  fold: Fold,
+  table: keyof typeof orders,
+  sessionID: string
+): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
+  const order = orders[table]
+  let after = -1
+  for (;;) {
+    const stored = yield* selectRows(sql, table, sessionID, after)
+    const folded = yield* fold.aside(selectRows(fold.sql, table, sessionID, after))
+    for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
+      const [mine, theirs] = [stored[index], folded[index]]
+      const [at, should] = [Number(mine?.[order] ?? Infinity), Number(theirs?.[order] ?? Infinity)]
+      if (at > should) return Option.some(`${table} has no row for event ${should}`)
+      if (at < should) return Option.some(`${table} has a row for event ${at} that no event makes`)
+      const columns = mine === undefined || theirs === undefined ? [] : differing(table, mine, theirs)
+      if (columns.length > 0) {
+        return Option.some(`${table} differs from the events at ${at}: ${columns.join(", ")}`)
+      }
+      after = at
+    }
+    if (stored.length < pageSize) return Option.none()
+  }
+})
+
+const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
+  const select = `SELECT ${tables.session.columns.join(", ")} FROM session WHERE id = ?`
+  const [stored] = yield* sql.unsafe<AnyRow>(select, [sessionID])
+  const [folded] = yield* fold.aside(fold.sql.unsafe<AnyRow>(select, [sessionID]))
+  if (stored === undefined || folded === undefined) {
+    return stored === folded
+      ? Option.none()
+      : Option.some("its row in session is missing, or is there without a creation")
+  }
+  const columns = differing("session", stored, folded)
+  return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
+})
+
+const comparedTables = ["session_input", "session_message", "session_part"] as const
+
+const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
+  const differences = [
+    yield* compareSession(sql, fold, sessionID),
+    ...(yield* Effect.forEach(comparedTables, (table) => compareTable(sql, fold, table, sessionID)))
+  ]
+  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
+})
+
+const checkPromoted = Effect.fnUntraced(function* (sql: Sql, sessionID: string) {
+  const rows = yield* sql<{ readonly id: string }>`
+    SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
+    WHERE i.session_id = ${sessionID} AND i.promoted_seq IS NOT m.seq LIMIT ${enough}`
+  return rows.map(({ id }) => error(`the promotion of ${id} is not where its message is`, rebuildIt, sessionID))
+})
+
+/** A statement that meets a broken page is a finding, not the end of the check. */
+const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
+  reasonOf(failure) === "corrupt"
+    ? Effect.succeed([error("the file is damaged: a page of it cannot be read", restore, sessionID)])
+    : Effect.fail(unavailable("verify")(failure))
+
+/** One session, in one snapshot: a commit that comes meanwhile is not a finding. */
+const checkSession = Effect.fnUntraced(
+  function* (sql: Sql, fold: Fold, sessionID: string) {
+    const clear = [...comparedTables.map((table) => `${table} WHERE session_id`), "session WHERE id"]
+    yield* Effect.forEach(clear, (rows) => fold.aside(fold.sql.unsafe(`DELETE FROM ${rows} = ?`, [sessionID])))
+    const [head] = yield* sql<Head>`SELECT session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
+    if (head === undefined) return []
+    const { findings, folded } = yield* checkEvents(sql, fold, head)
+    const projections = folded ? yield* checkProjections(sql, fold, sessionID) : []
+    const promoted = projections.length === 0 ? yield* checkPromoted(sql, sessionID) : []
+    return [...findings, ...projections, ...promoted]
+  },
+  (effect, sql) => sql.withTransaction(effect)
+)
+
+/**
+ * Everything that is wrong with the database, one finding at a time; an empty stream is a sound database. Memory is
+ * bounded, whatever the size of the file; appends go on meanwhile.
+ */
+export const verify: Stream.Stream<Finding, LogUnavailable | DatabaseError, Sql | ReadSql> = Stream.unwrapScoped(
+  Effect.gen(function* () {
+    const [sql, read, fold] = [yield* SqlClient.SqlClient, yield* ReadSql, yield* makeFold]
+    const whole = Stream.make(checkSettings(sql), checkFile(read)).pipe(
+      Stream.flatMap((check) => Stream.fromIterableEffect(Effect.catchAll(check, broken())))
+    )
+    const ids = Stream.paginateChunkEffect("", (after) =>
+      Effect.map(Effect.mapError(selectSessions(read, after, pageSize), unavailable("verify")), (rows) => [
+        Chunk.fromIterable(rows.map(({ session_id }) => session_id)),
+        Option.map(Arr.last(rows), ({ session_id }) => session_id)
+      ])
+    )
+    const sessions = Stream.flatMap(ids, (id) =>
+      Stream.fromIterableEffect(Effect.catchAll(checkSession(read, fold, id), broken(id)))
+    )
+    return Stream.concat(whole, sessions)
+  })
+)
