@@ -27,14 +27,6 @@ export const utf8Prefix = (bytes: Uint8Array, limit: number): Uint8Array => {
   return bytes.subarray(0, end)
 }
 
-/** The longest suffix of `bytes` of at most `limit` that begins between two characters. */
-export const utf8Suffix = (bytes: Uint8Array, limit: number): Uint8Array => {
-  if (bytes.length <= limit) return bytes
-  let start = bytes.length - limit
-  while (start < bytes.length && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++
-  return bytes.subarray(start)
-}
-
 /** The first lines of a text that fit. A first line longer than the limit is cut inside. */
 export const cutHead = (text: string, limits: TextLimits): TextCut => {
   let [end, lines, bytes] = [0, 0, 0]
