@@ -1,0 +1,119 @@
+/** Durable append: one event an append, each in a session of its own publisher, beside bare inserts (design 10). */
+import { Effect } from "effect"
+import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { Identifiers } from "../packages/core/src/Identifiers.ts"
+import { median, perSecond, quantile } from "./Figures.ts"
+import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
+import * as Workload from "./Workload.ts"
+
+/** How many appends one measurement makes at so many publishers. */
+const appendsAt: ReadonlyArray<readonly [publishers: number, appends: number]> = [
+  [1, 2000],
+  [8, 8000],
+  [64, 16_000],
+  [256, 16_000]
+]
+const rawAppends = 3000
+
+const publish = (publishers: number, appends: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const identifiers = yield* Identifiers
+    const latencies: Array<number> = []
+    const sessions = yield* Effect.replicateEffect(identifiers.session, publishers)
+    yield* Effect.forEach(sessions, (id) => log.append(id, [Workload.created]), { concurrency: "unbounded" })
+    const started = performance.now()
+    yield* Effect.forEach(
+      sessions,
+      (id) =>
+        Effect.gen(function* () {
+          const drafts = Workload.events()
+          for (let left = appends / publishers; left > 0; left--) {
+            const { value } = drafts.next()
+            const before = performance.now()
+            yield* log.append(id, [value])
+            latencies.push(performance.now() - before)
+          }
+        }),
+      { concurrency: "unbounded", discard: true }
+    )
+    return { rate: perSecond(latencies.length, started), latencies }
+  })
+
+const bare = async (directory: string, perTransaction: number, appends: number) => {
+  const filename = freshFile(directory)
+  const db = await raw(filename)
+  const session = rawSession(db, "ses_raw")
+  const drafts = Workload.events()
+  const latencies: Array<number> = []
+  const write = db.transaction(() => {
+    for (let i = 0; i < perTransaction; i++) session.insert(drafts.next().value)
+  })
+  const started = performance.now()
+  for (let written = 0; written < appends; written += perTransaction) {
+    const before = performance.now()
+    write.immediate()
+    latencies.push(performance.now() - before)
+  }
+  const rate = perSecond(appends, started)
+  db.close()
+  removeFile(filename)
+  return { rate, latencies }
+}
+
+export interface Result {
+  readonly rawOne: number
+  readonly rawHundred: number
+  readonly rawP50: number
+  readonly rawP99: number
+  readonly ours: ReadonlyArray<{
+    readonly publishers: number
+    readonly rate: number
+    /** Against bare inserts measured just before, one a transaction. */
+    readonly ratio: number
+  }>
+  readonly p50: number
+  readonly p99: number
+  /** One publisher's p50 above a bare commit's, in milliseconds. */
+  readonly overRaw: number
+}
+
+/** Rounds of everything in turn; medians over the rounds. */
+export const measure = async (directory: string, rounds: number): Promise<Result> => {
+  const one: Array<Awaited<ReturnType<typeof bare>>> = []
+  const hundred: Array<number> = []
+  const singles: Array<{ readonly p50: number; readonly p99: number; readonly over: number }> = []
+  const byCount = new Map(
+    appendsAt.map(([count]) => [count, { rates: [] as Array<number>, ratios: [] as Array<number> }])
+  )
+  for (let round = 0; round < rounds; round++) {
+    for (const [count, appends] of appendsAt) {
+      const beside = await bare(directory, 1, rawAppends)
+      const filename = freshFile(directory)
+      const { latencies, rate } = await withOurs(filename, publish(count, appends))
+      removeFile(filename)
+      one.push(beside)
+      byCount.get(count)?.rates.push(rate)
+      byCount.get(count)?.ratios.push(rate / beside.rate)
+      if (count === 1) {
+        const p50 = quantile(latencies, 0.5)
+        singles.push({ p50, p99: quantile(latencies, 0.99), over: p50 - quantile(beside.latencies, 0.5) })
+      }
+    }
+    hundred.push((await bare(directory, 100, 20_000)).rate)
+  }
+  return {
+    rawOne: median(one.map(({ rate }) => rate)),
+    rawHundred: median(hundred),
+    rawP50: median(one.map(({ latencies }) => quantile(latencies, 0.5))),
+    rawP99: median(one.map(({ latencies }) => quantile(latencies, 0.99))),
+    ours: [...byCount].map(([publishers, { rates, ratios }]) => ({
+      publishers,
+      rate: median(rates),
+      ratio: median(ratios)
+    })),
+    p50: median(singles.map(({ p50 }) => p50)),
+    p99: median(singles.map(({ p99 }) => p99)),
+    overRaw: median(singles.map(({ over }) => over))
+  }
+}

@@ -1,0 +1,45 @@
+/** What a transcript costs on disk: events, projections and indexes, after the store is closed (design 10). */
+import { Array as Arr, Effect } from "effect"
+import { statSync } from "node:fs"
+import { Identifiers } from "../packages/core/src/Identifiers.ts"
+import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { freshFile, removeFile, withOurs } from "./Stores.ts"
+import * as Workload from "./Workload.ts"
+
+const sessions = 20
+
+export interface Result {
+  readonly transcriptBytes: number
+  readonly diskBytes: number
+  readonly ratio: number
+}
+
+/**
+ * The transcript counts as JSON lines of what was said and done (each event's payload once, a prompt once, nothing of
+ * envelopes), which is what a session file of other agents holds.
+ */
+export const measure = async (directory: string, turnsPerSession: number): Promise<Result> => {
+  const filename = freshFile(directory)
+  let transcriptBytes = 0
+  await withOurs(
+    filename,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const identifiers = yield* Identifiers
+      for (let session = 0; session < sessions; session++) {
+        const sessionID = yield* identifiers.session
+        yield* log.append(sessionID, [Workload.created])
+        for (let n = 0; n < turnsPerSession; n++) {
+          const drafts = Workload.turn()
+          for (const { data, type } of drafts) {
+            if (type !== "session.next.prompt.promoted") transcriptBytes += JSON.stringify(data).length
+          }
+          if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(sessionID, drafts)
+        }
+      }
+    })
+  )
+  const diskBytes = statSync(filename).size
+  removeFile(filename)
+  return { transcriptBytes, diskBytes, ratio: diskBytes / transcriptBytes }
+}

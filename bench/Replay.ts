@@ -1,0 +1,101 @@
+/** Replay of one long session, decoded, beside paged `SELECT` + `JSON.parse` on the same file (design 10). */
+import type { Database } from "better-sqlite3"
+import { Effect, Stream } from "effect"
+import { SessionID } from "../packages/core/src/Identifiers.ts"
+import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { median, perSecond } from "./Figures.ts"
+import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
+import * as Workload from "./Workload.ts"
+
+const sessionID = SessionID.make("ses_long")
+const page = 512
+
+const fill = (db: Database, events: number): void => {
+  const session = rawSession(db, sessionID)
+  const drafts = Workload.events()
+  db.transaction(() => {
+    session.insert(Workload.created)
+    for (let i = 1; i < events; i++) session.insert(drafts.next().value)
+    session.finish()
+  })()
+}
+
+type Row = { readonly seq: number; readonly data: string }
+
+/** Pages of rows, each payload parsed: what anybody would write by hand, unchecked. */
+const bare = (db: Database): number => {
+  const select = db.prepare<[string, number, number], Row>(
+    "SELECT position, id, session_id, seq, type, created, data FROM event " +
+      "WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+  )
+  let count = 0
+  for (let after = -1; ;) {
+    const events = select.all(sessionID, after, page).map((row) => ({ ...row, data: JSON.parse(row.data) as unknown }))
+    count += events.length
+    const last = events.at(-1)
+    if (last === undefined || events.length < page) return count
+    after = last.seq
+  }
+}
+
+const tail = (events: number) =>
+  Effect.flatMap(EventLog, (log) =>
+    log.tail({ sessionID }).pipe(
+      Stream.take(events),
+      Stream.runFold(0, (count) => count + 1)
+    )
+  )
+
+const read = Effect.gen(function* () {
+  const log = yield* EventLog
+  let count = 0
+  for (let after = -1; ;) {
+    const found = yield* log.read({ sessionID, after })
+    count += found.events.length
+    after = found.cursor
+    if (!found.hasMore) return count
+  }
+})
+
+export interface Result {
+  readonly raw: number
+  readonly tail: number
+  readonly read: number
+  /** `tail` against the bare replay measured beside it. */
+  readonly ratio: number
+}
+
+/** Rounds of all three in turn; medians over the rounds, in events a second. */
+export const measure = async (directory: string, events: number, rounds: number): Promise<Result> => {
+  const filename = freshFile(directory)
+  const db = await raw(filename)
+  fill(db, events)
+  const timed = (run: Effect.Effect<number, unknown, EventLog>) =>
+    Effect.gen(function* () {
+      const started = performance.now()
+      const count = yield* run
+      if (count !== events) yield* Effect.dieMessage(`replayed ${count} of ${events} events`)
+      return perSecond(count, started)
+    })
+  const bareRates: Array<number> = []
+  const tailRates: Array<number> = []
+  const readRates: Array<number> = []
+  await withOurs(
+    filename,
+    Effect.gen(function* () {
+      for (let round = 0; round < rounds; round++) {
+        bareRates.push(yield* timed(Effect.sync(() => bare(db))))
+        tailRates.push(yield* timed(tail(events)))
+        readRates.push(yield* timed(read))
+      }
+    })
+  )
+  db.close()
+  removeFile(filename)
+  return {
+    raw: median(bareRates),
+    tail: median(tailRates),
+    read: median(readRates),
+    ratio: median(tailRates.map((rate, round) => rate / (bareRates[round] ?? Number.NaN)))
+  }
+}

@@ -1,0 +1,70 @@
+/** The two sides of each comparison: our log over its database, and bare better-sqlite3 on the same disk and schema. */
+import Sqlite from "better-sqlite3"
+import { Effect, Layer } from "effect"
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import * as Registry from "../packages/core/src/events/Registry.ts"
+import type { Draft } from "../packages/core/src/events/SessionEvents.ts"
+import * as Identifiers from "../packages/core/src/Identifiers.ts"
+import type { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { checksumOf } from "../packages/core/src/log/EventRow.ts"
+import * as SqlEventLog from "../packages/core/src/log/SqlEventLog.ts"
+import * as Database from "../packages/core/src/storage/Database.ts"
+
+let files = 0
+
+/** A file name in the run's folder that nothing uses yet. */
+export const freshFile = (directory: string): string => join(directory, `${files++}.db`)
+
+export const removeFile = (filename: string): void => {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(filename + suffix, { force: true })
+}
+
+/** The whole path: schemas, the writer, projections, tails. */
+export const ours = (filename: string) =>
+  SqlEventLog.layer().pipe(
+    Layer.provideMerge(Layer.mergeAll(Database.layer({ filename }), Identifiers.layer)),
+    Layer.orDie
+  )
+
+export type Ours = EventLog | Identifiers.Identifiers
+
+/** Runs the effect with our log over the file. */
+export const withOurs = <A, E>(filename: string, effect: Effect.Effect<A, E, Ours>): Promise<A> =>
+  Effect.runPromise(Effect.provide(effect, ours(filename)))
+
+/** Bare better-sqlite3 with the pragmas that we set, on a file whose schema our migrations have made. */
+export const raw = async (filename: string): Promise<Sqlite.Database> => {
+  await withOurs(filename, Effect.void)
+  const db = new Sqlite(filename)
+  db.pragma("journal_mode = WAL")
+  db.pragma("synchronous = FULL")
+  db.pragma("foreign_keys = ON")
+  db.pragma("cache_size = -64000")
+  return db
+}
+
+const insertEvent =
+  "INSERT INTO event (id, session_id, seq, type, created, data, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+/** Inserts events of one session, of nothing but the event table. */
+export const rawSession = (db: Sqlite.Database, sessionID: string) => {
+  const insert = db.prepare(insertEvent)
+  let seq = 0
+  db.prepare("INSERT INTO event_sequence (session_id, seq) VALUES (?, -1)").run(sessionID)
+  return {
+    insert: (draft: Draft): void => {
+      const id = `evt_${sessionID.slice(4)}${String(seq).padStart(10, "0")}`
+      const type = storedNames.get(draft.type) ?? draft.type
+      const row = { id, session_id: sessionID, seq, type, created: Date.now(), data: JSON.stringify(draft.data) }
+      seq += 1
+      insert.run(id, sessionID, row.seq, type, row.created, row.data, checksumOf(row))
+    },
+    /** Makes the rows a session that our log reads. */
+    finish: (): void => {
+      db.prepare("UPDATE event_sequence SET seq = ? WHERE session_id = ?").run(seq - 1, sessionID)
+    }
+  }
+}
+
+const storedNames = new Map(Registry.storedNames().map((stored) => [Registry.splitStored(stored).type, stored]))

@@ -1,0 +1,27 @@
+/**
+ * `npm run bench`: bundles `run.ts` with the packages' sources, beside the installed dependencies, and runs it.
+ * Sources, not `dist`: the figures are always those of the code as it stands.
+ */
+import { mkdirSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { build } from "esbuild"
+
+const bench = dirname(fileURLToPath(import.meta.url))
+// Inside node_modules, so that the bundle finds the same dependencies and git sees nothing.
+const cache = join(bench, "..", "node_modules", ".cache", "daybook-bench")
+mkdirSync(cache, { recursive: true })
+const outfile = join(cache, "run.mjs")
+await build({
+  entryPoints: [join(bench, "run.ts")],
+  outfile,
+  bundle: true,
+  packages: "external",
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  sourcemap: true,
+  logLevel: "warning"
+})
+const { main } = await import(pathToFileURL(outfile).href)
+process.exitCode = await main(process.argv.slice(2), cache)

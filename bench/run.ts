@@ -1,0 +1,148 @@
+/**
+ * The benchmark: our log beside bare better-sqlite3, in one run on one disk, raw and ours in turn, medians over the
+ * rounds. Ratios are taken within a round, so that a slow moment of the machine falls on both sides.
+ */
+import { mkdtempSync, rmSync } from "node:fs"
+import { cpus } from "node:os"
+import { join, resolve } from "node:path"
+import { parseArgs } from "node:util"
+import * as Append from "./Append.ts"
+import * as DiskUse from "./DiskUse.ts"
+import * as FanOut from "./FanOut.ts"
+import { table, verdict, type Figure } from "./Figures.ts"
+import * as Opening from "./Opening.ts"
+import * as Replay from "./Replay.ts"
+
+const usage = `npm run bench -- [options]
+
+  --only NAMES   of append, replay, fan-out, opening, disk; separated by commas
+  --quick        fewer rounds, and a store of 100,000 events to open
+  --rounds N     rounds of each measurement (default 5, quick 2)
+  --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
+  --json         one JSON object in place of the table`
+
+interface Options {
+  readonly directory: string
+  readonly rounds: number
+  readonly quick: boolean
+}
+
+const atLeast = (value: number) => ({ at: "least", value }) as const
+const atMost = (value: number) => ({ at: "most", value }) as const
+
+const append = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await Append.measure(directory, rounds)
+  return [
+    { name: "raw append, 1 event a FULL transaction", value: found.rawOne, unit: "per second" },
+    { name: "raw append, 100 events a FULL transaction", value: found.rawHundred, unit: "per second" },
+    ...found.ours.flatMap(({ publishers, rate, ratio }): ReadonlyArray<Figure> => {
+      const name = `append, ${publishers} publisher${publishers === 1 ? "" : "s"}`
+      return [
+        { name, value: rate, unit: "per second" },
+        {
+          name: `${name}, against raw`,
+          value: ratio,
+          unit: "x",
+          note: "of raw, 1 event a FULL transaction",
+          ...(publishers === 64 ? { bar: atLeast(2) } : {})
+        }
+      ]
+    }),
+    { name: "raw append, p50", value: found.rawP50, unit: "ms" },
+    { name: "raw append, p99", value: found.rawP99, unit: "ms" },
+    { name: "append, 1 publisher, p50", value: found.p50, unit: "ms" },
+    { name: "append, 1 publisher, p50 above raw", value: found.overRaw, unit: "ms", bar: atMost(0.2) },
+    { name: "append, 1 publisher, p99", value: found.p99, unit: "ms" }
+  ]
+}
+
+const replay = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await Replay.measure(directory, 100_000, rounds)
+  return [
+    { name: "raw replay, paged SELECT + JSON.parse", value: found.raw, unit: "per second" },
+    { name: "replay, tail", value: found.tail, unit: "per second" },
+    { name: "replay, tail, against raw", value: found.ratio, unit: "x", bar: atLeast(0.7) },
+    { name: "replay, read", value: found.read, unit: "per second" }
+  ]
+}
+
+const fanOut = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await FanOut.measure(directory, rounds)
+  return [
+    { name: "append to the last of 1,000 tails, p50", value: found.p50, unit: "ms" },
+    { name: "append to the last of 1,000 tails, p99", value: found.p99, unit: "ms", bar: atMost(50) },
+    { name: "append to 1 tail", value: found.one, unit: "ms" },
+    { name: "append to the last of 50 tails", value: found.fifty, unit: "ms" },
+    { name: "50 tails against 1", value: found.ratio, unit: "x", bar: atMost(1.5) }
+  ]
+}
+
+const opening = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const { large, small } = await Opening.measure(directory, quick ? 100_000 : 1_000_000, rounds)
+  const count = large.events.toLocaleString("en-GB")
+  return [
+    { name: "open a store of 1,000 events", value: small.ms, unit: "ms" },
+    { name: `open a store of ${count} events`, value: large.ms, unit: "ms", bar: atMost(1000) },
+    { name: `opening ${count} against 1,000`, value: large.ms / small.ms, unit: "x", note: "1 is independent" }
+  ]
+}
+
+const disk = async ({ directory, quick }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await DiskUse.measure(directory, quick ? 20 : 100)
+  return [
+    { name: "transcript", value: found.transcriptBytes / 1e6, unit: "MB" },
+    { name: "its database", value: found.diskBytes / 1e6, unit: "MB" },
+    { name: "bytes on disk a byte of transcript", value: found.ratio, unit: "x", bar: atMost(3) }
+  ]
+}
+
+const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
+  append,
+  replay,
+  "fan-out": fanOut,
+  opening,
+  disk
+}
+
+/** Runs what the arguments ask for; the exit code. */
+export const main = async (args: ReadonlyArray<string>, cache: string): Promise<number> => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string" },
+      quick: { type: "boolean", default: false },
+      rounds: { type: "string" },
+      dir: { type: "string" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false }
+    }
+  })
+  const names = values.only?.split(",") ?? Object.keys(measurements)
+  const unknown = names.filter((name) => measurements[name] === undefined)
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5))
+  if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
+    console.error(unknown.length > 0 ? `no measurement is named ${unknown.join(", ")}\n\n${usage}` : usage)
+    return values.help ? 0 : 2
+  }
+  const directory = mkdtempSync(join(values.dir === undefined ? cache : resolve(values.dir), "bench-"))
+  const figures: Array<Figure> = []
+  const started = performance.now()
+  try {
+    for (const name of names) {
+      if (!values.json) console.error(`measuring ${name} ...`)
+      figures.push(...((await measurements[name]?.({ directory, rounds, quick: values.quick })) ?? []))
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+  const seconds = Math.round((performance.now() - started) / 1000)
+  const machine = { node: process.version, cpus: cpus().length, cpu: cpus()[0]?.model ?? "unknown" }
+  if (values.json) {
+    const told = figures.map((figure) => ({ ...figure, verdict: verdict(figure) }))
+    console.log(JSON.stringify({ machine, rounds, seconds, figures: told }))
+  } else {
+    console.log(table(figures))
+    console.log(`\n${machine.cpus} cpus (${machine.cpu}), Node ${machine.node}, ${rounds} rounds, ${seconds} s`)
+  }
+  return 0
+}
