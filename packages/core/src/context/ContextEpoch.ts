@@ -5,14 +5,14 @@
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
-import type { NonEmptyReadonlyArray } from "effect/Array"
 import { draft } from "../events/SessionEvents.ts"
 import { Identifiers, type SessionID } from "../Identifiers.ts"
 import { EventLog, type AppendError, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ContextSnapshotUnreadable, InitializationBlocked } from "../session/RunError.ts"
-import { ReadSql, retryBusy } from "../storage/Database.ts"
-import { initialize, reconcile, Snapshot, type Observed } from "./SystemContext.ts"
+import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import type { Fence, LocationLeft } from "./LocationFence.ts"
+import { initialize, reconcile, Snapshot, type Initialized, type Observed } from "./SystemContext.ts"
 
 export interface Epoch {
   readonly baseline: string
@@ -28,15 +28,16 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
     /** The session's epoch, made from this observation if it has none (EP-3). */
     readonly prepare: (
       sessionID: SessionID,
-      observed: Observed
-    ) => Effect.Effect<Epoch, InitializationBlocked | ContextSnapshotUnreadable | LogUnavailable>
+      observed: Observed,
+      fence: Fence
+    ) => Effect.Effect<Epoch, InitializationBlocked | ContextSnapshotUnreadable | LocationLeft | LogUnavailable>
     /** Tells the model what changed since, as one message, with the snapshot in its transaction (EP-5). */
     readonly advance: (
       sessionID: SessionID,
       epoch: Epoch,
       observed: Observed,
-      owner: OwnerToken
-    ) => Effect.Effect<Epoch, InitializationBlocked | AppendError>
+      options: { readonly owner: OwnerToken; readonly fence: Fence }
+    ) => Effect.Effect<Epoch, LocationLeft | AppendError>
     /** Part of a move's transaction: the destination starts from a baseline of its own (EP-9). */
     readonly clear: (sessionID: SessionID) => Effect.Effect<void, SqlError.SqlError>
   }
@@ -72,30 +73,41 @@ const make = Effect.gen(function* () {
       ON CONFLICT (session_id) DO UPDATE SET baseline = excluded.baseline, snapshot = excluded.snapshot,
         baseline_seq = excluded.baseline_seq`
 
-  const render = Effect.fnUntraced(function* (sessionID: SessionID, observed: Observed) {
-    const first = initialize(observed)
-    if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
-    const epoch: Epoch = { ...first, baselineSeq: yield* log.latest(sessionID) }
-    yield* Effect.mapError(retryBusy(store(sessionID, epoch)), unavailable("store the context"))
+  const notStored = unavailable("store the context")
+
+  const render = Effect.fnUntraced(function* (
+    sessionID: SessionID,
+    { baseline, snapshot }: Extract<Initialized, { readonly _tag: "Ready" }>,
+    fence: Fence
+  ) {
+    const epoch: Epoch = { baseline, snapshot, baselineSeq: yield* log.latest(sessionID) }
+    const write = Effect.zipRight(fence(sessionID), store(sessionID, epoch))
+    yield* Effect.catchTag(retryBusy(immediately(sql)(write)), "SqlError", (error) => notStored(error))
     return epoch
   })
 
   return ContextEpoch.of({
     get,
-    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed) {
-      return (yield* get(sessionID)) ?? (yield* render(sessionID, observed))
+    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, fence) {
+      const stored = yield* get(sessionID)
+      if (stored !== undefined) return stored
+      const first = initialize(observed)
+      if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
+      return yield* render(sessionID, first, fence)
     }),
-    advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, owner) {
+    advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, { fence, owner }) {
       const change = reconcile(observed, epoch.snapshot)
       if (change._tag === "Unchanged") return epoch
-      if (change._tag === "Replace") return yield* render(sessionID, observed)
+      if (change._tag === "Replace") {
+        const fresh = initialize(observed)
+        // Until everything can be seen again, what was shown stays as it is (EP-8).
+        return fresh._tag === "Blocked" ? epoch : yield* render(sessionID, fresh, fence)
+      }
       const next: Epoch = { ...epoch, snapshot: change.snapshot }
-      const drafts: NonEmptyReadonlyArray<ReturnType<typeof draft<"session.next.context.updated">>> = [
-        draft("session.next.context.updated", { messageID: yield* identifiers.message, text: change.text })
-      ]
-      yield* log
-        .append(sessionID, drafts, { owner, commit: () => store(sessionID, next) })
-        .pipe(Effect.catchTag("SqlError", (error) => unavailable("store the context")(error)))
+      const told = draft("session.next.context.updated", { messageID: yield* identifiers.message, text: change.text })
+      const commit = () => Effect.zipRight(fence(sessionID), store(sessionID, next))
+      const stored = log.append(sessionID, [told], { owner, commit })
+      yield* Effect.catchTag(stored, "SqlError", (error) => notStored(error))
       return next
     }),
     clear: (sessionID) => Effect.asVoid(sql`DELETE FROM session_context_epoch WHERE session_id = ${sessionID}`)

@@ -8,14 +8,17 @@
  * One provider request per turn is in `Turn.ts`. Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
 import { Prompt } from "@effect/ai"
+import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Exit, Layer, Match, Metric, Option } from "effect"
 import { Agents, type Agent } from "../agent/Agents.ts"
 import { Compaction } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
+import * as LocationFence from "../context/LocationFence.ts"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import { Identifiers, type ActivityID, type SessionID } from "../Identifiers.ts"
 import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
 import * as Metrics from "../Metrics.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
@@ -28,6 +31,7 @@ import type { ToolDeclined } from "../tool/ToolDefinition.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as History from "./History.ts"
 import { lower } from "./Lowering.ts"
+import * as Recovery from "./Recovery.ts"
 import { runTurn } from "./Turn.ts"
 
 /** Provider turns of one activity, where the agent says nothing else (TU-4). */
@@ -54,7 +58,7 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
 >() {}
 
 type Trigger = "steer" | "queue" | "resume"
-type Boundary = "continue" | "done" | "moved"
+type Boundary = "continue" | "done" | "moved" | "compacted"
 
 const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
   const log = yield* EventLog
@@ -70,29 +74,19 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
   const history = yield* History.make
   const provideLog = Effect.provideService(EventLog, log)
 
+  const recovery = yield* Recovery.make
+  const fence = LocationFence.make(yield* SqlClient.SqlClient, here)
+  const notChecked = unavailable("check the session's location")
+
+  /** Appends what opens a turn, unless the session has moved away meanwhile (TU-11). */
+  const open = (sessionID: SessionID, owner: OwnerToken, drafts: Arr.NonEmptyReadonlyArray<Draft>) =>
+    Effect.catchTag(log.append(sessionID, drafts, { owner, commit: () => fence(sessionID) }), "SqlError", (error) =>
+      notChecked(error)
+    )
+
   /** What an earlier process left running is failed, never run again (TU-2); its activity was interrupted. */
   const recover = Effect.fn("SessionRunner.recover")(function* (session: Session, owner: OwnerToken) {
-    const abandoned = yield* store.unsettledTools(session.id)
-    const failed = abandoned.map((call): Draft =>
-      draft("session.next.tool.failed", {
-        assistantMessageID: call.messageID,
-        callID: call.callID,
-        error: { type: "tool.interrupted", message: "Tool execution interrupted" },
-        provider: { executed: call.executed, ...(call.metadata === undefined ? {} : { metadata: call.metadata }) }
-      })
-    )
-    const { activity } = session
-    const settled: ReadonlyArray<Draft> =
-      activity?.state === "running"
-        ? [
-            draft("session.next.activity.settled", {
-              activityID: activity.id,
-              outcome: "interrupted",
-              error: { type: "process.ended", message: "the process that worked on this ended before it was done" }
-            })
-          ]
-        : []
-    const drafts = [...failed, ...settled]
+    const drafts = yield* recovery(session)
     if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
   })
 
@@ -118,30 +112,32 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
 
   type Activity = { readonly id: ActivityID; readonly trigger: Trigger; started: boolean; agent: Agent | undefined }
 
-  /** One turn, from loading the session to settling what it called (TU-5). */
-  const turn = Effect.fnUntraced(function* (
-    sessionID: SessionID,
-    owner: OwnerToken,
-    activity: Activity,
-    mode: Trigger
-  ) {
-    const session = yield* store.get(sessionID)
-    if (locationKey(session.location) !== locationKey(here)) return "moved" as const
-    const agent = yield* agents.get(session.agent)
-    activity.agent = agent
-    const observed = yield* registry.observe
-    const initial = yield* epochs.prepare(sessionID, observed)
+  /** What opens the activity, and the inputs that become visible with it. */
+  const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Trigger) {
+    const { owner, sessionID } = input
     const inputs = yield* eligible(sessionID, mode)
     const opening = activity.started
       ? []
       : [draft("session.next.activity.started", { activityID: activity.id, trigger: activity.trigger })]
-    const promoted: ReadonlyArray<Draft> = [...opening, ...inputs.map(promotion)]
-    if (Arr.isNonEmptyReadonlyArray(promoted)) {
-      yield* Effect.uninterruptible(
-        Effect.tap(log.append(sessionID, promoted, { owner }), () => Effect.sync(() => (activity.started = true)))
-      )
-    }
-    const epoch = yield* epochs.advance(sessionID, initial, observed, owner)
+    const drafts: ReadonlyArray<Draft> = [...opening, ...inputs.map(promotion)]
+    if (!Arr.isNonEmptyReadonlyArray(drafts)) return
+    yield* Effect.uninterruptible(
+      Effect.tap(open(sessionID, owner, drafts), () => Effect.sync(() => (activity.started = true)))
+    )
+  })
+
+  /** One turn, from loading the session to settling what it called (TU-5). */
+  const turn = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Trigger, compacted: boolean) {
+    const { owner, sessionID } = input
+    const session = yield* store.get(sessionID)
+    if (locationKey(session.location) !== locationKey(here)) return yield* new LocationFence.LocationLeft()
+    const agent = yield* agents.get(session.agent)
+    activity.agent = agent
+    const observed = yield* registry.observe
+    const initial = yield* epochs.prepare(sessionID, observed, fence)
+    // A turn that is assembled anew goes out with the inputs it had (CM-9).
+    if (!compacted) yield* promote(input, activity, mode)
+    const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
     const model = yield* models.resolve(session.model)
     const messages = yield* Effect.catchTags(history.load(sessionID, epoch.baselineSeq), {
       CursorAhead: historyMoved,
@@ -149,24 +145,14 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     })
     const materialized = yield* tools.materialize(agent)
     const encoded = lower([agent.prompt ?? "", epoch.baseline], messages, model.info.ref)
-    const compacted = yield* compaction.compactIfNeeded({
-      sessionID,
-      info: model.info,
-      requestChars: () => JSON.stringify(encoded).length
-    })
-    if (compacted) return "again" as const
+    const request = { sessionID, info: model.info, requestChars: () => JSON.stringify(encoded).length }
+    if (!compacted && (yield* compaction.compactIfNeeded(request))) return "compacted" as const
     const messageID = yield* identifiers.message
-    yield* log.append(
-      sessionID,
-      [
-        draft("session.next.step.started", {
-          assistantMessageID: messageID,
-          agent: agent.name,
-          model: model.info.ref
-        })
-      ],
-      { owner }
-    )
+    const step = draft("session.next.step.started", {
+      assistantMessageID: messageID,
+      agent: agent.name,
+      model: model.info.ref
+    })
     const result = yield* provideLog(
       runTurn({
         sessionID,
@@ -176,24 +162,31 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
         location: here,
         model,
         prompt: Prompt.make(encoded),
-        tools: materialized
+        tools: materialized,
+        open: open(sessionID, owner, [step])
       })
     )
     return result.continue || (yield* waits(sessionID, "steer")) ? ("continue" as const) : ("done" as const)
   })
 
-  const turns = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, activity: Activity) {
+  const turns = Effect.fnUntraced(function* (input: RunInput, activity: Activity) {
+    const moved = () => Effect.succeed("moved" as const)
     let count = 0
     let mode = activity.trigger
+    let compacted = false
     for (;;) {
-      const outcome: Boundary | "again" = yield* turn(sessionID, owner, activity, mode)
-      if (outcome === "moved") return { _tag: "Moved", unfinished: activity.started } as const
-      if (activity.started) mode = "steer"
-      if (outcome === "again") continue
+      const outcome: Boundary = yield* Effect.catchTag(turn(input, activity, mode, compacted), "LocationLeft", moved)
+      if (outcome === "moved") {
+        return { _tag: "Moved", unfinished: activity.started || activity.trigger === "resume" } as const
+      }
+      mode = "steer"
+      // Never twice without a turn in between; a compaction is no turn (TU-4).
+      compacted = outcome === "compacted"
+      if (compacted) continue
       count += 1
       if (outcome === "done") return { _tag: "Drained" } as const
       const limit = activity.agent?.turnLimit ?? defaultTurnLimit
-      if (count >= limit) return yield* new TurnLimitExceeded({ sessionID, limit })
+      if (count >= limit) return yield* new TurnLimitExceeded({ sessionID: input.sessionID, limit })
     }
   })
 
@@ -201,7 +194,7 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
   const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Trigger) {
     const { owner, sessionID } = input
     const activity: Activity = { id: yield* identifiers.activity, trigger, started: false, agent: undefined }
-    return yield* Effect.onExit(turns(sessionID, owner, activity), (exit) => {
+    return yield* Effect.onExit(turns(input, activity), (exit) => {
       if (!activity.started) return Effect.void
       const settled = draft("session.next.activity.settled", { activityID: activity.id, ...outcomeOf(exit) })
       // An owner that was replaced may write nothing more: its successor settles this activity.

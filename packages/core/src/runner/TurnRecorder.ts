@@ -7,12 +7,13 @@
  *
  * A provider that breaks this order is at fault, and its turn fails (TU-15). Spec: EX-T1..EX-T6.
  */
-import type { Response } from "@effect/ai"
+import { Response } from "@effect/ai"
 import { Either } from "effect"
 import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
-import type { JsonRecord, ProviderMetadata, StoredError, Tokens } from "../session/Schemas.ts"
+import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
+import { toCost, toTokens } from "./Usage.ts"
 
 /** A part of the provider's stream, tools' types left open. */
 export type StreamPart = Response.AnyPart
@@ -182,6 +183,7 @@ const withCall = (state: State, id: string, call: CallState): State => ({
 })
 
 const startInput = (state: State, id: string, name: string, executed: boolean): Result => {
+  if (id === "" || name === "") return fault("a call has no id or no name")
   if (state.calls.has(id)) return fault(`the input of call ${id} was started twice`)
   const call: CallState = { name, phase: "input", raw: "", executed, metadata: {} }
   return step(withCall(state, id, call), [
@@ -217,6 +219,7 @@ const call = (state: State, part: ToolCallPart): Result => {
   const { id, metadata, name } = part
   const params: unknown = part.params
   const executed = part.providerExecuted === true
+  if (id === "" || name === "") return fault("a call has no id or no name")
   const before = state.calls.get(id)
   if (before !== undefined && (before.phase === "called" || before.phase === "settled")) {
     return fault(`call ${id} was made twice`)
@@ -253,12 +256,13 @@ const hostedResult = (state: State, part: ToolResultPart): Result => {
     return part.isFailure ? step(state, []) : fault(`call ${part.id} has its result twice`)
   }
   if (before.phase !== "called") return fault(`the result of call ${part.id} came before the call`)
+  if (!before.executed) return fault(`the provider gave a result for call ${part.id}, which is not its own to run`)
   const base = {
     assistantMessageID: state.messageID,
     callID: part.id,
     result: raw,
     provider: {
-      executed: part.providerExecuted,
+      executed: true,
       ...(Object.keys(part.metadata).length === 0 ? {} : { metadata: part.metadata })
     }
   }
@@ -273,33 +277,12 @@ const hostedResult = (state: State, part: ToolResultPart): Result => {
   ])
 }
 
-type Usage = Extract<StreamPart, { readonly type: "finish" }>["usage"]
-
-/** Tokens as the provider counted them. `metadata` may know what was written to its cache. */
-export const toTokens = (usage: Usage, metadata: ProviderMetadata): Tokens => {
-  const anthropic = metadata["anthropic"]
-  const written =
-    isRecord(anthropic) && isRecord(anthropic["usage"]) ? anthropic["usage"]["cache_creation_input_tokens"] : 0
-  return {
-    input: usage.inputTokens ?? 0,
-    output: usage.outputTokens ?? 0,
-    reasoning: usage.reasoningTokens ?? 0,
-    cache: { read: usage.cachedInputTokens ?? 0, write: typeof written === "number" ? written : 0 }
-  }
-}
-
-/** US dollars; 0 when the price is not known. */
-export const toCost = (tokens: Tokens, price: ModelInfo["price"]): number => {
-  if (price === undefined) return 0
-  const fresh = Math.max(0, tokens.input - tokens.cache.read - tokens.cache.write)
-  return (
-    (fresh * price.input +
-      tokens.output * price.output +
-      tokens.cache.read * price.cacheRead +
-      tokens.cache.write * price.cacheWrite) /
-    1_000_000
-  )
-}
+/** Stands for the end of a stream that was cut short: nothing is known of its usage. */
+export const cutOff: StreamPart = Response.finishPart({
+  reason: "tool-calls",
+  usage: new Response.Usage({ inputTokens: undefined, outputTokens: undefined, totalTokens: undefined }),
+  metadata: {}
+})
 
 type FinishPart = Extract<StreamPart, { readonly type: "finish" }>
 const finish = (state: State, part: FinishPart): Result => {
@@ -316,9 +299,10 @@ const finish = (state: State, part: FinishPart): Result => {
   return step({ ...state, open: new Map(), ended: "finished" }, drafts)
 }
 
-/** Takes one part. */
+/** Takes one part. After an error part everything is ignored (TO-7); after the finish nothing may come. */
 export const record = (state: State, part: StreamPart): Result => {
   if (state.ended === "failed") return step(state, [])
+  if (state.ended === "finished") return fault(`${part.type} came after the end of the answer`)
   switch (part.type) {
     case "text-start":
       return startFragment(state, "text", part.id, part.metadata)
@@ -343,7 +327,7 @@ export const record = (state: State, part: StreamPart): Result => {
     case "tool-result":
       return hostedResult(state, part)
     case "finish":
-      return state.ended === "finished" ? fault("the answer finished twice") : finish(state, part)
+      return finish(state, part)
     case "error":
       return step({ ...state, ended: "failed" }, [], { providerError: part.error })
     // What these carry is shown by no reader yet: response ids, sources and generated files.
@@ -384,6 +368,9 @@ export const failUnsettled = (state: State, which: (call: CallState) => boolean,
   }
   return { state: { ...state, calls }, drafts, live: [] }
 }
+
+/** Whether a call was made and has no result yet. */
+export const isRunning = (state: State, callID: string): boolean => state.calls.get(callID)?.phase === "called"
 
 /** Notes that a local call was settled by its tool. */
 export const settled = (state: State, callID: string): State => {

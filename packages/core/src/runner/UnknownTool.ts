@@ -2,8 +2,8 @@
  * A model may call a tool that was not offered. `@effect/ai` refuses such a part and ends the stream; the parts it
  * refused are in its error, so that the call can still be settled with an error for the model to read (TO-3).
  */
-import { AiError, type Response } from "@effect/ai"
-import { Chunk, ParseResult, Predicate } from "effect"
+import { AiError, Response } from "@effect/ai"
+import { Chunk, Option, ParseResult, Predicate, Schema } from "effect"
 import type { StreamPart } from "./TurnRecorder.ts"
 
 type EncodedPart = Response.AllPartsEncoded
@@ -18,18 +18,26 @@ const refusedParts = (error: unknown): ReadonlyArray<EncodedPart> => {
   )
 }
 
-/**
- * The parts that a stream ended with because of a call to an unknown tool; empty for any other failure. Their absent
- * metadata is filled in, as decoding would have done.
- */
+/** As decoding would have done: absent metadata filled in, a result in the form in which it was encoded. */
+const decoded = (part: EncodedPart): StreamPart | undefined => {
+  switch (part.type) {
+    case "finish":
+      return Option.getOrUndefined(Schema.decodeUnknownOption(Response.FinishPart)(part))
+    case "response-metadata":
+      return undefined
+    case "tool-result":
+      // The library ties a result's type to the toolkit, which does not know this tool.
+      return { ...part, encodedResult: part.result, metadata: part.metadata ?? {} } as unknown as StreamPart
+    default:
+      return { ...part, metadata: part.metadata ?? {} } as StreamPart
+  }
+}
+
+/** The parts that a stream ended with because of a call to an unknown tool; empty for any other failure. */
 export const unknownToolParts = (error: unknown, offered: ReadonlySet<string>): ReadonlyArray<StreamPart> => {
   const parts = refusedParts(error)
   const unknown = parts.some(
     (part) => part.type === "tool-call" && part.providerExecuted !== true && !offered.has(part.name)
   )
-  return unknown
-    ? parts
-        .filter(({ type }) => type !== "finish" && type !== "response-metadata" && type !== "tool-result")
-        .map((part) => ({ ...part, metadata: part.metadata ?? {} }) as StreamPart)
-    : []
+  return unknown ? parts.map(decoded).filter(Predicate.isNotUndefined) : []
 }

@@ -1,0 +1,58 @@
+/**
+ * What a dead process left of a session: calls without a result, a step without an end, an activity that still counts as
+ * running. All of it is settled as failed before anything new is asked of a model, and nothing of it is run again.
+ * Spec: EX-D1, EX-D2 (TU-2, TU-13).
+ */
+import { Effect } from "effect"
+import { draft, type Draft } from "../events/SessionEvents.ts"
+import { MessageID, type SessionID } from "../Identifiers.ts"
+import { unavailable } from "../log/EventRow.ts"
+import type { Session } from "../session/Message.ts"
+import type { StoredError } from "../session/Schemas.ts"
+import { SessionStore, type UnsettledTool } from "../session/SessionStore.ts"
+import { ReadSql, retryBusy } from "../storage/Database.ts"
+
+const processEnded: StoredError = {
+  type: "process.ended",
+  message: "the process that worked on this ended before it was done"
+}
+
+const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): Draft =>
+  draft("session.next.tool.failed", {
+    assistantMessageID: messageID,
+    callID,
+    error: { type: "tool.interrupted", message: "Tool execution interrupted" },
+    provider: { executed, ...(metadata === undefined ? {} : { metadata }) }
+  })
+
+/** The events that settle what was left. Only a session that nobody works on may be asked for them. */
+export const make = Effect.gen(function* () {
+  const store = yield* SessionStore
+  const sql = yield* ReadSql
+
+  /** Turns follow each other, so only the last step can be open. */
+  const openStep = (sessionID: SessionID) =>
+    retryBusy(
+      sql<{ readonly id: string; readonly settled: string | null }>`SELECT id, settled FROM session_message
+        WHERE session_id = ${sessionID} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
+    ).pipe(
+      Effect.mapError(unavailable("read")),
+      Effect.map(([row]) => (row?.settled === null ? [MessageID.make(row.id)] : []))
+    )
+
+  return Effect.fn("Recovery.settle")(function* ({ activity, id }: Session) {
+    const calls = yield* store.unsettledTools(id)
+    const steps = yield* openStep(id)
+    const drafts: Array<Draft> = [
+      ...calls.map(failedCall),
+      ...steps.map((assistantMessageID) =>
+        draft("session.next.step.failed", { assistantMessageID, error: processEnded })
+      )
+    ]
+    if (activity?.state === "running") {
+      const settled = { activityID: activity.id, outcome: "interrupted", error: processEnded } as const
+      drafts.push(draft("session.next.activity.settled", settled))
+    }
+    return drafts
+  })
+})
