@@ -1,5 +1,5 @@
 /** The whole runtime around a scripted model, for tests of laws from the facade down. */
-import { Daybook, SessionID, Sessions, type Session } from "@daybook/core"
+import { Daybook, EventLog, SessionID, Sessions, type Session } from "@daybook/core"
 import { Effect, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -28,3 +28,23 @@ export const say = (
   text: string,
   options: { readonly delivery?: "steer" | "queue"; readonly resume?: boolean; readonly id?: string } = {}
 ) => Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID, prompt: { text }, ...options }))
+
+/** What the runtime of `open` offers. */
+export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
+
+/** The runtime on a file, for as long as the scope: opening one file twice is what two processes do. */
+export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
+  Layer.build(Layer.fresh(runtime(options, model)))
+
+/** The texts that a request shows as the user's, in order. */
+export const userTexts = ({ prompt }: ScriptedModel.SeenRequest): ReadonlyArray<string> =>
+  prompt.content.flatMap((message) =>
+    message.role === "user" ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : []
+  )
+
+/** The types of a session's durable events, in order. */
+export const eventTypes = (sessionID: SessionID) =>
+  Effect.map(
+    Effect.flatMap(EventLog, (log) => log.read({ sessionID })),
+    ({ events }) => events.map(({ type }) => type as string)
+  )
