@@ -1,17 +1,19 @@
 /**
  * A LanguageModel whose answers a test writes: each request takes the next script, waits for one when there is none,
  * and is kept with its prompt and tools for the test to look at. It is a real `@effect/ai` model, made with
- * `LanguageModel.make`: the runner cannot tell it from a provider's.
+ * `LanguageModel.make`: the runner cannot tell it from a provider's. There are two, `one` and `two`, on one script.
  */
 import { AiError, LanguageModel, type Prompt, type Response, type Tool } from "@effect/ai"
-import { layerLanguageModel, type ModelInfo, type ModelPolicy } from "@daybook/core"
-import { Context, Effect, Layer, Queue, Stream } from "effect"
+import { ModelNotFound, ModelResolver, ProviderNotFound, type ModelInfo, type ModelPolicy } from "@daybook/core"
+import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
 
 export type Script = Stream.Stream<Response.StreamPartEncoded, AiError.AiError>
 
 export interface SeenRequest {
   readonly prompt: Prompt.Prompt
   readonly tools: ReadonlyArray<Tool.Any>
+  /** Which of the two models was asked. */
+  readonly model: string
 }
 
 export class ScriptedModel extends Context.Tag("test/ScriptedModel")<
@@ -27,31 +29,40 @@ export class ScriptedModel extends Context.Tag("test/ScriptedModel")<
 >() {}
 
 export const ref = { providerID: "scripted", id: "one" }
+/** A second model of the same provider. */
+export const otherRef = { providerID: "scripted", id: "two" }
 
-/** The resolver with the scripted model, and the script's handle. */
-export const layer = (info: Partial<ModelInfo> & { readonly policy?: ModelPolicy } = {}) =>
-  Layer.unwrapEffect(
+const known: ReadonlyArray<string> = [ref.id, otherRef.id]
+
+/** The resolver with the scripted models, and the script's handle. */
+export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly policy?: ModelPolicy } = {}) =>
+  Layer.effectContext(
     Effect.gen(function* () {
       const scripts = yield* Queue.unbounded<Script>()
       const requests = yield* Queue.unbounded<SeenRequest>()
-      const model = LanguageModel.make({
-        generateText: () => Effect.dieMessage("the runner streams"),
-        streamText: (options) =>
-          Stream.unwrap(
-            Effect.zipRight(
-              Queue.offer(requests, { prompt: options.prompt, tools: options.tools }),
-              Queue.take(scripts)
-            )
-          )
+      const make = (model: string) =>
+        LanguageModel.make({
+          generateText: () => Effect.dieMessage("the runner streams"),
+          streamText: ({ prompt, tools }) =>
+            Stream.unwrap(Effect.zipRight(Queue.offer(requests, { prompt, tools, model }), Queue.take(scripts)))
+        })
+      const resolver = ModelResolver.of({
+        resolve: ({ id, providerID } = ref) => {
+          if (providerID !== ref.providerID) return new ProviderNotFound({ providerID, hint: "there is one: scripted" })
+          if (!known.includes(id)) return new ModelNotFound({ providerID, modelID: id, known: [...known] })
+          return Effect.map(make(id), (model) => ({
+            info: { ref: { providerID, id }, name: id, contextTokens: 0, outputTokens: 0, ...info },
+            policy: policy ?? {},
+            model
+          }))
+        }
       })
-      const handle = Layer.succeed(ScriptedModel, {
-        answer: (script) => Effect.asVoid(Queue.offer(scripts, script)),
-        request: Queue.take(requests),
-        pending: Queue.size(requests)
-      })
-      return Layer.merge(
-        handle,
-        layerLanguageModel({ ref, ...info }).pipe(Layer.provide(Layer.effect(LanguageModel.LanguageModel, model)))
+      return Context.make(ModelResolver, resolver).pipe(
+        Context.add(ScriptedModel, {
+          answer: (script) => Effect.asVoid(Queue.offer(scripts, script)),
+          request: Queue.take(requests),
+          pending: Queue.size(requests)
+        })
       )
     })
   )
@@ -83,3 +94,21 @@ export const says = (text: string): Script => Stream.fromIterable([...textParts(
 /** A whole answer that calls tools. */
 export const calls = (...parts: ReadonlyArray<ReadonlyArray<Response.StreamPartEncoded>>): Script =>
   Stream.fromIterable([...parts.flat(), finish("tool-calls")])
+
+/** An answer of any parts, each chunk on its own. */
+export const streams = (...parts: ReadonlyArray<Response.StreamPartEncoded>): Script => Stream.fromIterable(parts)
+
+/** A failure of the stream itself, as a provider's adapter reports it. */
+export const failure = (description: string): AiError.UnknownError =>
+  new AiError.UnknownError({ module: "Scripted", method: "streamText", description })
+
+/** Parts, then silence until the gate opens, then more parts. */
+export const held = (
+  before: ReadonlyArray<Response.StreamPartEncoded>,
+  gate: Deferred.Deferred<void>,
+  after: ReadonlyArray<Response.StreamPartEncoded> = []
+): Script =>
+  Stream.concat(
+    Stream.fromIterable(before),
+    Stream.concat(Stream.execute(Deferred.await(gate)), Stream.fromIterable(after))
+  )

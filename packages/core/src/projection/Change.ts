@@ -26,7 +26,7 @@ export type Refusal = { readonly table: TableName; readonly details: string }
 
 /** A row, or an update of one, whatever its table: what the writers work with. */
 export type AnyRow = { readonly [column: string]: Value }
-/** What to add to which columns, in order: sums of fractions depend on it, and a rebuild must come to the same (PJ-3). */
+/** What to add to which columns, column by column, in order: sums of fractions depend on it, and a rebuild must come to the same (PJ-3). */
 export type Additions = ReadonlyArray<readonly [column: string, amount: number]>
 export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: Additions }
 
@@ -69,7 +69,9 @@ const empty = (): Joined => ({
 const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {
   const taken = onceTaken(table, first.set, then.set)
   if (taken !== undefined) return refuse(table, `${describe(table, then.key)} gets its ${taken} twice`)
-  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add: [...first.add, ...then.add] })
+  // Column by column, each column's amounts in their order: the order in which a statement takes them.
+  const add = [...first.add, ...then.add].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add })
 }
 
 /** Joins changes, in order, to one insert or update per row. */

@@ -144,7 +144,9 @@ const updateRows = (
             ...update.add.map(([, amount]) => amount),
             ...key.map((column) => update.key[column] ?? null)
           ])
-          const text = textOf(`update ${table} ${name} ${run.length}`, () => updateStatement(table, shape, run.length))
+          const write = () => updateStatement(table, shape, run.length)
+          // Many steps of one session in one write are a rebuild or a replay: not worth keeping.
+          const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
           return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
             changedRows(result) === run.length
               ? Effect.void

@@ -1,0 +1,270 @@
+/** The fold, its two writers and the rebuild: whatever the log, all come to the same rows. */
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import { Effect, Either, FastCheck as fc } from "effect"
+import { draft, type Draft, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
+import type { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import * as Change from "../../packages/core/src/projection/Change.ts"
+import * as MemoryTables from "../../packages/core/src/projection/MemoryTables.ts"
+import { project } from "../../packages/core/src/projection/Projection.ts"
+import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
+import { tableNames, tables, type TableName } from "../../packages/core/src/projection/Tables.ts"
+import { fileLog, memoryLog, unique } from "../support/Database.ts"
+import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
+import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
+
+const order: Record<TableName, string> = {
+  session: "id",
+  session_input: "admitted_seq",
+  session_message: "seq",
+  session_part: "seq"
+}
+
+/** A session's projected rows as the database holds them. */
+const stored = Effect.fnUntraced(function* (id: SessionID) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* Effect.forEach(tableNames, (table) =>
+    sql.unsafe(
+      `SELECT ${tables[table].columns.join(", ")} FROM ${table} WHERE ${table === "session" ? "id" : "session_id"} = ?
+        ORDER BY ${order[table]}`,
+      [id]
+    )
+  )
+  return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
+})
+
+const sorted = (memory: MemoryTables.MemoryTables) =>
+  Object.fromEntries(
+    tableNames.map((table) => {
+      const rows = memory.rows(table) as unknown as ReadonlyArray<Change.AnyRow>
+      return [table, [...rows].sort((a, b) => Number(a[order[table]]) - Number(b[order[table]]))]
+    })
+  )
+
+/** The same rows from the fold in memory, the events one by one. */
+const folded = (events: ReadonlyArray<SessionEvent>) => {
+  const memory = MemoryTables.make()
+  for (const event of events) Either.getOrThrow(memory.apply(project(event)))
+  return sorted(memory)
+}
+
+/** Events as a log would store them, without a log. */
+const asEvents = (drafts: ReadonlyArray<Draft>): ReadonlyArray<SessionEvent> =>
+  drafts.map(
+    ({ data, type }, seq) =>
+      ({
+        position: seq + 1,
+        seq,
+        id: `evt_${seq}`,
+        sessionID: "ses_fold",
+        version: 1,
+        created: seq * 10,
+        type,
+        data: JSON.parse(JSON.stringify(data))
+      }) as SessionEvent
+  )
+
+const lengths = fc.array(fc.nat(8), { minLength: 1, maxLength: 6 })
+const log = fc.tuple(fc.constant(null), plausibleLog("p"))
+
+it.effect("PJ-3: applying joined changes equals applying each, wherever the log is cut", () =>
+  Effect.sync(() =>
+    fc.assert(
+      fc.property(log, lengths, ([, drafts], runs) => {
+        const [first, ...rest] = asEvents(drafts)
+        const memory = MemoryTables.make()
+        if (first === undefined) return
+        for (const run of cut([first, ...rest], runs)) Either.getOrThrow(memory.apply(run.flatMap(project)))
+        assert.deepStrictEqual(sorted(memory), folded([first, ...rest]))
+      }),
+      { numRuns: 200 }
+    )
+  )
+)
+
+it("PJ-3: sums of fractions come to the same whether added one by one or joined", () => {
+  const assistants = Array.from({ length: 40 }, () => message())
+  const steps = assistants.flatMap((assistantMessageID, n) => [
+    draft("session.next.step.started", { assistantMessageID, agent: "a", model: { providerID: "p", id: "m" } }),
+    draft("session.next.step.ended", {
+      assistantMessageID,
+      finish: "stop",
+      cost: 0.1 * (n + 1),
+      tokens: { input: 1, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
+    })
+  ])
+  const events = asEvents([created, ...steps])
+  const memory = MemoryTables.make()
+  Either.getOrThrow(memory.apply(events.slice(0, 1).flatMap(project)))
+  Either.getOrThrow(memory.apply(events.slice(1).flatMap(project)))
+  assert.deepStrictEqual(sorted(memory), folded(events))
+})
+
+it("PJ-3: an update that comes before its insert is refused, joined or not", () => {
+  const [assistantMessageID, textID] = [message(), "t"]
+  const events = asEvents([
+    created,
+    draft("session.next.text.ended", { assistantMessageID, textID, text: "x" }),
+    draft("session.next.text.started", { assistantMessageID, textID })
+  ])
+  assert.isTrue(Either.isLeft(Change.join(events.flatMap(project))))
+  assert.isTrue(Either.isLeft(MemoryTables.make().apply(events.flatMap(project))))
+})
+
+it("PJ-4: the memory tables take all changes of an append or none", () => {
+  const memory = MemoryTables.make()
+  const [input, synthetic] = [message(), message()]
+  const before = asEvents([
+    created,
+    admitted(input),
+    draft("session.next.synthetic", { messageID: synthetic, text: "" })
+  ])
+  Either.getOrThrow(memory.apply(before.flatMap(project)))
+  const rows = JSON.stringify(sorted(memory))
+  const refusals = [
+    [renamed("kept?"), admitted(input)],
+    [renamed("kept?"), admitted(synthetic)],
+    [renamed("kept?"), draft("session.next.synthetic", { messageID: input, text: "" })],
+    [renamed("kept?"), draft("session.next.shell.ended", { callID: "none", output: "" })]
+  ]
+  for (const drafts of refusals) {
+    const events = asEvents([...before.map(() => created), ...drafts]).slice(before.length)
+    assert.isTrue(Either.isLeft(memory.apply(events.flatMap(project))))
+    assert.strictEqual(JSON.stringify(sorted(memory)), rows)
+  }
+})
+
+it.layer(memoryLog)("projections in SQL", (it) => {
+  it.effect("PJ-4: the SQL tables equal the memory tables, row for row, for any plausible log cut anyhow", () =>
+    Effect.gen(function* () {
+      const runtime = yield* Effect.runtime<EventLog | SqlClient.SqlClient>()
+      const property = fc.asyncProperty(
+        fc.constant(null).chain(() => {
+          const name = unique()
+          return fc.tuple(fc.constant(name), plausibleLog(name))
+        }),
+        lengths,
+        ([, drafts], runs) =>
+          Effect.gen(function* () {
+            const [log, id] = [yield* EventLog, session()]
+            for (const run of cut(drafts, runs)) yield* log.append(id, run)
+            assert.deepStrictEqual(yield* stored(id), folded(yield* readAll(id)))
+            yield* log.remove(id)
+          }).pipe(Effect.provide(runtime), Effect.runPromise)
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
+    })
+  )
+
+  it.effect("PJ-4: text that is no proper Unicode, and text with NUL, is the same in both", () =>
+    Effect.gen(function* () {
+      const [log, id, assistantMessageID] = [yield* EventLog, session(), message()]
+      const [odd, other] = ["a\uD800b\u0000c", "\uDC00\uD83D\uDE00"]
+      yield* log.append(id, [
+        created,
+        renamed(odd),
+        draft("session.next.tool.input.started", { assistantMessageID, callID: odd, name: other }),
+        draft("session.next.tool.input.ended", { assistantMessageID, callID: odd, text: odd + other }),
+        draft("session.next.text.started", { assistantMessageID, textID: other }),
+        draft("session.next.text.ended", { assistantMessageID, textID: other, text: odd })
+      ])
+      assert.deepStrictEqual(yield* stored(id), folded(yield* readAll(id)))
+    })
+  )
+})
+
+it.layer(fileLog)("projections under group commit", (it) => {
+  it.effect("PJ-4: sessions whose appends share commits come to the rows of their own folds", () =>
+    Effect.gen(function* () {
+      const runtime = yield* Effect.runtime<EventLog | SqlClient.SqlClient>()
+      const several = fc.constant(null).chain(() => {
+        const names = Array.from({ length: 5 }, unique)
+        return fc.tuple(...names.map((name) => plausibleLog(name, 40)))
+      })
+      const property = fc.asyncProperty(several, lengths, (logs, runs) =>
+        Effect.gen(function* () {
+          const log = yield* EventLog
+          const appended = logs.map((drafts) => ({ id: session(), drafts }))
+          yield* Effect.forEach(
+            appended,
+            ({ drafts, id }) => Effect.forEach(cut(drafts, runs), (run) => log.append(id, run), { discard: true }),
+            { concurrency: "unbounded", discard: true }
+          )
+          for (const { id } of appended) {
+            assert.deepStrictEqual(yield* stored(id), folded(yield* readAll(id)))
+            yield* log.remove(id)
+          }
+        }).pipe(Effect.provide(runtime), Effect.runPromise)
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 15 }))
+    })
+  )
+})
+
+it.layer(memoryLog)("rebuild", (it) => {
+  it.effect("RP-7: projections rebuilt from the event rows alone equal the live ones byte for byte", () =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const sql = yield* SqlClient.SqlClient
+      const logs = Array.from({ length: 8 }, unique).map((name) => ({
+        id: session(),
+        drafts: fc.sample(plausibleLog(name, 120), 1)[0] ?? ([created] as const)
+      }))
+      for (const { drafts, id } of logs) {
+        for (const run of cut<Draft>(drafts, [3, 1, 7])) yield* log.append(id, run)
+        yield* sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 0)`
+      }
+      const live = yield* contents
+      yield* sql`DELETE FROM session_part`
+      yield* sql`UPDATE session_message SET data = 'broken', settled = NULL`
+      yield* sql`DELETE FROM session_input WHERE promoted_seq IS NULL`
+      yield* sql`UPDATE session SET title = 'broken', cost = 7`
+      const rebuilt = yield* Rebuild.rebuild("all")
+      assert.strictEqual(rebuilt.sessions, logs.length)
+      assert.deepStrictEqual(yield* contents, live)
+    })
+  )
+
+  it.effect("RP-7: a log of many pages is rebuilt, sums of fractions included", () =>
+    Effect.gen(function* () {
+      const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
+      yield* begin(id)
+      for (let n = 0; n < 700; n++) {
+        const assistantMessageID = message()
+        yield* log.append(id, [
+          draft("session.next.step.started", { assistantMessageID, agent: "a", model: { providerID: "p", id: "m" } }),
+          draft("session.next.step.ended", {
+            assistantMessageID,
+            finish: "stop",
+            cost: n / 7,
+            tokens: { input: n, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
+          })
+        ])
+      }
+      const live = yield* contents
+      yield* sql`UPDATE session SET cost = 0, tokens_input = 0 WHERE id = ${id}`
+      assert.deepStrictEqual(yield* Rebuild.rebuild(id), { sessions: 1, events: 1401 })
+      assert.deepStrictEqual(yield* contents, live)
+    })
+  )
+
+  it.effect("PJ-7: a rebuild that meets a damaged event, or a pruned log, fails typed and leaves the rows", () =>
+    Effect.gen(function* () {
+      const [sql, damaged, pruned, missing] = [yield* SqlClient.SqlClient, session(), session(), session()]
+      for (const id of [damaged, pruned, missing]) yield* begin(id, 3)
+      yield* sql`UPDATE event SET data = '{"title":"title 9"}' WHERE session_id = ${damaged} AND seq = 2`
+      yield* sql`UPDATE event_sequence SET floor = 1 WHERE session_id = ${pruned}`
+      yield* sql`DELETE FROM event WHERE session_id = ${missing} AND seq = 3`
+      const before = yield* contents
+      const failures = yield* Effect.forEach([damaged, pruned, missing, session()], (id) =>
+        Effect.flip(Rebuild.rebuild(id))
+      )
+      assert.deepStrictEqual(
+        failures.map(({ _tag }) => _tag),
+        ["EventUnreadable", "CursorExpired", "EventUnreadable", "SessionNotFound"]
+      )
+      assert.deepStrictEqual(yield* contents, before)
+    })
+  )
+})
