@@ -6,6 +6,7 @@
 import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import { MessageID } from "../Identifiers.ts"
+import { compile } from "./Conforms.ts"
 import { CompactionEnded, durableDefinitions, type Draft, type DurableType } from "./SessionEvents.ts"
 
 type Data = Draft["data"]
@@ -16,12 +17,25 @@ type Codec = {
   readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
 }
 
+/** Most payloads conform as they are; the others are decoded or encoded, or found wrong, by the schema itself. */
+const unlessConforming = <A>(
+  schema: Schema.Schema.All,
+  otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>
+): ((data: A) => Either.Either<Data, ParseResult.ParseIssue>) => {
+  const conforms = compile(schema.ast)
+  // Conforming to the payload's schema is having its type.
+  return (data) => (conforms(data) ? Either.right(data as Data) : otherwise(data))
+}
+
 const current = (definition: (typeof durableDefinitions)[number]): readonly [string, Codec] => [
   `${definition.type}.${definition.version}`,
   {
     type: definition.type,
     version: definition.version,
-    decode: ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)
+    decode: unlessConforming(
+      definition.data,
+      ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)
+    )
   }
 ]
 
@@ -55,7 +69,8 @@ const encoders = new Map(
     {
       stored: `${definition.type}.${definition.version}`,
       version: definition.version,
-      encode: ParseResult.encodeEither(definition.data as Schema.Schema<Data, unknown>)
+      // Every payload schema is its own encoded form.
+      encode: unlessConforming(definition.data, ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>))
     }
   ])
 )
@@ -79,13 +94,16 @@ export interface Decoded {
 }
 
 /** Decodes a payload by its stored name: none for an unknown name, a parse issue for a known one with bad data. */
-export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> =>
-  Option.map(Option.fromNullable(codecs.get(stored)), ({ type, version, decode: run }) =>
-    Either.mapBoth(run(data), {
-      onLeft: ParseResult.parseError,
-      onRight: (decoded) => ({ type, version, data: decoded })
-    })
+export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> => {
+  const codec = codecs.get(stored)
+  if (codec === undefined) return Option.none()
+  const decoded = codec.decode(data)
+  return Option.some(
+    Either.isRight(decoded)
+      ? Either.right({ type: codec.type, version: codec.version, data: decoded.right })
+      : Either.left(ParseResult.parseError(decoded.left))
   )
+}
 
 export interface Encoded {
   readonly stored: string
@@ -108,7 +126,7 @@ export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
   return Either.try({
     try: () => {
       const text = JSON.stringify(encoded.right)
-      // Every payload schema is its own encoded form, so the parsed text is the payload.
+      // So the parsed text is the payload.
       return { stored: encoder.stored, version: encoder.version, text, data: JSON.parse(text) as Data }
     },
     // A cycle, or a BigInt, in a field whose content the schema leaves open.

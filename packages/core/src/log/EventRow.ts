@@ -1,25 +1,35 @@
 /** The `event` table's rows: their schema, the pages that readers ask for, and the way to events and back. */
 import { crc32 } from "node:zlib"
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Either, Option, ParseResult, Schema } from "effect"
+import { Either, Option, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventID, SessionID } from "../Identifiers.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
 
-export const EventRow = Schema.Struct({
-  position: Schema.Number,
-  id: EventID,
-  session_id: SessionID,
-  seq: Schema.Number,
-  type: Schema.String,
-  created: Schema.Number,
-  data: Schema.String
-})
-export type EventRow = typeof EventRow.Type
+export interface EventRow {
+  readonly position: number
+  readonly id: EventID
+  readonly session_id: SessionID
+  readonly seq: number
+  readonly type: string
+  readonly created: number
+  readonly data: string
+}
 
-const decodeRow = ParseResult.decodeUnknownEither(EventRow)
+const isEventID = Schema.is(EventID)
+const isSessionID = Schema.is(SessionID)
+
+/** Spelled out: the table is STRICT, and decoding the envelope by a schema would cost more than reading the row. */
+const isRow = (raw: Record<string, unknown>): raw is Record<string, unknown> & EventRow =>
+  isEventID(raw["id"]) &&
+  isSessionID(raw["session_id"]) &&
+  typeof raw["position"] === "number" &&
+  typeof raw["seq"] === "number" &&
+  typeof raw["type"] === "string" &&
+  typeof raw["created"] === "number" &&
+  typeof raw["data"] === "string"
 
 /** Rows in one page: what a reader holds in memory, whatever the length of the log. */
 export const pageSize = 512
@@ -46,8 +56,7 @@ export const selectCheckedPage = (sql: SqlClient.SqlClient, sessionID: string, a
 export const toCheckedEvent = (
   raw: Record<string, unknown>
 ): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
-  const row = decodeRow(raw)
-  return Either.isRight(row) && checksumOf(row.right) !== raw["checksum"]
+  return isRow(raw) && checksumOf(raw) !== raw["checksum"]
     ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
     : toEvent(raw)
 }
@@ -75,22 +84,17 @@ const parseJson = (text: string): Either.Either<unknown, string> =>
 
 /** The event of a row: none for a type this build does not know, an error for a known one that does not decode. */
 export const toEvent = (raw: Record<string, unknown>): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
-  const row = decodeRow(raw)
-  if (Either.isLeft(row)) {
-    return Option.some(Either.left(unreadable(raw, ParseResult.TreeFormatter.formatIssueSync(row.left))))
-  }
-  const { created, data, id, position, seq, session_id, type } = row.right
+  if (!isRow(raw)) return Option.some(Either.left(unreadable(raw, "its id, or its session's, is none of ours")))
+  const { created, data, id, position, seq, session_id, type } = raw
   if (!Registry.isKnown(type)) return Option.none()
   const parsed = parseJson(data)
   if (Either.isLeft(parsed)) return Option.some(Either.left(unreadable(raw, parsed.left)))
-  return Option.map(
-    Registry.decode(type, parsed.right),
-    Either.mapBoth({
-      onLeft: (error) => unreadable(raw, error.message),
-      // The registry pairs each type with its own payload, which the compiler cannot see through the lookup.
-      onRight: (decoded) => ({ position, seq, id, sessionID: session_id, created, ...decoded }) as SessionEvent
-    })
-  )
+  return Option.map(Registry.decode(type, parsed.right), (decoded) => {
+    if (Either.isLeft(decoded)) return Either.left(unreadable(raw, decoded.left.message))
+    const { data, type, version } = decoded.right
+    // The registry pairs each type with its own payload, which the compiler cannot see through the lookup.
+    return Either.right({ position, seq, id, sessionID: session_id, version, created, type, data } as SessionEvent)
+  })
 }
 
 /** Events of a page, unknown types left out; the first unreadable one fails it. */
