@@ -14,6 +14,7 @@ import { EventLog } from "../log/EventLog.ts"
 import * as Metrics from "../Metrics.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
+import { firstOf } from "../Race.ts"
 import { ProviderFailed } from "../session/RunError.ts"
 import type { Location, StoredError } from "../session/Schemas.ts"
 import type { ToolDeclined, ToolOutput, ToolStorageError } from "../tool/ToolDefinition.ts"
@@ -245,7 +246,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     )
 
   const body = Effect.gen(function* () {
-    const fault = yield* Effect.raceFirst(attempt(1), Deferred.await(abort)).pipe(
+    const fault = yield* firstOf(attempt(1), Deferred.await(abort)).pipe(
       Effect.as(undefined),
       Effect.catchIf(Provider.isFault, Effect.succeed)
     )

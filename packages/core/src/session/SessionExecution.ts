@@ -8,6 +8,7 @@ import type { SessionID } from "../Identifiers.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { SessionRunner } from "../runner/SessionRunner.ts"
 import { CurrentLocation } from "./CurrentLocation.ts"
+import { firstOf } from "../Race.ts"
 import * as RunCoordinator from "./RunCoordinator.ts"
 import type { RunError } from "./RunError.ts"
 import type { Location } from "./Schemas.ts"
@@ -69,7 +70,7 @@ const make = Effect.fnUntraced(function* <R>(
       if (!force && (yield* store.waitingCount(sessionID)) === 0) return
       if (force) yield* store.get(sessionID)
       const ownership = yield* force ? owners.acquireNow(sessionID) : owners.acquire(sessionID)
-      yield* Effect.raceFirst(
+      yield* firstOf(
         Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
         // Another process's interrupt is one of ours: it drops the reruns that are queued here as well (CO-6).
         Effect.zipRight(

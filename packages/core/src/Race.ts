@@ -1,0 +1,21 @@
+/**
+ * The first of two to end, with nothing of either left running. `Effect.raceFirst` does not wait for its sides when its
+ * own fiber is interrupted: what comes after it, finalizers included, would run beside them.
+ */
+import { Deferred, Effect, Fiber } from "effect"
+
+/** The exit of whichever side ends first; the other is interrupted, and both have ended when this returns or is interrupted. */
+export const firstOf = <A, E, R, A2, E2, R2>(
+  one: Effect.Effect<A, E, R>,
+  other: Effect.Effect<A2, E2, R2>
+): Effect.Effect<A | A2, E | E2, R | R2> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const first = yield* Deferred.make<A | A2, E | E2>()
+      const sides = [
+        yield* Effect.fork(Effect.intoDeferred(restore(one), first)),
+        yield* Effect.fork(Effect.intoDeferred(restore(other), first))
+      ]
+      return yield* Effect.ensuring(restore(Deferred.await(first)), Fiber.interruptAll(sides))
+    })
+  )
