@@ -24,8 +24,20 @@ if (out !== undefined) await cp(join(root, "bin"), join(out, "bin"), { recursive
 const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
 
-await rm(outdir, { recursive: true, force: true })
-await mkdir(outdir, { recursive: true })
+/**
+ * This module only hands on a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is
+ * replaced by one that names what the package has.
+ */
+const undici = {
+  name: "undici",
+  setup: (build) =>
+    build.onLoad({ filter: /platform-node[\\/]dist[\\/]esm[\\/]Undici\.js$/ }, ({ path }) => {
+      const names = Object.keys(createRequire(path)("undici")).filter(
+        (name) => /^\w+$/.test(name) && name !== "default"
+      )
+      return { contents: `import all from "undici"\nexport const { ${names.join(", ")} } = all\nexport default all` }
+    })
+}
 
 const options = {
   entryPoints: [join(root, "src", "main.ts")],
@@ -36,11 +48,13 @@ const options = {
   target: "node20",
   conditions: ["@daybook/source"],
   external: ["better-sqlite3"],
+  plugins: [undici],
   legalComments: "none",
   logLevel: "warning"
 }
-await build({
+const reader = await build({
   ...options,
+  write: false,
   entryPoints: { reader: join(root, "src", "main.ts") },
   format: "cjs",
   // No reading verb comes to it; bin/daybook.js sends the others to main.js.
@@ -54,6 +68,10 @@ const { metafile, outputFiles } = await build({
   write: false,
   metafile: true
 })
+// What is there is replaced only by a bundle that could be made.
+await rm(outdir, { recursive: true, force: true })
+await mkdir(outdir, { recursive: true })
+for (const { contents, path } of reader.outputFiles) await writeFile(path, contents)
 for (const { path, text } of outputFiles) {
   // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
   const supported = { "dynamic-import": false }

@@ -1,7 +1,8 @@
 /** Real processes of the command, with their own folder, database and environment; waited for by what they print. */
+import Database from "better-sqlite3"
 import { Effect, type Scope } from "effect"
 import { spawn } from "node:child_process"
-import { mkdtempSync, realpathSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -34,6 +35,8 @@ export interface Place {
   readonly cwd: string
   readonly database: string
   readonly start: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
+  /** Takes the database's write lock; the inner effect gives it back. */
+  readonly lock: Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
@@ -93,10 +96,9 @@ export const place = (bin: string): Effect.Effect<Place, never, Scope.Scope> =>
   Effect.gen(function* () {
     const root = yield* Effect.acquireRelease(
       Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-cli-")))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
     )
     const cwd = join(root, "a folder")
-    const { mkdirSync } = yield* Effect.promise(() => import("node:fs"))
     mkdirSync(cwd)
     const database = join(root, "data", "daybook.sqlite")
     const complete = (options: Options = {}) => ({
@@ -109,6 +111,17 @@ export const place = (bin: string): Effect.Effect<Place, never, Scope.Scope> =>
       cwd,
       database,
       start: (words, options) => start(bin, words, complete(options)),
+      lock: Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const connection = new Database(database)
+            connection.exec("BEGIN IMMEDIATE")
+            return connection
+          }),
+          (connection) => Effect.sync(() => connection.close())
+        ),
+        (connection) => Effect.sync(() => connection.exec("ROLLBACK"))
+      ),
       run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
     }
   })
