@@ -1,0 +1,63 @@
+/** Real child processes over a database file: `logChild.ts`, bundled once, each with a queue of its answers. */
+import { fork, type ChildProcess } from "node:child_process"
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Deferred, Effect, Queue } from "effect"
+import { build } from "esbuild"
+import type { Answer, Command } from "./logChild.ts"
+
+const here = fileURLToPath(new URL(".", import.meta.url))
+
+/** The child's program as JavaScript, in a folder that goes with the scope. */
+export const childProgram = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
+    symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
+    const outfile = join(folder, "child.mjs")
+    await build({
+      entryPoints: [join(here, "logChild.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      packages: "external"
+    })
+    return { folder, outfile }
+  }),
+  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+export interface Child {
+  readonly tell: (command: Command) => Effect.Effect<void>
+  /** The next answer. */
+  readonly answer: Effect.Effect<Answer>
+  /** Ends the process at once, as a power cut would, and waits for it. */
+  readonly kill: Effect.Effect<void>
+}
+
+/** Starts a child over the file; it is killed with the scope. */
+export const startChild = (program: string, filename: string, options: { readonly uid?: number } = {}) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.gen(function* () {
+        const answers = yield* Queue.unbounded<Answer>()
+        const ended = yield* Deferred.make<void>()
+        const child: ChildProcess = fork(program, [filename], { stdio: "inherit", execArgv: [], ...options })
+        child.on("message", (answer: Answer) => Queue.unsafeOffer(answers, answer))
+        child.on("exit", () => Deferred.unsafeDone(ended, Effect.void))
+        const kill = Effect.zipRight(
+          Effect.sync(() => child.kill("SIGKILL")),
+          Deferred.await(ended)
+        )
+        return {
+          tell: (command) => Effect.sync(() => void child.send(command)),
+          answer: Queue.take(answers),
+          kill
+        } satisfies Child
+      }),
+      ({ kill }) => kill
+    ),
+    (child): Child => child
+  )

@@ -1,0 +1,72 @@
+/**
+ * A process of its own over a database file, told what to do by its parent's messages:
+ *   `open` makes the log; `append` stores titles, one event each, and acknowledges each; `follow` sends every event
+ *   after a cursor; `hold` keeps the write lock until `release`. It answers with messages and ends when told to, or killed.
+ */
+import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
+import { SqlClient } from "@effect/sql"
+import { draft } from "../../packages/core/src/events/SessionEvents.ts"
+import { SessionID } from "../../packages/core/src/Identifiers.ts"
+import * as Identifiers from "../../packages/core/src/Identifiers.ts"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
+import * as Database from "../../packages/core/src/storage/Database.ts"
+
+export type Command =
+  | { readonly do: "open" }
+  | { readonly do: "append"; readonly sessionID: string; readonly titles: ReadonlyArray<string> }
+  | { readonly do: "follow"; readonly sessionID: string; readonly after: number }
+  | { readonly do: "hold" }
+  | { readonly do: "release" }
+
+export type Answer =
+  | { readonly is: "opened" }
+  | { readonly is: "failed"; readonly tag: string; readonly message: string }
+  | { readonly is: "stored"; readonly seq: number }
+  | { readonly is: "event"; readonly seq: number; readonly id: string }
+  | { readonly is: "held" }
+  | { readonly is: "released" }
+
+const [, , filename = ""] = process.argv
+const say = (answer: Answer) => Effect.sync(() => process.send?.(answer))
+
+const runtime = ManagedRuntime.make(
+  SqlEventLog.layer().pipe(Layer.provideMerge(Layer.mergeAll(Database.layer({ filename }), Identifiers.layer)))
+)
+const release = Effect.runSync(Deferred.make<void>())
+
+const obey = (command: Command) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    switch (command.do) {
+      case "open":
+        return yield* say({ is: "opened" })
+      case "append": {
+        const sessionID = SessionID.make(command.sessionID)
+        for (const title of command.titles) {
+          const [event] = yield* log.append(sessionID, [draft("session.next.renamed", { title })])
+          yield* say({ is: "stored", seq: event.seq })
+        }
+        return
+      }
+      case "follow": {
+        const sessionID = SessionID.make(command.sessionID)
+        return yield* log
+          .tail({ sessionID, after: command.after })
+          .pipe(Stream.runForEach(({ id, seq }) => say({ is: "event", seq, id })))
+      }
+      case "hold": {
+        const sql = yield* SqlClient.SqlClient
+        yield* Database.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
+        return yield* say({ is: "released" })
+      }
+      case "release":
+        return yield* Deferred.succeed(release, undefined)
+    }
+  })
+
+process.on("message", (command: Command) => {
+  runtime.runFork(
+    Effect.catchAll(obey(command), (error) => say({ is: "failed", tag: error._tag, message: error.message }))
+  )
+})
