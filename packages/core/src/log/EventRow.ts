@@ -1,7 +1,7 @@
 /** The `event` table's rows: their schema, the pages that readers ask for, and the way to events and back. */
 import { crc32 } from "node:zlib"
-import type { SqlClient, SqlError } from "@effect/sql"
-import { Either, Option, Schema } from "effect"
+import type { SqlClient, SqlError, Statement } from "@effect/sql"
+import { Effect, Either, Option, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventID, SessionID } from "../Identifiers.ts"
@@ -61,15 +61,35 @@ export const toCheckedEvent = (
     : toEvent(raw)
 }
 
+type Raw = Readonly<Record<string, unknown>>
+
+/** Rows as arrays from the driver, named here: that takes half as long as objects from the driver. */
+const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
+  Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
+
 /** One page of a session's rows after a cursor. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
-  sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data FROM event
-    WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`
+  rowsOf(
+    sql`SELECT position, id, seq, type, created, data FROM event
+      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
+    ([position, id, seq, type, created, data]) => ({ position, id, session_id: sessionID, seq, type, created, data })
+  )
 
 /** One page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
-  sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data FROM event
-    WHERE position > ${after} ORDER BY position LIMIT ${limit}`
+  rowsOf(
+    sql`SELECT position, id, session_id, seq, type, created, data FROM event
+      WHERE position > ${after} ORDER BY position LIMIT ${limit}`,
+    ([position, id, session_id, seq, type, created, data]) => ({
+      position,
+      id,
+      session_id,
+      seq,
+      type,
+      created,
+      data
+    })
+  )
 
 const unreadable = (row: Record<string, unknown>, details: string) =>
   new EventUnreadable({
