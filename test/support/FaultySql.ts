@@ -1,0 +1,65 @@
+/**
+ * A database whose write transactions can fail at any statement, and tell which statements they ran: the connection
+ * that a transaction reserves is the real one, behind a counter.
+ */
+import { SqlClient, SqlError } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import * as Identifiers from "../../packages/core/src/Identifiers.ts"
+import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
+import * as Database from "../../packages/core/src/storage/Database.ts"
+
+type Connection = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
+
+export interface Control {
+  /** Decides, before each statement of a transaction, whether it fails. Counts from 1 since the last `start`. */
+  fails: (index: number, text: string, parameters: ReadonlyArray<unknown>) => boolean
+  /** The texts run since the last `start`. */
+  ran: Array<string>
+}
+
+export class Faults extends Context.Tag("test/Faults")<Faults, Control>() {}
+
+const broken = () =>
+  new SqlError.SqlError({
+    message: "Failed to execute statement",
+    cause: Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" })
+  })
+
+const guarded = (connection: Connection, control: Control): Connection => {
+  const guard = <A>(text: string, parameters: ReadonlyArray<unknown>, run: () => Effect.Effect<A, SqlError.SqlError>) =>
+    Effect.suspend((): Effect.Effect<A, SqlError.SqlError> => {
+      control.ran.push(text)
+      return control.fails(control.ran.length, text, parameters) ? broken() : run()
+    })
+  return {
+    ...connection,
+    execute: (text, parameters, transform) =>
+      guard(text, parameters, () => connection.execute(text, parameters, transform)),
+    executeRaw: (text, parameters) => guard(text, parameters, () => connection.executeRaw(text, parameters)),
+    executeValues: (text, parameters) => guard(text, parameters, () => connection.executeValues(text, parameters)),
+    executeUnprepared: (text, parameters, transform) =>
+      guard(text, parameters, () => connection.executeUnprepared(text, parameters, transform))
+  }
+}
+
+/** The event log over the file, with its faults under the test's control. */
+export const faultyLog = (filename: string) => {
+  const control: Control = { fails: () => false, ran: [] }
+  const faulty = Layer.effect(
+    SqlClient.SqlClient,
+    Effect.map(
+      SqlClient.SqlClient,
+      (sql) =>
+        new Proxy(sql, {
+          get: (target, property) =>
+            property === "reserve"
+              ? Effect.map(target.reserve, (connection) => guarded(connection, control))
+              : Reflect.get(target, property)
+        })
+    )
+  )
+  const database = Layer.provideMerge(faulty, Database.layer({ filename }))
+  return SqlEventLog.layer().pipe(
+    Layer.provideMerge(Layer.mergeAll(database, Identifiers.layer, Layer.succeed(Faults, control)))
+  )
+}
