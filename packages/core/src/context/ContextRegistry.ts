@@ -1,7 +1,7 @@
 /** The context sources of one Location: built-in ones, the host's, and those registered here. Observes them all. */
-import { Clock, Context, DateTime, Effect, Layer, type Scope } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Schema, type Scope } from "effect"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
-import { absent, text, unavailable, type Observation, type Observed } from "./SystemContext.ts"
+import { absent, SourceKey, text, unavailable, type Observation, type Observed } from "./SystemContext.ts"
 
 /** A source of privileged text. `load` looks once; a failure to look is `Unavailable`, nothing to say is `Absent`. */
 export interface ContextSource {
@@ -20,12 +20,17 @@ export class HostContext extends Context.Tag("@daybook/core/HostContext")<
   }
 >() {}
 
+const isSourceKey = Schema.is(SourceKey)
+
 const makeSources = (): Context.Tag.Service<typeof HostContext> => {
   const sources = new Map<string, ContextSource>()
   return {
     register: (source) =>
       Effect.acquireRelease(
         Effect.suspend(() => {
+          if (!isSourceKey(source.key)) {
+            return Effect.dieMessage(`"${source.key}" is no key of a context source: use area/name, lower case`)
+          }
           if (sources.has(source.key)) return Effect.dieMessage(`context source ${source.key} is registered already`)
           sources.set(source.key, source)
           return Effect.void

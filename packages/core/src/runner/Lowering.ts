@@ -2,7 +2,8 @@
  * From projected messages to the provider's prompt. Pure. Calls and results always travel in pairs; provider-native
  * data goes back only to the provider and model that it came from (MS-1..MS-4). Spec: EX-R1..EX-R5.
  */
-import { Prompt } from "@effect/ai"
+import type { Prompt } from "@effect/ai"
+import { Predicate, Record } from "effect"
 import type { AssistantMessage, Message, ToolPart } from "../session/Message.ts"
 import { sameModel, type FileAttachment, type ModelRef, type ProviderMetadata } from "../session/Schemas.ts"
 
@@ -12,15 +13,28 @@ type AssistantPart = Prompt.AssistantMessagePartEncoded
 /** What every provider can be shown as a file; other media are described in words. */
 const shownMedia = (mime: string): boolean => mime.startsWith("image/") || mime === "application/pdf"
 
-const dataUri = /^data:([^;,]*)(;base64)?,(.*)$/s
+/** A data URI may carry parameters between its media type and its body. */
+const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s
 
 const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text", text })
 
+const clipped = (text: string, limit: number): string =>
+  text.length <= limit ? text : `${text.slice(0, limit)}... (${text.length} characters)`
+
+/** Text in a URI; what is no percent-encoding stands for itself. */
+const unescaped = (body: string): string => {
+  try {
+    return decodeURIComponent(body)
+  } catch {
+    return body
+  }
+}
+
 /** A file as a part: inline media as such, inline text as text, anything else by name. */
 const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart => {
-  const [, , base64, body] = dataUri.exec(file.uri) ?? []
+  const [, base64, body] = dataUri.exec(file.uri) ?? []
   const name = file.name ?? "file"
-  if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${file.uri}]`)
+  if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${clipped(file.uri, 1_000)}]`)
   if (shownMedia(file.mime) && base64 !== undefined) {
     return {
       type: "file",
@@ -29,7 +43,7 @@ const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart
       ...(file.name === undefined ? {} : { fileName: file.name })
     }
   }
-  const bytes = base64 === undefined ? Buffer.from(decodeURIComponent(body)) : Buffer.from(body, "base64")
+  const bytes = base64 === undefined ? Buffer.from(unescaped(body)) : Buffer.from(body, "base64")
   return file.mime.startsWith("text/")
     ? textPart(`<file name=${JSON.stringify(name)}>\n${bytes.toString("utf8")}\n</file>`)
     : textPart(`[attached: ${name} (${file.mime}, ${bytes.length} bytes): this kind of content cannot be shown]`)
@@ -41,8 +55,9 @@ const userMessage = (content: ReadonlyArray<UserPart>): Prompt.MessageEncoded =>
 const nativeTo = (message: AssistantMessage, model: ModelRef): boolean =>
   message.error === undefined && sameModel({ ...message.model, variant: "any" }, { ...model, variant: "any" })
 
+/** Provider -> record is the form that the library replays; an imported session may hold something else. */
 const options = (metadata: ProviderMetadata | undefined, native: boolean) =>
-  native && metadata !== undefined ? { options: metadata as NonNullable<Prompt.TextPartEncoded["options"]> } : {}
+  native && metadata !== undefined ? { options: Record.filter(metadata, Predicate.isRecord) } : {}
 
 const resultText = (part: ToolPart): string => {
   if (part.state === "error") return part.error?.message ?? "the tool failed"
@@ -50,6 +65,10 @@ const resultText = (part: ToolPart): string => {
   if (texts.length > 0) return texts.join("\n")
   return (part.content ?? []).length > 0 ? "The content follows." : JSON.stringify(part.structured ?? {})
 }
+
+/** What is left of a provider's own result for another model: its start, in words. */
+const hostedText = (part: ToolPart): string =>
+  part.result === undefined ? resultText(part) : clipped(JSON.stringify(part.result), 2_000)
 
 /** Whether the provider ran the tool: then call and result are both its own. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
@@ -67,7 +86,7 @@ const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArr
     }
     // A call that never came about has nothing to be paired with.
     if (part.state === "pending" || part.state === "running" || part.input === undefined) return []
-    if (hosted(part) && !native) return [textPart(`[${part.name}: ${resultText(part)}]`)]
+    if (hosted(part) && !native) return [textPart(`[${part.name}: ${hostedText(part)}]`)]
     const call: AssistantPart = {
       type: "tool-call",
       id: part.id,
@@ -123,10 +142,14 @@ const assistantMessages = (message: AssistantMessage, model: ModelRef): Readonly
   return messages
 }
 
+/** Providers refuse an empty text beside other parts. */
+const userParts = (text: string, files: ReadonlyArray<FileAttachment>): ReadonlyArray<UserPart> =>
+  text === "" && files.length > 0 ? files.map(filePart) : [textPart(text), ...files.map(filePart)]
+
 const lowerOne = (message: Message, model: ModelRef): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
     case "user":
-      return [userMessage([textPart(message.text), ...(message.files ?? []).map(filePart)])]
+      return [userMessage(userParts(message.text, message.files ?? []))]
     case "assistant":
       return assistantMessages(message, model)
     case "system":

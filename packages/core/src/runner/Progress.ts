@@ -6,13 +6,19 @@ const intervalMs = 1_000
 const limitBytes = 4 * 1024
 
 /** The end of a text is its news: the start is cut, and said to be. */
-const tail = (text: string): string =>
-  text.length <= limitBytes ? text : `[${text.length - limitBytes} characters before]\n${text.slice(-limitBytes)}`
+const tail = (text: string): string => {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= limitBytes) return text
+  let start = bytes.length - limitBytes
+  // Not in the middle of a character: its later bytes begin with the bits 10.
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++
+  return `[${start} bytes before]\n${bytes.toString("utf8", start)}`
+}
 
 const bounded = ({ content, structured }: ToolOutput): ToolOutput => {
   const last = content.findLast((part) => part.type === "text")
   return {
-    structured: JSON.stringify(structured).length > limitBytes ? {} : structured,
+    structured: Buffer.byteLength(JSON.stringify(structured)) > limitBytes ? {} : structured,
     content: last === undefined ? [] : [{ type: "text", text: tail(last.text) }]
   }
 }

@@ -1,0 +1,93 @@
+/** What the runner's tests share: tools that a test holds open, and readers of what was recorded. */
+import { Tool } from "@effect/ai"
+import {
+  define,
+  EventLog,
+  HostTools,
+  Sessions,
+  type EventOfType,
+  type Message,
+  type SessionEvent,
+  type SessionID,
+  type ToolCall,
+  type ToolDeclined,
+  type ToolFailure,
+  type ToolStorageError
+} from "@daybook/core"
+import { Deferred, Effect, Exit, Queue, Schema } from "effect"
+import type { SeenRequest } from "../../support/ScriptedModel.ts"
+
+/** Registers a tool of the host's for the rest of the scope. */
+export const tool = (
+  name: string,
+  handler: (call: ToolCall) => Effect.Effect<string, ToolFailure | ToolDeclined | ToolStorageError>
+) =>
+  Effect.flatMap(HostTools, (host) =>
+    host.register([define(Tool.make(name, { success: Schema.String }), { handler: (_, call) => handler(call) })])
+  )
+
+/** A tool that says when a call begins, and answers when the test opens its gate. */
+export const gatedTool = Effect.fnUntraced(function* (name: string) {
+  const begun = yield* Queue.unbounded<string>()
+  const stopped = yield* Queue.unbounded<string>()
+  const gate = yield* Deferred.make<void>()
+  yield* tool(name, ({ callID }) =>
+    Effect.zipRight(Queue.offer(begun, callID), Deferred.await(gate)).pipe(
+      Effect.as(`${name} ${callID} is done`),
+      Effect.onInterrupt(() => Queue.offer(stopped, callID))
+    )
+  )
+  return {
+    /** The next call that began. */
+    begun: Queue.take(begun),
+    /** The next call that was interrupted. */
+    stopped: Queue.take(stopped),
+    open: Deferred.succeed(gate, undefined)
+  }
+})
+
+/** All durable events of a session. */
+export const eventsOf = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const log = yield* EventLog
+  const events: Array<SessionEvent> = []
+  let after = -1
+  for (;;) {
+    const page = yield* log.read({ sessionID, after })
+    events.push(...page.events)
+    if (!page.hasMore) return events
+    after = page.cursor
+  }
+})
+
+/** The data of a session's events of one type, in order. */
+export const dataOf = <Type extends SessionEvent["type"]>(sessionID: SessionID, type: Type) =>
+  Effect.map(eventsOf(sessionID), (events) =>
+    events
+      .filter((event): event is EventOfType<Type> => event.type === type)
+      // The union's data does not follow the narrowed type parameter.
+      .map((event) => event.data as EventOfType<Type>["data"])
+  )
+
+/** The tags of the errors that a run fails with, `undefined` when it ends well. */
+export const failureOf = <A, E extends { readonly _tag: string }, R>(run: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.exit(run), (exit) =>
+    Exit.isSuccess(exit) ? undefined : exit.cause._tag === "Fail" ? exit.cause.error._tag : exit.cause._tag
+  )
+
+/** The visible transcript. */
+export const transcript = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Message>, never, Sessions> =>
+  Effect.orDie(
+    Effect.flatMap(Sessions, (sessions) =>
+      Effect.map(sessions.messages({ sessionID, limit: 500 }), ({ items }) => items)
+    )
+  )
+
+/** The system texts of a request. */
+export const systemTexts = ({ prompt }: SeenRequest): ReadonlyArray<string> =>
+  prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []))
+
+/** The tool results that a request shows: call id and result. */
+export const resultsIn = ({ prompt }: SeenRequest): ReadonlyArray<readonly [string, unknown]> =>
+  prompt.content.flatMap((message) =>
+    message.role === "tool" ? message.content.map((part) => [part.id, part.result] as const) : []
+  )
