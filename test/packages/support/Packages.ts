@@ -1,0 +1,48 @@
+/** Packing Daybook's packages and using them from outside of the repository. */
+import { assert } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+/** The README's embedding example, as printed: its first `ts` block. */
+export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
+
+export const packages = ["core", "models", "cli"] as const
+
+/** Runs a command to its end and gives what it printed; it must succeed. */
+export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {
+  // No key and no database of the person who runs the tests.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/_API_KEY$|_BASE_URL$|^DAYBOOK_|^XDG_/.test(name))
+  )
+  const { status, stderr, stdout } = spawnSync(command, words, {
+    cwd,
+    env: { ...env, DAYBOOK_DB: join(cwd, "data.sqlite") },
+    encoding: "utf8"
+  })
+  assert.strictEqual(status, 0, `${command} ${words.join(" ")}: ${stdout}${stderr}`)
+  return stdout
+}
+
+/** Packs every package into the folder and gives the files' names. */
+export const pack = (folder: string): ReadonlyArray<string> =>
+  packages.map((name) =>
+    run(root, "npm", "pack", "--silent", "--workspace", `packages/${name}`, "--pack-destination", folder).trim()
+  )
+
+/** Compiles the example in the folder, under `strict` and `nodenext`, the libraries' types included. */
+export const typeCheck = (folder: string): void => {
+  const compilerOptions = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    module: "nodenext",
+    target: "es2022",
+    types: ["node"]
+  }
+  writeFileSync(join(folder, "example.ts"), example)
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["example.ts"] }))
+  run(folder, process.execPath, join(root, "node_modules", "typescript", "bin", "tsc"))
+}
