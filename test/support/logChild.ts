@@ -66,7 +66,9 @@ const obey = (command: Command) =>
   })
 
 process.on("message", (command: Command) => {
-  runtime.runFork(
-    Effect.catchAll(obey(command), (error) => say({ is: "failed", tag: error._tag, message: error.message }))
+  Effect.runFork(
+    Effect.catchAll(Effect.provide(obey(command), runtime), (error) =>
+      say({ is: "failed", tag: error._tag, message: error.message })
+    )
   )
 })

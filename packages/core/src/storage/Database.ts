@@ -136,11 +136,11 @@ const open = (
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
-/** Refuses a file that is not ours, or that a newer build has migrated, before anything is written to it. */
+/** Refuses a file that is not ours, or that a newer build has migrated. False for one that has no tables yet. */
 const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   const ours = yield* pragma(sql, "application_id")
   const names = yield* sql<{ readonly name: string }>`SELECT name FROM sqlite_master WHERE type = 'table'`
-  if (names.length === 0) return
+  if (names.length === 0) return false
   if (ours !== applicationID || !names.some(({ name }) => name === "migration")) {
     return yield* new DatabaseError({
       filename,
@@ -157,13 +157,13 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
       details: `the database has schema ${latest}, this build knows ${schemaVersion}; use a newer Daybook`
     })
   }
+  return true
 })
 
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 50`
-  yield* checkVersion(sql, filename)
   // Before the first table, or it would need a VACUUM.
-  yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
+  if (!(yield* checkVersion(sql, filename))) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
   if (journal?.journal_mode !== (filename === ":memory:" ? "memory" : "wal")) {
     return yield* new DatabaseError({

@@ -1,0 +1,186 @@
+/** Opening a database: how it is set, and what is refused, in which words, with nothing changed. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import Sqlite from "better-sqlite3"
+import { Effect, Exit, Layer, Scope } from "effect"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import * as Database from "../../packages/core/src/storage/Database.ts"
+import { childProgram, startChild } from "../support/Child.ts"
+import { logAt, stores, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
+import { begin, readAll, renamed, session } from "../support/Logs.ts"
+
+const refusal = (filename: string) => Effect.flip(Effect.scoped(Layer.build(Database.layer({ filename }))))
+
+const open = <A, E>(filename: string, use: Effect.Effect<A, E, SqlClient.SqlClient | EventLog | Database.ReadSql>) =>
+  Effect.provide(use, logAt(filename))
+
+for (const [store, layer] of Object.entries(stores)) {
+  it.layer(layer)(`an open database, ${store}`, (it) => {
+    it.effect("ST-3: commits are synced, keys enforced, freed pages given back, the file marked as ours", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const value = (name: string) => Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+        assert.strictEqual(yield* value("journal_mode"), store === "file" ? "wal" : "memory")
+        assert.strictEqual(yield* value("synchronous"), 2)
+        assert.strictEqual(yield* value("foreign_keys"), 1)
+        assert.strictEqual(yield* value("auto_vacuum"), 2)
+        assert.strictEqual(yield* value("application_id"), Database.applicationID)
+      })
+    )
+  })
+}
+
+it.scopedLive("ST-2: the reading connection reads while a write transaction is open, and cannot write", () =>
+  Effect.gen(function* () {
+    yield* open(
+      yield* temporaryDatabase,
+      Effect.gen(function* () {
+        const [log, sql, read, id] = [yield* EventLog, yield* SqlClient.SqlClient, yield* Database.ReadSql, session()]
+        yield* begin(id)
+        const seen = yield* Database.immediately(sql)(
+          Effect.zipRight(sql`UPDATE session SET title = 'not yet'`, Effect.exit(log.read({ sessionID: id })))
+        )
+        assert.isTrue(Exit.isSuccess(seen))
+        const written = yield* Effect.flip(read`UPDATE session SET title = 'no'`)
+        assert.include(String(written.cause), "readonly")
+      })
+    )
+  })
+)
+
+it.scopedLive("ST-4: a write transaction takes the write lock at its start", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* open(
+      filename,
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const other = new Sqlite(filename, { timeout: 0 })
+        const busy = yield* Database.immediately(sql)(Effect.sync(() => attempt(() => other.exec("BEGIN IMMEDIATE"))))
+        assert.strictEqual(busy, "SQLITE_BUSY")
+        assert.strictEqual(
+          attempt(() => other.exec("BEGIN IMMEDIATE; ROLLBACK")),
+          "done"
+        )
+        other.close()
+      })
+    )
+  })
+)
+
+const attempt = (run: () => unknown): string => {
+  try {
+    run()
+    return "done"
+  } catch (error) {
+    return error instanceof Sqlite.SqliteError ? error.code : String(error)
+  }
+}
+
+it.scopedLive("ST-5: what was appended is there after closing and opening again; opening twice changes nothing", () =>
+  Effect.gen(function* () {
+    const [filename, id] = [yield* temporaryDatabase, session()]
+    const stored = yield* open(filename, begin(id, 10))
+    const bytes = readFileSync(filename)
+    assert.deepStrictEqual(yield* open(filename, readAll(id)), stored)
+    assert.isTrue(readFileSync(filename).equals(bytes))
+    assert.isFalse(existsSync(`${filename}-wal`))
+  })
+)
+
+it.scopedLive("ST-7: a database of a newer schema is refused, and not touched", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* open(filename, begin(session()))
+    const other = new Sqlite(filename)
+    other.exec("INSERT INTO migration (migration_id, name) VALUES (99, 'later')")
+    other.close()
+    const bytes = readFileSync(filename)
+    const error = yield* refusal(filename)
+    assert.deepInclude(error, { _tag: "DatabaseError", reason: "newer-version" })
+    assert.include(error.message, "use a newer Daybook")
+    assert.isTrue(readFileSync(filename).equals(bytes))
+  })
+)
+
+it.scopedLive("ST-7: another program's SQLite file is refused, and not touched", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const other = new Sqlite(filename)
+    other.exec("CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')")
+    other.close()
+    const bytes = readFileSync(filename)
+    const error = yield* refusal(filename)
+    assert.deepInclude(error, { _tag: "DatabaseError", reason: "not-daybook" })
+    assert.isTrue(readFileSync(filename).equals(bytes))
+  })
+)
+
+it.scopedLive("ST-7: a file that is no database, and one whose pages are broken, are refused as damaged", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const text = join(folder, "notes.txt")
+    writeFileSync(text, "not a database, but long enough to have a header of a hundred bytes ".repeat(20))
+    const error = yield* refusal(text)
+    assert.deepInclude(error, { _tag: "DatabaseError", reason: "corrupt" })
+    assert.include(error.message, "restore it")
+    assert.include(readFileSync(text, "utf8"), "not a database")
+    const cut = join(folder, "cut.db")
+    yield* open(cut, begin(session(), 2000))
+    truncateSync(cut, 4096)
+    assert.strictEqual((yield* refusal(cut)).reason, "corrupt")
+  })
+)
+
+it.scopedLive("ST-7: a missing folder, and a folder in place of a file, are refused with what to do", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const missing = yield* refusal(join(folder, "no", "such", "daybook.db"))
+    assert.strictEqual(missing.reason, "cannot-open")
+    assert.include(missing.message, "directory does not exist")
+    mkdirSync(join(folder, "daybook.db"))
+    const instead = yield* refusal(join(folder, "daybook.db"))
+    assert.strictEqual(instead.reason, "read-only")
+    assert.include(instead.message, "choose a writable place")
+  })
+)
+
+it.scopedLive("ST-7: a folder or a file that may not be written is refused as read-only", () =>
+  Effect.gen(function* () {
+    const program = yield* childProgram
+    const [empty, full] = [yield* temporaryFolder, yield* temporaryFolder]
+    yield* open(join(full, "daybook.db"), begin(session()))
+    const bytes = readFileSync(join(full, "daybook.db"))
+    // The superuser may write everywhere: the child then runs as nobody.
+    const nobody = process.getuid?.() === 0 ? { uid: 65534 } : {}
+    chmodSync(program.folder, 0o755)
+    for (const folder of [empty, full]) {
+      chmodSync(folder, 0o555)
+      chmodSync(join(full, "daybook.db"), 0o444)
+      const child = yield* startChild(program.outfile, join(folder, "daybook.db"), nobody)
+      yield* child.tell({ do: "open" })
+      const answer = yield* child.answer
+      assert.deepInclude(answer, { is: "failed", tag: "DatabaseError" })
+      assert.include(answer.is === "failed" ? answer.message : "", "cannot be written")
+      chmodSync(folder, 0o755)
+    }
+    assert.isFalse(existsSync(join(empty, "daybook.db")))
+    assert.isTrue(readFileSync(join(full, "daybook.db")).equals(bytes))
+  })
+)
+
+it.scopedLive("LG-5: an append to a closed log fails typed, and so does one that waits when it closes", () =>
+  Effect.gen(function* () {
+    const [filename, id, scope] = [yield* temporaryDatabase, session(), yield* Scope.make()]
+    const context = yield* Scope.extend(Layer.build(logAt(filename)), scope)
+    const service = yield* Effect.provide(EventLog, context)
+    yield* Effect.provide(begin(id), context)
+    yield* Scope.close(scope, Exit.void)
+    const closed = yield* Effect.flip(service.append(id, [renamed("late")]))
+    assert.deepInclude(closed, { _tag: "LogUnavailable", reason: "closed" })
+    const reading = yield* Effect.flip(service.read({ sessionID: id }))
+    assert.deepInclude(reading, { _tag: "LogUnavailable", reason: "closed" })
+  })
+)
