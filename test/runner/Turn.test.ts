@@ -1,39 +1,198 @@
+/** One turn: its order, what it shows the model, and that a call is on disk before it runs (TU-5..TU-10, CR-4, CR-6). */
 import { EventLog, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Ref } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import {
+  calls,
+  callParts,
+  finish,
+  held,
+  otherRef,
+  ref,
+  says,
+  ScriptedModel,
+  textParts
+} from "../support/ScriptedModel.ts"
+import { dataOf, eventsOf, gatedTool, resultsIn, systemTexts, tool, transcript } from "./support/Runs.ts"
 
-it.scopedLive("2.2: one plain text turn has its events in the documented order", () =>
+const standard = runtime({
+  agents: [
+    { name: "careful", prompt: "Be careful.", permissions: [] },
+    { name: "mute", permissions: [{ permission: "echo", resource: "*", verdict: "deny" }] }
+  ]
+})
+
+it.scoped("2.2: one plain text turn has its events in the documented order", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
-    const log = yield* EventLog
     const model = yield* ScriptedModel
     const { id } = yield* newSession()
     yield* model.answer(says("Hello."))
     yield* say(id, "Hi")
     yield* sessions.wait(id)
-    const { events } = yield* log.read({ sessionID: id })
-    assert.deepStrictEqual(
-      events.map(({ type }) => type),
-      [
-        "session.created",
-        "session.next.prompt.admitted",
-        "session.next.activity.started",
-        "session.next.prompt.promoted",
-        "session.next.step.started",
-        "session.next.text.started",
-        "session.next.text.ended",
-        "session.next.step.ended",
-        "session.next.activity.settled"
-      ]
-    )
-  }).pipe(Effect.provide(runtime()))
+    assert.deepStrictEqual(yield* eventTypes(id), [
+      "session.created",
+      "session.next.prompt.admitted",
+      "session.next.activity.started",
+      "session.next.prompt.promoted",
+      "session.next.step.started",
+      "session.next.text.started",
+      "session.next.text.ended",
+      "session.next.step.ended",
+      "session.next.activity.settled"
+    ])
+  }).pipe(Effect.provide(standard))
 )
 
-it.scopedLive("TU-9: a local tool's result is in the second request", () =>
+it.scoped("TU-7: the request is the agent's prompt, the baseline, and the history in its order", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const folder = yield* temporaryFolder
+    const { id } = yield* newSession(folder)
+    yield* sessions.switchAgent(id, "careful")
+    yield* model.answer(says("Hello."))
+    yield* model.answer(says("Bye."))
+    yield* say(id, "Hi")
+    yield* sessions.wait(id)
+    yield* say(id, "So long")
+    yield* sessions.wait(id)
+    const [agent, baseline, ...rest] = systemTexts(yield* model.request)
+    assert.strictEqual(agent, "Be careful.")
+    assert.include(baseline, "You work in the folder")
+    assert.deepStrictEqual(rest, [])
+    const second = yield* model.request
+    assert.deepStrictEqual(
+      second.prompt.content.map(({ role }) => role),
+      ["system", "system", "user", "assistant", "user"]
+    )
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("CR-4: a switch during a turn is for the next one; the turn and the baseline stay as they are", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const gate = yield* Deferred.make<void>()
+    yield* tool("echo", () => Effect.succeed("echo"))
+    yield* model.answer(held([], gate, [...callParts("c1", "echo", {}), finish("tool-calls")]))
+    yield* say(id, "go")
+    const first = yield* model.request
+    yield* sessions.switchAgent(id, "careful")
+    yield* sessions.switchModel(id, otherRef)
+    yield* Deferred.succeed(gate, undefined)
+    yield* model.answer(says("done"))
+    const second = yield* model.request
+    yield* sessions.wait(id)
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.step.started")).map((step) => [step.agent, step.model.id]),
+      [
+        ["build", ref.id],
+        ["careful", otherRef.id]
+      ]
+    )
+    assert.deepStrictEqual([first.model, second.model], [ref.id, otherRef.id])
+    assert.deepStrictEqual(systemTexts(second), ["Be careful.", ...systemTexts(first)])
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("CR-6: a session without an agent behaves as `build`, and may do what `build` may", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    yield* tool("echo", () => Effect.succeed("echo"))
+    yield* tool("other", () => Effect.succeed("other"))
+    const { id } = yield* newSession()
+    yield* model.answer(says("Hello."))
+    yield* say(id, "Hi")
+    yield* sessions.wait(id)
+    const request = yield* model.request
+    assert.strictEqual(systemTexts(request)[0], "You build.")
+    const offered = request.tools.map(({ name }) => name)
+    assert.include(offered, "other")
+    assert.notInclude(offered, "echo")
+    assert.strictEqual((yield* dataOf(id, "session.next.step.started"))[0]?.agent, "build")
+  }).pipe(
+    Effect.provide(
+      runtime({
+        agents: [
+          {
+            name: "build",
+            prompt: "You build.",
+            permissions: [{ permission: "echo", resource: "*", verdict: "deny" }]
+          }
+        ]
+      })
+    )
+  )
+)
+
+it.scoped("TU-8: a call is on disk before its side effect starts, which is while the answer still streams", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const log = yield* EventLog
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const gate = yield* Deferred.make<void>()
+    const seen = yield* Deferred.make<ReadonlyArray<string>>()
+    yield* tool("look", () =>
+      eventsOf(id).pipe(
+        Effect.provideService(EventLog, log),
+        Effect.orDie,
+        Effect.flatMap((events) =>
+          Deferred.succeed(
+            seen,
+            events.map(({ type }) => type)
+          )
+        ),
+        Effect.as("looked")
+      )
+    )
+    yield* model.answer(held(callParts("c1", "look", {}), gate, [...textParts("t", "and so on"), finish("tool-calls")]))
+    yield* model.answer(says("done"))
+    yield* say(id, "go")
+    // The stream is held open: the tool has to have run by now.
+    const types = yield* Deferred.await(seen)
+    assert.strictEqual(types.at(-1), "session.next.tool.called")
+    yield* Deferred.succeed(gate, undefined)
+    yield* sessions.wait(id)
+    assert.strictEqual((yield* dataOf(id, "session.next.tool.success")).length, 1)
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("TU-9: five tools run at the same time, and all five results are stored before the one next request", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const gated = yield* gatedTool("wait")
+    const ids = ["c1", "c2", "c3", "c4", "c5"]
+    yield* model.answer(calls(...ids.map((callID) => callParts(callID, "wait", {}))))
+    yield* model.answer(says("done"))
+    yield* say(id, "go")
+    yield* model.request
+    // None has ended when the last has begun.
+    assert.deepStrictEqual(yield* Effect.replicateEffect(gated.begun, 5), ids)
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.tool.success"), [])
+    assert.strictEqual(yield* model.pending, 0)
+    yield* gated.open
+    const second = yield* model.request
+    yield* sessions.wait(id)
+    assert.deepStrictEqual(
+      resultsIn(second).map(([callID]) => callID),
+      ids
+    )
+    const types = yield* eventTypes(id)
+    assert.isBelow(types.lastIndexOf("session.next.tool.success"), types.lastIndexOf("session.next.step.started"))
+    assert.strictEqual(yield* model.pending, 0)
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("TU-9: a local tool's result is in the second request", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const model = yield* ScriptedModel
@@ -46,6 +205,54 @@ it.scopedLive("TU-9: a local tool's result is in the second request", () =>
     yield* model.request
     const second = yield* model.request
     yield* sessions.wait(id)
-    assert.include(JSON.stringify(second.prompt.content), "alpha")
-  }).pipe(Effect.provide(runtime()))
+    assert.include(JSON.stringify(resultsIn(second)), "alpha")
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("TU-9: input that never became a call is failed, and is nothing to go on with", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* tool("echo", () => Effect.succeed("echo"))
+    const unfinished = callParts("c1", "echo", {}).slice(0, 2)
+    yield* model.answer(calls(unfinished))
+    yield* say(id, "go")
+    yield* sessions.wait(id)
+    yield* model.request
+    assert.strictEqual(yield* model.pending, 0)
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.tool.failed")).map(({ callID }) => callID),
+      ["c1"]
+    )
+    assert.strictEqual((yield* dataOf(id, "session.next.activity.settled"))[0]?.outcome, "completed")
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("TU-10: one call id in two turns settles in the message that made the call", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const count = yield* Ref.make(0)
+    yield* tool("count", () =>
+      Effect.map(
+        Ref.updateAndGet(count, (n) => n + 1),
+        String
+      )
+    )
+    yield* model.answer(calls(callParts("same", "count", {})))
+    yield* model.answer(calls(callParts("same", "count", {})))
+    yield* model.answer(says("done"))
+    yield* say(id, "go")
+    yield* sessions.wait(id)
+    const [, first, second] = (yield* dataOf(id, "session.next.step.started")).map((step) => step.assistantMessageID)
+    assert.strictEqual(new Set([first, second]).size, 2)
+    const results = (yield* transcript(id)).flatMap((message) =>
+      message.type === "assistant"
+        ? message.content.flatMap((part) => (part.type === "tool" ? [JSON.stringify(part.content)] : []))
+        : []
+    )
+    assert.deepStrictEqual(results, ['[{"type":"text","text":"1"}]', '[{"type":"text","text":"2"}]'])
+  }).pipe(Effect.provide(standard))
 )
