@@ -31,8 +31,41 @@ const problem = (path: string, cause: unknown) => {
   return new DatabaseProblem({ message })
 }
 
+const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
+
+/**
+ * Makes the folder and what is missing above it, for the user alone. Not `mkdir`'s own `recursive`, which never comes back
+ * from a file system that has the parent and refuses the child as missing, as /proc does.
+ */
+const makeFolder = async (folder: string): Promise<void> => {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+  } catch (cause) {
+    if (hasCode(cause, "EEXIST")) return
+    if (!hasCode(cause, "ENOENT") || dirname(folder) === folder) throw cause
+    const parent = dirname(folder)
+    const missing = await stat(parent).then(
+      () => false,
+      (error) => hasCode(error, "ENOENT")
+    )
+    if (!missing) throw cause
+    await makeFolder(parent)
+    await mkdir(folder, { mode: 0o700 })
+  }
+}
+
 /** The path of the database of this environment. */
 export const path = current
+
+/** Whether the database is there. */
+export const exists = Effect.flatMap(current, (path) =>
+  Effect.promise(() =>
+    stat(path).then(
+      () => true,
+      () => false
+    )
+  )
+)
 
 /** The path of a database that is there; a reader creates none (CL-22). */
 export const existing = Effect.flatMap(current, (path) =>
@@ -41,7 +74,7 @@ export const existing = Effect.flatMap(current, (path) =>
     : Effect.tryPromise({ try: () => stat(path), catch: (cause) => cause }).pipe(
         Effect.mapBoth({
           onFailure: (cause) =>
-            cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+            hasCode(cause, "ENOENT")
               ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt makes it` })
               : problem(path, cause),
           onSuccess: () => path
@@ -54,7 +87,7 @@ export const writable = Effect.tap(current, (path) =>
   path === ":memory:"
     ? Effect.void
     : Effect.tryPromise({
-        try: () => mkdir(dirname(path), { recursive: true, mode: 0o700 }),
+        try: () => makeFolder(dirname(path)),
         catch: (cause) => problem(path, cause)
       })
 )

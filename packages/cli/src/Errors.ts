@@ -17,6 +17,18 @@ export class DatabaseProblem extends Schema.TaggedError<DatabaseProblem>("@daybo
   { message: Schema.String }
 ) {}
 
+/** `daybook doctor` found the database damaged or at odds with itself. */
+export class DatabaseUnsound extends Schema.TaggedError<DatabaseUnsound>("@daybook/cli/DatabaseUnsound")(
+  "DatabaseUnsound",
+  { message: Schema.String }
+) {}
+
+/** `daybook doctor` found providers that cannot be used. */
+export class ModelUnreachable extends Schema.TaggedError<ModelUnreachable>("@daybook/cli/ModelUnreachable")(
+  "ModelUnreachable",
+  { message: Schema.String }
+) {}
+
 /** The prompt's activity did not complete. `type` is the kind of error that the log holds. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",

@@ -1,6 +1,8 @@
 /**
  * Every failure as one sentence and an exit code. The codes are a promise: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
+import * as HelpDoc from "@effect/cli/HelpDoc"
+import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, Predicate } from "effect"
 import { oneLine } from "./Plain.ts"
 
@@ -45,7 +47,9 @@ const codes = new Map<string, number>([
   ["UnsupportedApi", exitCode.model],
   ["VariantUnavailable", exitCode.model],
   ["ProviderFailed", exitCode.model],
+  ["ModelUnreachable", exitCode.model],
   ["DatabaseProblem", exitCode.database],
+  ["DatabaseUnsound", exitCode.database],
   ["DatabaseError", exitCode.database],
   ["LogUnavailable", exitCode.database],
   ["EventUnreadable", exitCode.database],
@@ -63,6 +67,7 @@ const codes = new Map<string, number>([
 
 /** The error of an effect, as far as a person can use it. */
 export const failureOf = (error: unknown): Failure => {
+  if (ValidationError.isValidationError(error)) return { code: exitCode.usage, sentence: helpWords(error.error) }
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
   const code = tag === undefined ? undefined : codes.get(tag)
@@ -71,6 +76,10 @@ export const failureOf = (error: unknown): Failure => {
       code: exitCode.internal,
       sentence: `something broke inside: ${words(error)} (DAYBOOK_DEBUG=1 shows where)`
     }
+  }
+  // Told to nobody: whoever read the output has gone away.
+  if (tag === "Interrupted" && Predicate.hasProperty(error, "message") && error.message === "") {
+    return { code, sentence: undefined }
   }
   if (tag === "ActivityFailed") return { code: activityCode(error), sentence: words(error) }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
@@ -91,6 +100,11 @@ const activityCode = (error: unknown): number => {
   const type = Predicate.hasProperty(error, "type") && typeof error.type === "string" ? error.type : ""
   return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)
 }
+
+/** The parser's words, without the colours that it puts into every text. */
+const helpWords = (doc: HelpDoc.HelpDoc): string =>
+  // oxlint-disable-next-line no-control-regex
+  oneLine(HelpDoc.toAnsiText(doc).replaceAll(/\u001b\[[\d;]*m/g, ""), 2000)
 
 const words = (error: unknown): string => {
   const message = Predicate.hasProperty(error, "message") ? error.message : undefined

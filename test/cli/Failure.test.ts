@@ -1,0 +1,59 @@
+import {
+  DatabaseError,
+  InboxFullError,
+  LogUnavailable,
+  ModelNotFound,
+  PromptConflictError,
+  ProviderFailed,
+  SessionNotFound,
+  type MessageID,
+  type SessionID
+} from "@daybook/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause } from "effect"
+import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/Errors.ts"
+import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
+
+const sessionID = "ses_a" as SessionID
+const messageID = "msg_a" as MessageID
+
+describe("Failure", () => {
+  it.each([
+    [2, new UsageError({ message: "no" })],
+    [3, new SessionNotFound({ sessionID })],
+    [4, new PromptConflictError({ sessionID, messageID })],
+    [4, new InboxFullError({ sessionID, limit: 3 })],
+    [5, new ModelNotFound({ providerID: "p", modelID: "m", known: [] })],
+    [5, new ProviderFailed({ sessionID, providerID: "p", details: "no", retryable: false, overflow: false })],
+    [6, new DatabaseError({ filename: "f", reason: "corrupt", details: "damaged" })],
+    [4, new DatabaseError({ filename: "f", reason: "busy", details: "held" })],
+    [4, new LogUnavailable({ operation: "append", reason: "busy", cause: new Error("x") })],
+    [6, new LogUnavailable({ operation: "append", reason: "disk-full", cause: new Error("x") })],
+    [1, new ActivityFailed({ message: "no", type: "TurnLimitExceeded" })],
+    [5, new ActivityFailed({ message: "no", type: "ProviderFailed" })],
+    [5, new ActivityFailed({ message: "no", type: "provider" })],
+    [1, new ActivityFailed({ message: "no", type: "anything.else" })],
+    [130, new Interrupted({ message: "stopped" })]
+  ])("CL-40: exit code %i for %s", (code, error) => {
+    const failure = failureOf(error)
+    assert.strictEqual(failure.code, code)
+    assert.notInclude(failure.sentence ?? "\n", "\n")
+  })
+
+  it("CL-41: the sentence is one line without escape sequences, whatever the error says", () => {
+    const { sentence } = failureOf(new UsageError({ message: "two\nlines \u001b[31m" }))
+    assert.strictEqual(sentence, "two lines ␛[31m")
+  })
+
+  it("CL-42: what nobody foresaw is told as such, with exit code 70", () => {
+    const defect = failureOfCause(Cause.die(new Error("boom")))
+    assert.strictEqual(defect.code, 70)
+    assert.include(defect.sentence, "boom")
+    assert.strictEqual(failureOf({ _tag: "SomethingNew", message: "x" }).code, 70)
+  })
+
+  it("CL-39: nothing is said when nobody reads", () => {
+    assert.deepStrictEqual(failureOf(new OutputClosed()), { code: 0, sentence: undefined })
+    assert.deepStrictEqual(failureOf(new Interrupted({ message: "" })), { code: 130, sentence: undefined })
+  })
+})
