@@ -136,11 +136,14 @@ const open = (
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
-/** Refuses a file that is not ours, or that a newer build has migrated. False for one that has no tables yet. */
+/**
+ * Refuses a file that is not ours, or that a newer build has migrated; else its schema, 0 for a file without tables. It
+ * asks for no table that is not there: the driver remembers a statement that could not be prepared.
+ */
 const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   const ours = yield* pragma(sql, "application_id")
   const names = yield* sql<{ readonly name: string }>`SELECT name FROM sqlite_master WHERE type = 'table'`
-  if (names.length === 0) return false
+  if (names.length === 0) return 0
   if (ours !== applicationID || !names.some(({ name }) => name === "migration")) {
     return yield* new DatabaseError({
       filename,
@@ -157,13 +160,14 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
       details: `the database has schema ${latest}, this build knows ${schemaVersion}; use a newer Daybook`
     })
   }
-  return true
+  return latest
 })
 
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 50`
   // Before the first table, or it would need a VACUUM.
-  if (!(yield* checkVersion(sql, filename))) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
+  const latest = yield* checkVersion(sql, filename)
+  if (latest === 0) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
   if (journal?.journal_mode !== (filename === ":memory:" ? "memory" : "wal")) {
     return yield* new DatabaseError({
@@ -177,10 +181,6 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`PRAGMA foreign_keys = ON`
   yield* sql`PRAGMA cache_size = -64000`
   yield* sql`PRAGMA wal_autocheckpoint = 8000`
-  const versions = yield* Effect.option(
-    sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
-  )
-  const latest = Option.match(versions, { onNone: () => 0, onSome: (rows) => rows[0]?.latest ?? 0 })
   if (latest === schemaVersion) return
   yield* immediately(sql)(
     Effect.zipRight(

@@ -1,0 +1,156 @@
+/** Verification: a sound database has no findings, and each kind of damage is found and named. It writes nothing. */
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs"
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import { draft } from "../../packages/core/src/events/SessionEvents.ts"
+import type { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
+import * as Doctor from "../../packages/core/src/storage/Doctor.ts"
+import { logAt, memoryLog, temporaryDatabase, unique } from "../support/Database.ts"
+import { admitted, begin, contents, created, message, renamed, session } from "../support/Logs.ts"
+import { plausibleLog } from "../support/PlausibleLogs.ts"
+
+const findings = Effect.map(Stream.runCollect(Doctor.verify), Chunk.toReadonlyArray)
+
+/** A session with something in every table. */
+const full = Effect.fnUntraced(function* (id: SessionID) {
+  const log = yield* EventLog
+  const [input, waiting, assistantMessageID] = [message(), message(), message()]
+  yield* log.append(id, [
+    created,
+    renamed("a title"),
+    admitted(input),
+    draft("session.next.prompt.promoted", { messageID: input, prompt: { text: "hello" }, timeCreated: 1 }),
+    draft("session.next.step.started", { assistantMessageID, agent: "a", model: { providerID: "p", id: "m" } }),
+    draft("session.next.retried", { attempt: 1, error: { message: "again", isRetryable: true } }),
+    draft("session.next.text.started", { assistantMessageID, textID: "t" }),
+    draft("session.next.text.ended", { assistantMessageID, textID: "t", text: "hello" }),
+    admitted(waiting)
+  ])
+})
+
+it.scopedLive("ST-12: a sound database has no findings, in memory and on disk, and verifying writes nothing", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    for (const place of [filename, ":memory:"]) {
+      yield* Effect.gen(function* () {
+        const log = yield* EventLog
+        for (const name of Array.from({ length: 10 }, unique)) {
+          const [drafts] = fc.sample(plausibleLog(name, 80), 1)
+          yield* log.append(session(), drafts ?? [created])
+        }
+        yield* begin(session(), 1500)
+        yield* log.claimReplay(session(), "nobody")
+        const before = yield* contents
+        const bytes = place === filename ? readFileSync(filename) : Buffer.of()
+        assert.deepStrictEqual(yield* findings, [])
+        assert.deepStrictEqual(yield* contents, before)
+        if (place === filename) assert.isTrue(readFileSync(filename).equals(bytes))
+      }).pipe(Effect.provide(logAt(place)))
+    }
+  })
+)
+
+const damages: ReadonlyArray<readonly [name: string, statement: string, what: RegExp]> = [
+  [
+    "a flipped bit in a projected payload",
+    `UPDATE event SET data = replace(data, 'a title', 'a titlf')`,
+    /event 1 .*checksum/
+  ],
+  [
+    "a flipped bit in a payload that no row shows",
+    `UPDATE event SET data = replace(data, 'again', 'agaio')`,
+    /event 5 .*checksum/
+  ],
+  ["a payload that is no JSON any more", `UPDATE event SET data = substr(data, 2) WHERE seq = 4`, /event 4 /],
+  ["a changed time", `UPDATE event SET created = created + 1 WHERE seq = 3`, /event 3 .*checksum/],
+  ["a changed type", `UPDATE event SET type = 'session.next.renamfd.1' WHERE seq = 1`, /event 1 .*checksum/],
+  ["a missing event", `DELETE FROM event WHERE seq = 5`, /events from 5 to 5 are missing/],
+  ["a missing last event", `DELETE FROM event WHERE seq = 8`, /head is 8, its last event is 7/],
+  ["positions out of order", `UPDATE event SET position = -position WHERE seq = 7`, /event 7 has a position before/],
+  [
+    "a changed part",
+    `UPDATE session_part SET settled = replace(settled, 'hello', 'hellp')`,
+    /session_part differs .*at 6: settled/
+  ],
+  ["a missing message", `DELETE FROM session_message WHERE type = 'user'`, /session_message has no row for event 3/],
+  [
+    "a row too many",
+    `UPDATE session_input SET admitted_seq = 77 WHERE promoted_seq IS NULL`,
+    /session_input has no row for event 8/
+  ],
+  ["a changed session", `UPDATE session SET title = 'another'`, /session differs .*: title/],
+  [
+    "a promotion elsewhere",
+    `UPDATE session_input SET promoted_seq = 2 WHERE promoted_seq = 3`,
+    /session_input differs .*promoted_seq/
+  ]
+]
+
+for (const [name, statement, what] of damages) {
+  it.effect(`ST-13: ${name} is found, and the finding names the session`, () =>
+    Effect.gen(function* () {
+      const [sql, sound, damaged] = [yield* SqlClient.SqlClient, session("a"), session("b")]
+      yield* begin(sound, 3)
+      yield* full(damaged)
+      const id = statement.includes("UPDATE session SET") ? "id" : "session_id"
+      yield* sql.unsafe(`${statement}${statement.includes("WHERE") ? " AND" : " WHERE"} ${id} = '${damaged}'`)
+      const found = yield* findings
+      assert.isAbove(found.length, 0)
+      assert.match(found[0]?.what ?? "", what)
+      assert.deepStrictEqual([...new Set(found.map(({ sessionID }) => sessionID))], [damaged])
+      assert.isTrue(found.every(({ fix, severity }) => severity === "error" && fix.length > 0))
+    }).pipe(Effect.provide(memoryLog))
+  )
+}
+
+it.effect("ST-13: what is wrong with projections alone is mended by a rebuild", () =>
+  Effect.gen(function* () {
+    const [sql, id] = [yield* SqlClient.SqlClient, session()]
+    yield* full(id)
+    const before = yield* contents
+    yield* sql`DELETE FROM session_part`
+    yield* sql`UPDATE session SET title = NULL`
+    assert.strictEqual((yield* findings).length, 2)
+    yield* Rebuild.rebuild(id)
+    assert.deepStrictEqual(yield* findings, [])
+    assert.deepStrictEqual(yield* contents, before)
+  }).pipe(Effect.provide(memoryLog))
+)
+
+it.effect("ST-13: types that this build does not know, other settings and another schema are warnings or errors", () =>
+  Effect.gen(function* () {
+    const [sql, id] = [yield* SqlClient.SqlClient, session()]
+    yield* full(id)
+    yield* sql`PRAGMA synchronous = NORMAL`
+    yield* sql`INSERT INTO migration (migration_id, name) VALUES (2, 'later')`
+    const found = yield* findings
+    assert.deepStrictEqual(
+      found.map(({ severity, what }) => [severity, what]),
+      [
+        ["warning", "synchronous is 1, not 2"],
+        ["error", "the schema is version 2, this build knows 1"]
+      ]
+    )
+  }).pipe(Effect.provide(memoryLog))
+)
+
+it.scopedLive("ST-13: a broken page of the file is a finding, not the end of the check", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.provide(begin(session(), 3000), logAt(filename))
+    yield* Effect.provide(full(session()), logAt(filename))
+    yield* Effect.gen(function* () {
+      // A page in the middle of the event table loses its header.
+      const [page] = yield* (yield* SqlClient.SqlClient)<{ readonly pageno: number }>`
+        SELECT pageno FROM dbstat WHERE name = 'event' AND pagetype = 'leaf' LIMIT 1 OFFSET 20`
+      const file = openSync(filename, "r+")
+      writeSync(file, Buffer.alloc(64, 255), 0, 64, ((page?.pageno ?? 100) - 1) * 4096)
+      closeSync(file)
+      const found = yield* findings
+      assert.isTrue(found.some(({ severity, what }) => severity === "error" && what.includes("damaged")))
+    }).pipe(Effect.provide(logAt(filename)))
+  })
+)
