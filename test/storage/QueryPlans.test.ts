@@ -1,0 +1,148 @@
+/**
+ * Method: everything the log, its tails, the rebuild, the verification and the session store ask is run and recorded,
+ * and SQLite is asked how it would carry out those very statements. None may walk through a table.
+ */
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import Sqlite from "better-sqlite3"
+import { Effect, FastCheck as fc, Layer, Stream, Tracer } from "effect"
+import type { Draft } from "../../packages/core/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
+import { updateStatement } from "../../packages/core/src/projection/SqlTables.ts"
+import { SessionStore } from "../../packages/core/src/session/SessionStore.ts"
+import * as Store from "../../packages/core/src/session/SessionStore.ts"
+import * as Doctor from "../../packages/core/src/storage/Doctor.ts"
+import { temporaryDatabase, unique } from "../support/Database.ts"
+import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { admitted, begin, created, foreign, message, renamed, session } from "../support/Logs.ts"
+import { plausibleLog } from "../support/PlausibleLogs.ts"
+
+/** A tracer that keeps the text of every statement that has a span. */
+const recording = (texts: Set<string>) =>
+  Tracer.make({
+    span: (name, parent, context, links, startTime, kind) => {
+      const attributes = new Map<string, unknown>()
+      return {
+        _tag: "Span",
+        name,
+        spanId: "0",
+        traceId: "0",
+        parent,
+        context,
+        links,
+        sampled: true,
+        kind,
+        status: { _tag: "Started", startTime },
+        attributes,
+        attribute: (key, value) => {
+          attributes.set(key, value)
+          if (key === "db.query.text") texts.add(String(value))
+        },
+        event: () => undefined,
+        addLinks: () => undefined,
+        end: () => undefined
+      }
+    },
+    context: (f) => f()
+  })
+
+/** How SQLite would carry out the statement, a line a step. */
+const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> => {
+  const parameters = Array.from(text.replaceAll(/'[^']*'/g, "").matchAll(/\?/g), () => null)
+  const steps = database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...parameters)
+  return steps.map((step) => String(Object(step).detail))
+}
+
+/** Steps that walk: lists of our own values, tables of a row or two, and the partial index of what runs, they may. */
+const walks = (step: string): boolean =>
+  /^SCAN (?!v$|CONSTANT|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(step)
+
+/** Not a question about rows of ours. */
+const isStatement = (text: string) => /^(SELECT|INSERT|UPDATE|DELETE)/.test(text) && !/pragma_|sqlite_master/.test(text)
+
+it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or the store walks through a table", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const texts = new Set<string>()
+    const layer = Store.layer.pipe(Layer.provideMerge(faultyLog(filename)))
+    yield* Effect.gen(function* () {
+      const [log, faults, store, id] = [yield* EventLog, yield* Faults, yield* SessionStore, session()]
+      const logs = Array.from({ length: 12 }, unique).map((name) => ({
+        id: session(),
+        drafts: fc.sample(plausibleLog(name, 120), 1)[0] ?? ([created] as const)
+      }))
+      yield* Effect.forEach(
+        logs,
+        ({ drafts, id }) => Effect.forEach(drafts, (draft) => log.append(id, [draft as Draft])),
+        { concurrency: "unbounded" }
+      )
+      const input = message()
+      yield* log.append(id, [created, admitted(input), renamed("x")])
+      yield* Stream.runDrain(Stream.take(log.tail({ sessionID: id }), 3))
+      yield* Stream.runDrain(Stream.take(log.feed(), 3))
+      yield* log.latest(id)
+      yield* log.claimReplay(id, "me")
+      const copy = session()
+      yield* begin(copy, 5)
+      const events = yield* foreign(copy)
+      yield* log.remove(copy)
+      yield* log.replay(events)
+      yield* log.replay(events)
+      yield* Rebuild.rebuild("all")
+      assert.deepStrictEqual(yield* Stream.runCollect(Doctor.verify).pipe(Effect.map((found) => [...found])), [])
+      yield* store.get(id)
+      yield* store.input(input)
+      yield* store.hasMessage(input)
+      yield* store.waiting(id, { limit: 10 })
+      yield* store.waiting(id, { limit: 10, delivery: "steer", through: 5 })
+      yield* store.waitingCount(id)
+      yield* store.contextRows(id, 0)
+      yield* store.unsettledTools(id)
+      yield* store.messages({ sessionID: id })
+      yield* store.interrupted
+      for (const text of faults.ran) texts.add(text)
+    }).pipe(Effect.provide(layer), Effect.withTracer(recording(texts)))
+    const database = yield* Effect.acquireRelease(
+      Effect.sync(() => new Sqlite(filename, { readonly: true })),
+      (database) => Effect.sync(() => database.close())
+    )
+    const asked = [...texts].filter(isStatement)
+    assert.isAbove(asked.length, 40)
+    for (const part of ["FROM event_sequence", "INSERT INTO event ", "UPDATE session_part", "position >", "seq >"]) {
+      assert.isTrue(
+        asked.some((text) => text.includes(part)),
+        `nothing was recorded for: ${part}`
+      )
+    }
+    const walking = asked.filter((text) => planOf(database, text).some(walks))
+    assert.deepStrictEqual(walking, [])
+  })
+)
+
+it.scopedLive("ST-10: an update of many rows finds each by its key, from the list of values", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      yield* SqlClient.SqlClient
+      const database = new Sqlite(filename, { readonly: true })
+      const shapes = [
+        ["session", { set: ["title", "time_updated"], add: ["cost", "tokens_input"] }],
+        ["session_input", { set: ["promoted_seq"], add: [] }],
+        ["session_message", { set: ["settled", "time_settled"], add: [] }],
+        ["session_part", { set: ["status", "settled", "time_settled"], add: [] }]
+      ] as const
+      for (const [table, shape] of shapes) {
+        for (const rows of [1, 4, 16, 64]) {
+          const plan = planOf(database, updateStatement(table, shape, rows))
+          assert.isTrue(
+            plan.some((step) => /^SEARCH .* USING (INDEX sqlite_autoindex_|PRIMARY KEY)/.test(step)),
+            `${table}, ${rows} rows: ${plan.join("; ")}`
+          )
+          assert.isFalse(plan.some(walks), plan.join("; "))
+        }
+      }
+      database.close()
+    }).pipe(Effect.provide(faultyLog(filename)))
+  })
+)
