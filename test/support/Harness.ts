@@ -37,7 +37,7 @@ export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<t
   Layer.build(Layer.fresh(runtime(options, model)))
 
 /** The texts that a request shows as the user's, in order. */
-export const userTexts = ({ prompt }: ScriptedModel.SeenRequest): ReadonlyArray<string> =>
+export const userTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) =>
     message.role === "user" ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : []
   )

@@ -1,0 +1,12 @@
+/**
+ * Method: random commands (create, prompt with retries and conflicts, wake, resume, answers of the provider, interrupt,
+ * move, death and reopening) drive the runtime on a file beside a model of its inbox; after each the two are compared,
+ * and at the end everything that waits is let through. A failure prints the seed and the shortest commands.
+ */
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { holdsFor } from "./support/Property.ts"
+
+it.live("IN-1: inbox and transcript are what the model says, whatever the commands", () =>
+  Effect.promise(() => holdsFor({ runs: 15, length: 30 }))
+)

@@ -1,0 +1,282 @@
+/** Runs commands against the runtime and the model of it, and compares the two after each. */
+import { Tool } from "@effect/ai"
+import { Daybook, define, HostTools, MessageID, SessionID, Sessions } from "@daybook/core"
+import { SqlClient } from "@effect/sql"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Either, Exit, FastCheck, Layer, Queue, Schema, Scope, Stream } from "effect"
+import { copyFileSync, existsSync, mkdirSync } from "node:fs"
+import { hostname } from "node:os"
+import { join } from "node:path"
+import * as Store from "../../../packages/core/src/Store.ts"
+import { userTexts } from "../../support/Harness.ts"
+import { callParts, calls, says, type Script } from "../../support/ScriptedModel.ts"
+import { GatedModel, runtime, type Held } from "./GatedModel.ts"
+import { invariants } from "./Invariants.ts"
+import { SessionModel, type Delivery } from "./SessionModel.ts"
+
+export type Command =
+  | { readonly do: "create" | "wake" | "resume" | "interrupt" | "move"; readonly session: number }
+  | {
+      readonly do: "prompt"
+      readonly session: number
+      readonly message: number
+      readonly text: number
+      readonly delivery: Delivery
+      readonly resume: boolean
+      /** How often it is asked at once. */
+      readonly copies: number
+    }
+  | { readonly do: "answer"; readonly session: number; readonly with: "text" | "tool" | "hang" | "fail" }
+  | { readonly do: "crash" }
+
+const session = FastCheck.nat({ max: 2 })
+
+const weighted: ReadonlyArray<FastCheck.WeightedArbitrary<Command>> = [
+  { weight: 2, arbitrary: FastCheck.record({ do: FastCheck.constant("create" as const), session }) },
+  {
+    weight: 8,
+    arbitrary: FastCheck.record({
+      do: FastCheck.constant("prompt" as const),
+      session,
+      message: FastCheck.nat({ max: 15 }),
+      text: FastCheck.nat({ max: 1 }),
+      delivery: FastCheck.constantFrom("steer" as const, "queue" as const),
+      resume: FastCheck.boolean(),
+      copies: FastCheck.integer({ min: 1, max: 4 })
+    })
+  },
+  {
+    weight: 6,
+    arbitrary: FastCheck.record({
+      do: FastCheck.constant("answer" as const),
+      session,
+      with: FastCheck.constantFrom("text" as const, "text" as const, "tool" as const, "hang" as const, "fail" as const)
+    })
+  },
+  {
+    weight: 5,
+    arbitrary: FastCheck.record({
+      do: FastCheck.constantFrom("resume" as const, "interrupt" as const, "move" as const),
+      session
+    })
+  },
+  { weight: 1, arbitrary: FastCheck.constant({ do: "crash" as const }) }
+]
+
+/** Sequences of commands; the first creates, so that short ones say something. */
+export const commands = (maxLength: number) =>
+  FastCheck.array(FastCheck.oneof(...weighted), { minLength: 5, maxLength, size: "max" }).map(
+    (rest): ReadonlyArray<Command> => [{ do: "create", session: 0 }, ...rest]
+  )
+
+const inboxLimit = 4
+const sessionID = (index: number) => SessionID.make(`ses_${index}`)
+
+interface World {
+  readonly folder: string
+  readonly model: SessionModel
+  /** Calls whose handler ran, in this process and those before it. */
+  readonly ran: Array<string>
+  readonly held: Map<string, Held>
+  generation: number
+  moves: number
+  scope: Scope.CloseableScope
+  context: Context.Context<Layer.Layer.Success<ReturnType<typeof runtime>>>
+  begun: Queue.Queue<string>
+}
+
+const file = (folder: string, generation: number) => join(folder, `daybook-${generation}.db`)
+
+const start = Effect.fnUntraced(function* (folder: string, generation: number, ran: Array<string>) {
+  const scope = yield* Scope.make()
+  const options: Daybook.Options = { filename: file(folder, generation), inboxLimit }
+  const context = yield* Scope.extend(Layer.build(runtime(options)), scope)
+  const begun = yield* Queue.unbounded<string>()
+  const record = (messageID: string, callID: string) => Effect.sync(() => ran.push(`${messageID} ${callID}`))
+  const tools = [
+    define(Tool.make("note", { success: Schema.String }), {
+      handler: (_, { callID, messageID }) => Effect.as(record(messageID, callID), "noted")
+    }),
+    define(Tool.make("hang", { success: Schema.String }), {
+      handler: (_, { callID, messageID, sessionID }) =>
+        Effect.zipRight(Effect.zipRight(record(messageID, callID), Queue.offer(begun, sessionID)), Effect.never)
+    })
+  ]
+  yield* Scope.extend(Context.get(context, HostTools).register(tools), scope)
+  return { scope, context, begun, generation }
+})
+
+const failed: Script = Stream.make({ type: "error" as const, error: "the provider says no" })
+
+const scripts = (): { readonly [Kind in "text" | "tool" | "hang" | "fail"]: Script } => ({
+  text: says("done"),
+  tool: calls(callParts("call", "note", {})),
+  hang: calls(callParts("call", "hang", {})),
+  fail: failed
+})
+
+/** After each step: whoever should run is at its request or in its tool, whoever should not is settled. */
+const settle = Effect.fnUntraced(function* (world: World, id: string, asked: boolean) {
+  const expected = world.model.sessions.get(id)
+  const sessions = Context.get(world.context, Sessions)
+  if (expected?.state === "held" && asked) {
+    const request = yield* Context.get(world.context, GatedModel).request
+    assert.deepStrictEqual(
+      userTexts(request),
+      expected.promoted.map(({ text }) => text)
+    )
+    world.held.set(id, request)
+  }
+  if (expected?.state === "calling" && asked) assert.strictEqual(yield* Queue.take(world.begun), id)
+  if (expected?.state === "idle") {
+    yield* sessions.wait(SessionID.make(id))
+    world.held.delete(id)
+  }
+  for (const [name, { promoted, state, waiting }] of world.model.sessions) {
+    const sessionID = SessionID.make(name)
+    const ids = (inputs: ReadonlyArray<{ readonly id: string }>) => inputs.map((input) => input.id)
+    assert.deepStrictEqual(ids(yield* sessions.inbox(sessionID)), ids(waiting))
+    const { items } = yield* sessions.messages({ sessionID, limit: 500 })
+    assert.deepStrictEqual(ids(items.filter(({ type }) => type === "user")), ids(promoted))
+    assert.strictEqual((yield* sessions.active).includes(sessionID), state !== "idle")
+  }
+  assert.strictEqual(yield* Context.get(world.context, GatedModel).pending, 0)
+})
+
+/** The file as a power cut leaves it: what was committed, with owners that are gone. */
+const crash = Effect.fnUntraced(function* (world: World) {
+  const [from, to] = [file(world.folder, world.generation), file(world.folder, world.generation + 1)]
+  for (const suffix of ["", "-wal"]) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix)
+  yield* Scope.close(world.scope, Exit.void)
+  yield* Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`UPDATE event_sequence SET owner_id = ${`${hostname()}/4194999/gone`} WHERE owner_id IS NOT NULL`
+  ).pipe(Effect.provide(Store.layer({ filename: to })))
+  Object.assign(world, yield* start(world.folder, world.generation + 1, world.ran))
+  world.held.clear()
+  world.model.die()
+  const cutOff = [...world.model.sessions].filter(([, session]) => session.cutOff).map(([id]) => id)
+  const listed = yield* Context.get(world.context, Sessions).interrupted
+  assert.sameMembers(
+    listed.map(({ id }) => id),
+    cutOff.map((id) => SessionID.make(id))
+  )
+})
+
+const prompt = Effect.fnUntraced(function* (world: World, command: Extract<Command, { readonly do: "prompt" }>) {
+  const { copies, delivery, message, resume } = command
+  const { model } = world
+  const input = {
+    id: `msg_${message}`,
+    session: sessionID(command.session),
+    text: `text ${message} ${command.text}`,
+    delivery
+  }
+  const before = model.sessions.get(input.session)?.state
+  const expected = model.admit(input)
+  const answers = yield* Effect.all(
+    Array.from({ length: copies }, () =>
+      Effect.either(
+        Context.get(world.context, Sessions).prompt({
+          id: input.id,
+          sessionID: SessionID.make(input.session),
+          prompt: { text: input.text },
+          delivery,
+          resume
+        })
+      )
+    ),
+    { concurrency: "unbounded" }
+  )
+  const tags = { "not-found": "SessionNotFound", conflict: "PromptConflictError", full: "InboxFullError" } as const
+  for (const answer of answers) {
+    if (expected === "retry" || expected === "admitted") {
+      assert.isTrue(Either.isRight(answer))
+      if (Either.isRight(answer)) assert.strictEqual(answer.right.id, MessageID.make(input.id))
+    } else assert.strictEqual(Either.isLeft(answer) ? answer.left._tag : "admitted", tags[expected])
+  }
+  const accepted = expected === "retry" || expected === "admitted"
+  if (resume && accepted) for (let copy = 0; copy < copies; copy += 1) model.wake(input.session)
+  return [input.session, before === "idle" && model.sessions.get(input.session)?.state === "held"] as const
+})
+
+const answer = Effect.fnUntraced(function* (world: World, id: string, kind: "text" | "tool" | "hang" | "fail") {
+  const { model } = world
+  const held = world.held.get(id)
+  if (model.sessions.get(id)?.state !== "held" || held === undefined) return false
+  world.held.delete(id)
+  model[kind](id)
+  yield* held.answer(scripts()[kind])
+  return true
+})
+
+const step = Effect.fnUntraced(function* (world: World, command: Command) {
+  if (command.do === "crash") {
+    yield* crash(world)
+    return yield* settle(world, "", false)
+  }
+  const { model } = world
+  const sessions = Context.get(world.context, Sessions)
+  const id = sessionID(command.session)
+  if (command.do === "prompt") {
+    const [name, asked] = yield* prompt(world, command)
+    return yield* settle(world, name, asked)
+  }
+  if (command.do === "answer") return yield* settle(world, id, yield* answer(world, id, command.with))
+  const before = model.sessions.get(id)?.state
+  switch (command.do) {
+    case "create":
+      yield* sessions.create({ id, location: { directory: world.folder } })
+      model.create(id)
+      break
+    case "resume":
+      yield* Effect.forkIn(Effect.exit(sessions.resume(id)), world.scope)
+      model.resume(id)
+      break
+    case "interrupt":
+      yield* sessions.interrupt(id)
+      model.stop(id)
+      break
+    case "move": {
+      const directory = join(world.folder, `place-${(world.moves += 1)}`)
+      mkdirSync(directory)
+      const moved = yield* Effect.exit(sessions.move(id, { directory }))
+      assert.strictEqual(Exit.isSuccess(moved), before !== undefined)
+      model.move(id)
+      break
+    }
+    default:
+  }
+  yield* settle(world, id, before === "idle" && model.sessions.get(id)?.state === "held")
+})
+
+/** Runs the commands in the folder; then lets everything that waits be done, and looks at the whole. */
+export const drive = Effect.fnUntraced(function* (folder: string, script: ReadonlyArray<Command>) {
+  const model = new SessionModel(inboxLimit)
+  const ran: Array<string> = []
+  const begun = yield* start(folder, 0, ran)
+  const world: World = { folder, model, ran, held: new Map(), moves: 0, ...begun }
+  for (const command of script) yield* step(world, command)
+  const before = yield* Effect.provide(invariants, world.context)
+  for (const index of [0, 1, 2]) {
+    const id = sessionID(index)
+    yield* step(world, { do: "interrupt", session: index })
+    for (;;) {
+      const { waiting } = model.sessions.get(id) ?? { waiting: [] }
+      if (waiting.length === 0) break
+      yield* step(world, { do: "resume", session: index })
+      while (model.sessions.get(id)?.state === "held")
+        yield* step(world, { do: "answer", session: index, with: "text" })
+    }
+  }
+  const after = yield* Effect.provide(invariants, world.context)
+  // Every acknowledged input is visible, in the order that the model says, and every call that ran is on record, once.
+  const promoted = [...model.sessions.values()].flatMap((session) => session.promoted)
+  assert.sameMembers(
+    promoted.map(({ id }) => id),
+    [...model.inputs.keys()]
+  )
+  assert.deepStrictEqual(after, before)
+  assert.sameMembers([...after], ran)
+  yield* Scope.close(world.scope, Exit.void)
+})

@@ -1,0 +1,50 @@
+/** A model whose every request waits for an answer of its own, so that a test decides who goes on, and when. */
+import { LanguageModel } from "@effect/ai"
+import { Daybook, layerLanguageModel } from "@daybook/core"
+import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
+import { ref, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
+
+export interface Held extends Pick<SeenRequest, "prompt" | "tools"> {
+  readonly answer: (script: Script) => Effect.Effect<void>
+}
+
+export class GatedModel extends Context.Tag("test/GatedModel")<
+  GatedModel,
+  {
+    /** The next request that arrives. */
+    readonly request: Effect.Effect<Held>
+    /** Requests that arrived and were not taken. */
+    readonly pending: Effect.Effect<number>
+  }
+>() {}
+
+/** The runtime around such a model. */
+export const runtime = (options: Daybook.Options) =>
+  Daybook.layer(options).pipe(
+    Layer.provideMerge(
+      Layer.unwrapEffect(
+        Effect.gen(function* () {
+          const requests = yield* Queue.unbounded<Held>()
+          const model = LanguageModel.make({
+            generateText: () => Effect.dieMessage("the runner streams"),
+            streamText: ({ prompt, tools }) =>
+              Stream.unwrap(
+                Effect.gen(function* () {
+                  const script = yield* Deferred.make<Script>()
+                  yield* Queue.offer(requests, {
+                    prompt,
+                    tools,
+                    answer: (given) => Effect.asVoid(Deferred.succeed(script, given))
+                  })
+                  return yield* Deferred.await(script)
+                })
+              )
+          })
+          return Layer.merge(
+            Layer.succeed(GatedModel, { request: Queue.take(requests), pending: Queue.size(requests) }),
+            layerLanguageModel({ ref }).pipe(Layer.provide(Layer.effect(LanguageModel.LanguageModel, model)))
+          )
+        })
+      )
+    )
+  )

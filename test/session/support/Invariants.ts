@@ -1,0 +1,57 @@
+/** What holds of every database at any time, whatever happened to the processes that wrote it. */
+import { SqlClient } from "@effect/sql"
+import { assert } from "@effect/vitest"
+import { Chunk, Effect, Either, Stream } from "effect"
+import type { SessionEvent } from "../../../packages/core/src/events/SessionEvents.ts"
+import { SessionID } from "../../../packages/core/src/Identifiers.ts"
+import * as MemoryTables from "../../../packages/core/src/projection/MemoryTables.ts"
+import { project } from "../../../packages/core/src/projection/Projection.ts"
+import { tableNames, tables } from "../../../packages/core/src/projection/Tables.ts"
+import * as Doctor from "../../../packages/core/src/storage/Doctor.ts"
+import { readAll } from "../../support/Logs.ts"
+
+const byKey = <Row extends object>(rows: ReadonlyArray<Row>) =>
+  rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))).toSorted()
+
+/** A call runs once: its side effect may start only after its one `tool.called`. */
+const callsOf = (events: ReadonlyArray<SessionEvent>) =>
+  events.flatMap(({ data, type }) =>
+    type === "session.next.tool.called" ? [`${data.assistantMessageID} ${data.callID}`] : []
+  )
+
+/**
+ * Sequences without a hole, each input admitted once and promoted where its message is, projections equal to the fold,
+ * and no finding of the doctor. Returns every call that may have run.
+ */
+export const invariants = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(Doctor.verify)), [])
+  const heads = yield* sql<{
+    readonly session_id: string
+    readonly seq: number
+  }>`SELECT session_id, seq FROM event_sequence`
+  const fold = MemoryTables.make()
+  const calls: Array<string> = []
+  for (const { seq, session_id } of heads) {
+    const events = yield* readAll(SessionID.make(session_id))
+    assert.deepStrictEqual(
+      events.map((event) => event.seq),
+      Array.from({ length: seq + 1 }, (_, index) => index)
+    )
+    for (const event of events) assert.isTrue(Either.isRight(fold.apply(project(event))))
+    const admitted = events.flatMap(({ data, type }) =>
+      type === "session.next.prompt.admitted" ? [data.messageID] : []
+    )
+    assert.strictEqual(new Set(admitted).size, admitted.length)
+    calls.push(...callsOf(events))
+  }
+  for (const table of tableNames) {
+    const stored = yield* sql.unsafe<object>(`SELECT ${tables[table].columns.join(", ")} FROM ${table}`)
+    assert.deepStrictEqual(byKey(stored), byKey(fold.rows(table)), table)
+  }
+  const astray = yield* sql`SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
+    WHERE i.promoted_seq IS NOT m.seq`
+  assert.deepStrictEqual(astray, [])
+  assert.strictEqual(new Set(calls).size, calls.length)
+  return calls
+})

@@ -1,0 +1,138 @@
+/**
+ * What sessions should do, in a page: the inbox, what was promoted, and who runs. The property test drives the runtime
+ * and this beside each other. Pure; it knows nothing of databases, fibers or events.
+ */
+export type Delivery = "steer" | "queue"
+
+export interface ModelInput {
+  readonly id: string
+  readonly session: string
+  readonly text: string
+  readonly delivery: Delivery
+}
+
+/**
+ * `held`: a request waits at the provider. `calling`: a tool runs that does not end by itself. `woken`: an input came
+ * with a wake meanwhile.
+ */
+interface ModelSession {
+  state: "idle" | "held" | "calling"
+  woken: boolean
+  moved: boolean
+  /** Its last activity ended with its process, and nothing has run since. */
+  cutOff: boolean
+  waiting: ReadonlyArray<ModelInput>
+  promoted: ReadonlyArray<ModelInput>
+}
+
+export type Admission = "not-found" | "conflict" | "full" | "retry" | "admitted"
+
+export class SessionModel {
+  readonly sessions = new Map<string, ModelSession>()
+  readonly inputs = new Map<string, ModelInput>()
+  readonly inboxLimit: number
+
+  constructor(inboxLimit: number) {
+    this.inboxLimit = inboxLimit
+  }
+
+  create(id: string): void {
+    if (this.sessions.has(id)) return
+    this.sessions.set(id, { state: "idle", woken: false, moved: false, cutOff: false, waiting: [], promoted: [] })
+  }
+
+  admit(input: ModelInput): Admission {
+    const session = this.sessions.get(input.session)
+    if (session === undefined) return "not-found"
+    const known = this.inputs.get(input.id)
+    if (known !== undefined) return JSON.stringify(known) === JSON.stringify(input) ? "retry" : "conflict"
+    if (session.waiting.length >= this.inboxLimit) return "full"
+    this.inputs.set(input.id, input)
+    session.waiting = [...session.waiting, input]
+    return "admitted"
+  }
+
+  wake(id: string): void {
+    const session = this.sessions.get(id)
+    if (session === undefined) return
+    if (session.state === "idle") this.drain(session, false)
+    else session.woken = true
+  }
+
+  resume(id: string): void {
+    const session = this.sessions.get(id)
+    if (session?.state === "idle") this.drain(session, true)
+  }
+
+  /** The text ends the turn; a waiting steer, then a queued input, goes on. */
+  text(id: string): void {
+    const session = this.sessions.get(id)
+    if (session === undefined) return
+    // Another activity of the same drain, at the Location where the session is now.
+    session.moved = false
+    if (session.waiting.length > 0) return this.promote(session, true)
+    session.state = "idle"
+    session.woken = false
+  }
+
+  /** The turn called a tool, which has ended: the model reads its result next, with the steers that wait. */
+  tool(id: string): void {
+    const session = this.sessions.get(id)
+    if (session === undefined) return
+    // At another Location the activity ends, and what was not done opens one there.
+    const opening = session.moved
+    session.moved = false
+    this.promote(session, opening)
+  }
+
+  hang(id: string): void {
+    const session = this.sessions.get(id)
+    if (session !== undefined) session.state = "calling"
+  }
+
+  /** The provider failed: the drain ends; a wake that came meanwhile starts another. */
+  fail(id: string): void {
+    const session = this.sessions.get(id)
+    if (session === undefined) return
+    session.state = "idle"
+    if (session.woken) this.drain(session, false)
+  }
+
+  /** The process died: who was at work is listed as cut off until it works again. */
+  die(): void {
+    for (const [id, session] of this.sessions) {
+      session.cutOff ||= session.state !== "idle"
+      this.stop(id)
+    }
+  }
+
+  /** By a person, or by the death of the process: what was pending in memory is gone, what was on disk is not. */
+  stop(id: string): void {
+    const session = this.sessions.get(id)
+    if (session === undefined) return
+    session.state = "idle"
+    session.woken = false
+  }
+
+  move(id: string): void {
+    const session = this.sessions.get(id)
+    if (session !== undefined) session.moved = true
+  }
+
+  private drain(session: ModelSession, forced: boolean): void {
+    session.woken = false
+    session.moved = false
+    if (session.waiting.length > 0 || forced) return this.promote(session, true)
+    session.state = "idle"
+  }
+
+  /** At a safe boundary: all steers, or the oldest queued input where an activity opens and no steer waits. */
+  private promote(session: ModelSession, opening: boolean): void {
+    const steers = session.waiting.filter(({ delivery }) => delivery === "steer")
+    const batch = opening && steers.length === 0 ? session.waiting.slice(0, 1) : steers
+    session.waiting = session.waiting.filter((input) => !batch.includes(input))
+    session.promoted = [...session.promoted, ...batch]
+    session.state = "held"
+    session.cutOff = false
+  }
+}
