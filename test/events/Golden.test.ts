@@ -1,0 +1,81 @@
+/**
+ * Logs of released versions. Each holds every type of its time; later builds must read it, fold it to the rows that it
+ * recorded, and write the schema that it had. Only a release adds files here.
+ */
+import { readFileSync } from "node:fs"
+import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
+import { Effect, Either, Option } from "effect"
+import * as Registry from "../../packages/core/src/events/Registry.ts"
+import type { SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
+import { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { toCheckedEvent } from "../../packages/core/src/log/EventRow.ts"
+import * as MemoryTables from "../../packages/core/src/projection/MemoryTables.ts"
+import { project } from "../../packages/core/src/projection/Projection.ts"
+import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
+import { tableNames } from "../../packages/core/src/projection/Tables.ts"
+import { memoryLog } from "../support/Database.ts"
+import { readAll } from "../support/Logs.ts"
+
+const golden = (version: string, name: string): string =>
+  readFileSync(new URL(`../golden/${version}/${name}`, import.meta.url), "utf8")
+
+const rowsOf = (version: string, table: string): ReadonlyArray<Record<string, string | number | null>> =>
+  golden(version, `${table}.jsonl`)
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+
+const order = { session: "id", session_input: "admitted_seq", session_message: "seq", session_part: "seq" } as const
+const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
+
+const versions = ["0.1.0"]
+
+it("EV-D3: the golden logs together hold every stored name", () => {
+  const names = new Set(versions.flatMap((version) => rowsOf(version, "event").map(({ type }) => type)))
+  assert.deepStrictEqual(
+    Registry.storedNames().filter((name) => !names.has(name)),
+    []
+  )
+})
+
+for (const version of versions) {
+  it(`RP-7: the log of release ${version} folds to the rows that it recorded`, () => {
+    const memory = MemoryTables.make()
+    const events: Array<SessionEvent> = []
+    for (const row of rowsOf(version, "event")) {
+      const event = toCheckedEvent(row)
+      if (Option.isSome(event)) events.push(Either.getOrThrow(event.value))
+    }
+    Either.getOrThrow(memory.apply(events.flatMap(project)))
+    for (const table of tableNames) assert.strictEqual(lines(memory.rows(table)), golden(version, `${table}.jsonl`))
+  })
+
+  it.effect(
+    `RP-7: the log of release ${version}, in a database of today, is rebuilt to the rows that it recorded`,
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const rows = rowsOf(version, "event")
+        const id = SessionID.make("ses_golden")
+        yield* sql`INSERT INTO event_sequence (session_id, seq) VALUES (${id}, ${rows.length - 1})`
+        for (const row of rows) yield* sql`INSERT INTO event ${sql.insert(row)}`
+        assert.deepStrictEqual(yield* Rebuild.rebuild(id), { sessions: 1, events: rows.length })
+        for (const table of tableNames) {
+          const rebuilt = yield* sql.unsafe(`SELECT * FROM ${table} ORDER BY ${order[table]}`)
+          assert.strictEqual(lines(rebuilt), golden(version, `${table}.jsonl`))
+        }
+        assert.strictEqual((yield* readAll(id)).length, rows.length - 1)
+      }).pipe(Effect.provide(memoryLog))
+  )
+}
+
+it.effect("ST-5: the first migration makes the tables that release 0.1.0 had: it is never edited", () =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* sql<{ readonly sql: string }>`SELECT sql FROM sqlite_master
+      WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name`
+    const schema = rows.map((row) => `${row.sql.replaceAll(/\s+/g, " ")};\n`).join("")
+    assert.strictEqual(schema, golden("0.1.0", "schema.sql"))
+  }).pipe(Effect.provide(memoryLog))
+)

@@ -1,0 +1,16 @@
+CREATE TABLE consumer_checkpoint ( consumer TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT, time_updated INTEGER NOT NULL ) STRICT;
+CREATE TABLE event ( position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE, seq INTEGER NOT NULL, type TEXT NOT NULL, created INTEGER NOT NULL, data TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (session_id, seq) ) STRICT;
+CREATE TABLE event_sequence ( session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, floor INTEGER NOT NULL DEFAULT -1, replay_owner TEXT, owner_id TEXT, owner_epoch INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, interrupt_epoch INTEGER NOT NULL DEFAULT 0 ) STRICT, WITHOUT ROWID;
+CREATE TABLE "migration" ( migration_id integer PRIMARY KEY NOT NULL, created_at datetime NOT NULL DEFAULT current_timestamp, name VARCHAR(255) NOT NULL );
+CREATE TABLE permission ( project TEXT NOT NULL, permission TEXT NOT NULL, resource TEXT NOT NULL, time_created INTEGER NOT NULL, PRIMARY KEY (project, permission, resource) ) STRICT;
+CREATE TABLE session ( id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE, parent_id TEXT, leaf_id TEXT, directory TEXT NOT NULL, location TEXT NOT NULL, title TEXT, agent TEXT, model TEXT, cost REAL NOT NULL, tokens_input REAL NOT NULL, tokens_output REAL NOT NULL, tokens_reasoning REAL NOT NULL, tokens_cache_read REAL NOT NULL, tokens_cache_write REAL NOT NULL, activity_id TEXT, activity_state TEXT, time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL ) STRICT;
+CREATE TABLE session_context_epoch ( session_id TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE, baseline TEXT NOT NULL, snapshot TEXT NOT NULL, baseline_seq INTEGER NOT NULL ) STRICT;
+CREATE TABLE session_input ( id TEXT PRIMARY KEY, session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, prompt TEXT NOT NULL, delivery TEXT NOT NULL, admitted_seq INTEGER NOT NULL, promoted_seq INTEGER, time_created INTEGER NOT NULL, UNIQUE (session_id, admitted_seq), UNIQUE (session_id, promoted_seq) ) STRICT;
+CREATE TABLE session_message ( id TEXT PRIMARY KEY, session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, seq INTEGER NOT NULL, parent_id TEXT, type TEXT NOT NULL, data TEXT, settled TEXT, time_created INTEGER NOT NULL, time_settled INTEGER, UNIQUE (session_id, seq) ) STRICT;
+CREATE TABLE session_part ( session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, message_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT, status TEXT NOT NULL, opened TEXT, raw TEXT, called TEXT, progress TEXT, settled TEXT, time_created INTEGER NOT NULL, time_ran INTEGER, time_settled INTEGER, PRIMARY KEY (session_id, message_id, kind, key), UNIQUE (session_id, seq) ) STRICT;
+CREATE INDEX session_directory ON session (directory, time_updated, id);
+CREATE INDEX session_input_waiting ON session_input (session_id, admitted_seq) WHERE promoted_seq IS NULL;
+CREATE INDEX session_message_type ON session_message (session_id, type, seq);
+CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL;
+CREATE INDEX session_running ON session (id) WHERE activity_state = 'running';
+CREATE INDEX session_updated ON session (time_updated, id);
