@@ -10,10 +10,10 @@ import * as Workload from "./Workload.ts"
 const appendsAt: ReadonlyArray<readonly [publishers: number, appends: number]> = [
   [1, 2000],
   [8, 8000],
-  [64, 16_000],
-  [256, 16_000]
+  [64, 12_000],
+  [256, 12_000]
 ]
-const rawAppends = 3000
+const rawAppends = 2000
 
 const publish = (publishers: number, appends: number) =>
   Effect.gen(function* () {

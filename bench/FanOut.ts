@@ -60,12 +60,12 @@ export const measure = async (directory: string, rounds: number): Promise<Result
     filename,
     Effect.gen(function* () {
       for (let round = 0; round < rounds; round++) {
-        const atOne = median(yield* latencies(1, 500))
-        const atFifty = median(yield* latencies(50, 500))
+        const atOne = median(yield* latencies(1, 300))
+        const atFifty = median(yield* latencies(50, 300))
         one.push(atOne)
         fifty.push(atFifty)
         ratios.push(atFifty / atOne)
-        thousand.push(...(yield* latencies(1000, 100)))
+        thousand.push(...(yield* latencies(1000, 40)))
       }
     })
   )
