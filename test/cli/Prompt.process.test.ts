@@ -59,6 +59,23 @@ describe("daybook prompt", () => {
     })
   )
 
+  it.scopedLive("CL-28: the offline model ends its turn on a binary, a missing and a large file alike", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      writeFileSync(
+        join(here.cwd, "noise.bin"),
+        Uint8Array.from({ length: 1_000 }, (_, index) => (index * 37) % 256)
+      )
+      writeFileSync(join(here.cwd, "large.txt"), "a line of text\n".repeat(400_000))
+      for (const file of ["noise.bin", "missing.txt", "large.txt"]) {
+        const ended = yield* here.run(["prompt", `Read ${file}`])
+        assert.strictEqual(ended.code, 0, ended.stderr)
+        assert.include(ended.stdout, file)
+        assert.strictEqual(ended.stderr.split("→ read").length, 2)
+      }
+    })
+  )
+
   it.scopedLive("CL-38: the first Ctrl-C interrupts the turn, settles it, keeps the inbox and exits 130", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* setup

@@ -18,7 +18,11 @@ export const ask = (question: string): Effect.Effect<string | undefined> =>
             lines.close()
           })
           lines.once("close", () => resume(Effect.succeed(undefined)))
-          return Effect.sync(() => lines.close())
+          return Effect.sync(() => {
+            // Whatever comes next begins on a line of its own.
+            process.stderr.write("\n")
+            lines.close()
+          })
         })
       : Effect.succeed(undefined)
   )

@@ -30,9 +30,13 @@ const maxListed = 50
 export type Reaction =
   { readonly calls: ReadonlyArray<{ readonly id: string; readonly path: string }> } | { readonly text: string }
 
+/** The runtime also says things in user messages: what files a tool returned, and how the context has changed. */
+const isAsked = (message: Prompt.Message): boolean =>
+  message.role === "user" && !/^(?:Returned by \S+:|<system-update>)/.test(textOf(message))
+
 /** Decides from the last user message, and from what the tools have said since (MD-41..MD-45). Pure. */
 export const react = (prompt: Prompt.Prompt, tools: ReadonlyArray<string>): Reaction => {
-  const start = prompt.content.findLastIndex((message) => message.role === "user")
+  const start = prompt.content.findLastIndex(isAsked)
   const asked = textOf(prompt.content[start])
   const since = prompt.content.slice(start + 1)
   const results = since.flatMap((message) => (message.role === "tool" ? message.content : []))

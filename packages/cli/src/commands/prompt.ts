@@ -28,22 +28,23 @@ const id = Flags.value("id", "MSG", "the prompt's id, msg_...; repeating it repe
 const noRun = Flags.toggle("no-run", "admit the prompt only; daybook resume runs it")
 
 interface Options {
-  readonly words: ReadonlyArray<string>
-  readonly session: string | undefined
+  readonly text: string
+  readonly session: SessionReference.Reference | undefined
+  /** The canonical folder, and whether it was given. */
+  readonly directory: string
+  readonly inFolder: boolean
   readonly delivery: "steer" | "queue" | undefined
   readonly model: string | undefined
   readonly agent: string | undefined
-  readonly cwd: string | undefined
   readonly id: MessageID | undefined
   readonly noRun: boolean
   readonly json: boolean
 }
 
 /** The session to prompt, and whether it was made for it. Everything is checked before anything is made. */
-const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options, text: string) {
+const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
   const sessions = yield* Sessions
-  const directory = yield* Folder.given(options.cwd, "--cwd")
-  const reference = options.session === undefined ? undefined : yield* SessionReference.parse(options.session)
+  const { directory, session: reference, text } = options
   const model = options.model === undefined ? undefined : yield* readModel(options.model)
   const agent = options.agent === undefined ? undefined : yield* checkAgent(options.agent)
   const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
@@ -53,7 +54,7 @@ const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options,
     const created = yield* sessions.create({ location: { directory }, title, agent, model })
     return { session: created, isNew: true }
   }
-  if (options.cwd !== undefined && found.location.directory !== directory) {
+  if (options.inFolder && found.location.directory !== directory) {
     return yield* new UsageError({
       message: `${found.id} works in ${oneLine(found.location.directory, 400)}; --cwd is for a new session`
     })
@@ -67,16 +68,16 @@ const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options,
 const announce = (session: Session, isNew: boolean) =>
   `session ${session.id}${session.title === undefined ? "" : ` "${oneLine(session.title, 60)}"`}${isNew ? " (new)" : ""}\n`
 
-const run = Effect.fn("Command.prompt")(function* (options: Options, text: string) {
+const run = Effect.fn("Command.prompt")(function* (options: Options) {
   const output = yield* Output
   const sessions = yield* Sessions
-  const { isNew, session } = yield* prepare(options, text)
+  const { isNew, session } = yield* prepare(options)
   // A session that was made for a prompt that is then refused would be litter.
   const undo = isNew ? Effect.ignore(sessions.remove(session.id)) : Effect.void
   const prompt = {
     id: options.id ?? (yield* (yield* Identifiers).message),
     sessionID: session.id,
-    prompt: { text },
+    prompt: { text: options.text },
     delivery: options.delivery
   }
   if (options.noRun) {
@@ -126,20 +127,24 @@ export const prompt = {
       noRun: noRun.options,
       json: Flags.json.options
     },
-    (given) => {
-      const options: Options = {
-        words: given.words,
-        session: Option.getOrUndefined(given.session),
-        delivery: Option.getOrUndefined(given.delivery),
-        model: Option.getOrUndefined(given.model),
-        agent: Option.getOrUndefined(given.agent),
-        cwd: Option.getOrUndefined(given.cwd),
-        id: Option.getOrUndefined(given.id),
-        noRun: given.noRun,
-        json: given.json
-      }
-      // The text is read before the database is opened: a prompt that cannot be used makes nothing.
-      return Effect.flatMap(PromptText.read(options.words), (text) => withNewSessions(run(options, text)))
-    }
+    (given) =>
+      // What can be refused without the database is refused before it is made.
+      Effect.gen(function* () {
+        const cwd = Option.getOrUndefined(given.cwd)
+        const session = Option.getOrUndefined(given.session)
+        const options: Options = {
+          session: session === undefined ? undefined : yield* SessionReference.parse(session),
+          directory: yield* Folder.given(cwd, "--cwd"),
+          inFolder: cwd !== undefined,
+          text: yield* PromptText.read(given.words),
+          delivery: Option.getOrUndefined(given.delivery),
+          model: Option.getOrUndefined(given.model),
+          agent: Option.getOrUndefined(given.agent),
+          id: Option.getOrUndefined(given.id),
+          noRun: given.noRun,
+          json: given.json
+        }
+        return yield* withNewSessions(run(options))
+      })
   )
 } satisfies Verb
