@@ -249,7 +249,7 @@ it.layer(memoryLog)("rebuild", (it) => {
     })
   )
 
-  it.effect("PJ-7: a rebuild that meets a damaged event, or a pruned log, fails typed and leaves the rows", () =>
+  it.effect("PJ-8: a rebuild that meets a damaged event, or a pruned log, fails typed and leaves the rows", () =>
     Effect.gen(function* () {
       const [sql, damaged, pruned, missing] = [yield* SqlClient.SqlClient, session(), session(), session()]
       for (const id of [damaged, pruned, missing]) yield* begin(id, 3)

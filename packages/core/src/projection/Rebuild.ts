@@ -1,6 +1,6 @@
 /**
  * Deriving the projected tables again from the event rows alone, page by page, with the fold and the writer that
- * appends use. Rows that are not the fold's stay: context epochs, and what further projectors keep. Spec: PJ-7 (RP-7).
+ * appends use. Rows that are not the fold's stay: context epochs, and what further projectors keep. Spec: PJ-8 (RP-7).
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { Effect, Either, Option } from "effect"
