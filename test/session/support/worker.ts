@@ -1,0 +1,118 @@
+/**
+ * A process of its own over a database file, bundled and started by `Workers.ts`. `work` admits prompts one after the
+ * other and says `ack N` for each that was acknowledged; a model of its own calls a tool and then answers. `follow`
+ * prints a session's events. Both go on until they are killed, or done.
+ */
+import { LanguageModel, Tool, type Response } from "@effect/ai"
+import { Daybook, define, HostTools, layerLanguageModel, SessionID, Sessions } from "@daybook/core"
+import { Effect, Layer, Logger, Schema, Stream } from "effect"
+import { appendFileSync, writeSync } from "node:fs"
+import { dirname } from "node:path"
+
+export type Order =
+  | {
+      readonly do: "work"
+      readonly filename: string
+      readonly sessionID: string
+      /** The first and the last number to admit. */
+      readonly from: number
+      readonly to: number
+      /** Where each call of the tool leaves a line. */
+      readonly effects: string
+      /** Waits for the work after this many prompts. */
+      readonly every: number
+    }
+  | { readonly do: "follow"; readonly filename: string; readonly sessionID: string; readonly after: number }
+
+const say = (line: string) => Effect.sync(() => void writeSync(1, `${line}\n`))
+
+/** Calls `note` after each prompt, and answers when it has the result. */
+const parts = (afterTool: boolean): ReadonlyArray<Response.StreamPartEncoded> => [
+  ...(afterTool
+    ? [
+        { type: "text-start" as const, id: "t" },
+        { type: "text-delta" as const, id: "t", delta: "noted" },
+        { type: "text-end" as const, id: "t" }
+      ]
+    : [{ type: "tool-call" as const, id: "call", name: "note", params: {}, providerExecuted: false }]),
+  {
+    type: "finish",
+    reason: afterTool ? "stop" : "tool-calls",
+    usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
+  }
+]
+
+const model = LanguageModel.make({
+  generateText: () => Effect.dieMessage("the runner streams"),
+  streamText: ({ prompt }) => Stream.fromIterable(parts(prompt.content.at(-1)?.role === "tool"))
+})
+
+export const runtime = (filename: string) =>
+  Daybook.layer({ filename }).pipe(
+    Layer.provide(
+      layerLanguageModel({ ref: { providerID: "worker", id: "one" } }).pipe(
+        Layer.provide(Layer.effect(LanguageModel.LanguageModel, model))
+      )
+    )
+  )
+
+/** Each run of the tool leaves one line, before it answers. */
+export const registerNote = (effects: string) =>
+  Effect.flatMap(HostTools, (host) =>
+    host.register([
+      define(Tool.make("note", { success: Schema.String }), {
+        handler: (_, { callID, messageID }) =>
+          Effect.sync(() => {
+            appendFileSync(effects, `${messageID} ${callID}\n`)
+            return "noted"
+          })
+      })
+    ])
+  )
+
+export const promptOf = (sessionID: SessionID, number: number) =>
+  ({
+    id: `msg_${number}`,
+    sessionID,
+    prompt: { text: `prompt ${number}` },
+    delivery: number % 3 === 0 ? "queue" : "steer"
+  }) as const
+
+const work = (order: Extract<Order, { readonly do: "work" }>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      yield* registerNote(order.effects)
+      const { id } = yield* sessions.create({
+        id: order.sessionID,
+        location: { directory: dirname(order.filename) }
+      })
+      yield* say("ready")
+      for (let number = order.from; number <= order.to; number += 1) {
+        yield* sessions.prompt(promptOf(id, number))
+        yield* say(`ack ${number}`)
+        if (number % order.every === 0) yield* sessions.wait(id)
+      }
+      yield* sessions.wait(id)
+      yield* say("done")
+    })
+  )
+
+const follow = (order: Extract<Order, { readonly do: "follow" }>) =>
+  Effect.flatMap(Sessions, (sessions) =>
+    Stream.runForEach(
+      sessions.events({ sessionID: SessionID.make(order.sessionID), after: order.after }),
+      ({ id, seq, type }) => say(`event ${seq} ${id} ${type}`)
+    )
+  )
+
+/** Runs what the process was started for. */
+export const main = (order: Order): Promise<void> => {
+  const ordered = order.do === "work" ? Effect.asVoid(work(order)) : Effect.asVoid(follow(order))
+  const task: Effect.Effect<void, unknown, Sessions | HostTools> = ordered
+  return task.pipe(
+    Effect.provide(runtime(order.filename)),
+    Effect.provide(Logger.remove(Logger.defaultLogger)),
+    Effect.runPromise
+  )
+}
