@@ -24,7 +24,8 @@ export const answer = (line: string | undefined, request: PermissionRequest): An
       return Answer.Once()
     case "a":
     case "always":
-      return request.always.length === 0 ? Answer.Once() : Answer.Always()
+      // Not offered, and so no more than a word: a misunderstanding must not allow anything.
+      return request.always.length === 0 ? Answer.Correct({ message: words }) : Answer.Always()
     case "":
     case "n":
     case "no":

@@ -51,7 +51,7 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.agent} ${event.data.model.providerID}/${event.data.model.id}`
     case "session.next.step.ended": {
       const { input, output } = event.data.tokens
-      return `${event.data.finish}  ${input} in, ${output} out`
+      return `${event.data.finish} ${input} in, ${output} out`
     }
     case "session.next.step.failed":
     case "session.next.retried":
@@ -59,7 +59,7 @@ const summary = (event: SessionEvent): string => {
     case "session.next.activity.started":
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":
-      return [event.data.activityID, event.data.outcome, event.data.error?.message].filter(Boolean).join("  ")
+      return [event.data.activityID, event.data.outcome, event.data.error?.message].filter(Boolean).join(" ")
     default:
       return JSON.stringify(event.data)
   }

@@ -65,6 +65,15 @@ const codes = new Map<string, number>([
   ["RunInterrupted", exitCode.interrupted]
 ])
 
+/** What to do when the database refuses. */
+const advices = new Map([
+  ["busy", "another process holds it: try again"],
+  ["read-only", "make it writable, or name another one in DAYBOOK_DB"],
+  ["disk-full", "make room and try again"],
+  ["corrupt", "daybook doctor says what is wrong"],
+  ["io", "check the disk, then try again"]
+])
+
 /** The error of an effect, as far as a person can use it. */
 export const failureOf = (error: unknown): Failure => {
   if (ValidationError.isValidationError(error)) return { code: exitCode.usage, sentence: helpWords(error.error) }
@@ -83,7 +92,11 @@ export const failureOf = (error: unknown): Failure => {
   }
   if (tag === "ActivityFailed") return { code: activityCode(error), sentence: words(error) }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
-  return { code: code === exitCode.database && reason === "busy" ? exitCode.conflict : code, sentence: words(error) }
+  const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
+  return {
+    code: code === exitCode.database && reason === "busy" ? exitCode.conflict : code,
+    sentence: advice === undefined ? words(error) : `${words(error)}; ${advice}`
+  }
 }
 
 /** The same for a whole cause: its first failure, else its first defect, else an interruption. */
