@@ -80,7 +80,7 @@ export const retryDelay = (
   Effect.map(Random.nextRange(0.8, 1.2), (jitter) =>
     Duration.min(
       failure.retryAfterMs === undefined
-        ? Duration.times(baseDelay, 2 ** (attempt - 1) * jitter)
+        ? Duration.millis(Math.round(Duration.toMillis(baseDelay) * 2 ** (attempt - 1) * jitter))
         : Duration.millis(failure.retryAfterMs),
       maxDelay
     )

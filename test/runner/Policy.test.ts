@@ -1,0 +1,191 @@
+/** Retries, timeout and inactivity as a model's policy sets them (TU-12). Time is the test's. */
+import { Sessions, type ModelPolicy, type SessionID } from "@daybook/core"
+import { assert, it } from "@effect/vitest"
+import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
+import { newSession, runtime, say } from "../support/Harness.ts"
+import { finish, held, says, ScriptedModel, streams, textParts, type Script } from "../support/ScriptedModel.ts"
+import { dataOf, eventsOf, failureOf } from "./support/Runs.ts"
+
+const overloaded: Script = streams({ type: "error", error: { type: "overloaded_error", message: "busy" } })
+
+const asksToWait: Script = streams({
+  type: "error",
+  error: { statusCode: 429, message: "slow down", responseHeaders: { "retry-after-ms": "700" } }
+})
+
+const refused: Script = streams({ type: "error", error: { statusCode: 401, message: "no key" } })
+
+/** Times are under a second: the owner of a session renews its lease each second, on the same clock. */
+const retry = { times: 2, baseDelay: Duration.millis(200), maxDelay: Duration.millis(900) }
+
+const withPolicy = (policy: ModelPolicy) => Effect.provide(runtime({}, { policy }))
+
+/** Starts a run with these answers. */
+const started = Effect.fnUntraced(function* (...scripts: ReadonlyArray<Script>) {
+  const sessions = yield* Sessions
+  const model = yield* ScriptedModel
+  const { id } = yield* newSession()
+  yield* Effect.forEach(scripts, model.answer)
+  yield* say(id, "go", { resume: false })
+  return { id, model, run: yield* Effect.fork(failureOf(sessions.resume(id))) }
+})
+
+/**
+ * Waits until somebody sleeps until `from` to `to` from now: only then may the test move the clock. The sleeper is on
+ * its way when this is called; it is given the scheduler, not time.
+ */
+const untilAsleep = (from: number, to = from) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const due = Chunk.some((at: number) => at >= now + from && at <= now + to)
+    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), { until: due })
+  })
+
+const retries = (id: SessionID) =>
+  Effect.map(dataOf(id, "session.next.retried"), (all) => all.map(({ attempt, error }) => [attempt, error.message]))
+
+it.scoped("TU-12: without a policy a failure is not tried again, and silence lasts as long as it lasts", () =>
+  Effect.gen(function* () {
+    const { id, model, run } = yield* started(overloaded)
+    assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
+    assert.deepStrictEqual(yield* retries(id), [])
+    yield* model.request
+    const silent = yield* started(Stream.concat(streams(...textParts("t", "a").slice(0, 2)), Stream.never))
+    yield* model.request
+    yield* TestClock.adjust("3 seconds")
+    assert.isTrue(Option.isNone(yield* Fiber.poll(silent.run)))
+    assert.deepStrictEqual(yield* dataOf(silent.id, "session.next.step.failed"), [])
+  }).pipe(withPolicy({}))
+)
+
+it.scoped(
+  "TU-12: a retryable failure is tried again after a growing wait, each retry in the log, then it succeeds",
+  () =>
+    Effect.gen(function* () {
+      const { id, model, run } = yield* started(overloaded, overloaded, says("at last"))
+      yield* model.request
+      yield* untilAsleep(160, 240)
+      yield* TestClock.adjust("150 millis")
+      assert.strictEqual(yield* model.pending, 0)
+      yield* TestClock.adjust("100 millis")
+      yield* model.request
+      yield* untilAsleep(230, 480)
+      yield* TestClock.adjust("220 millis")
+      assert.strictEqual(yield* model.pending, 0)
+      yield* TestClock.adjust("280 millis")
+      yield* model.request
+      assert.isUndefined(yield* Fiber.join(run))
+      assert.deepStrictEqual(yield* retries(id), [
+        [1, "the provider: busy"],
+        [2, "the provider: busy"]
+      ])
+      // One step, whatever it took.
+      assert.strictEqual((yield* dataOf(id, "session.next.step.started")).length, 1)
+      assert.strictEqual((yield* dataOf(id, "session.next.step.ended")).length, 1)
+    }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("TU-12: retries are bounded: the last failure is the step's", () =>
+  Effect.gen(function* () {
+    const { id, model, run } = yield* started(overloaded, overloaded, overloaded, says("too late"))
+    yield* model.request
+    yield* untilAsleep(160, 240)
+    yield* TestClock.adjust("250 millis")
+    yield* model.request
+    yield* untilAsleep(230, 480)
+    yield* TestClock.adjust("500 millis")
+    yield* model.request
+    assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
+    assert.strictEqual((yield* retries(id)).length, 2)
+    assert.strictEqual((yield* dataOf(id, "session.next.step.failed")).length, 1)
+    assert.strictEqual(yield* model.pending, 0)
+  }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("TU-12: the wait that the provider asks for comes before the policy's own", () =>
+  Effect.gen(function* () {
+    const { id, model, run } = yield* started(asksToWait, says("thanks"))
+    yield* model.request
+    yield* untilAsleep(700)
+    yield* TestClock.adjust("699 millis")
+    assert.strictEqual(yield* model.pending, 0)
+    yield* TestClock.adjust("1 millis")
+    yield* model.request
+    assert.isUndefined(yield* Fiber.join(run))
+    assert.strictEqual((yield* dataOf(id, "session.next.retried"))[0]?.error.statusCode, 429)
+  }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("TU-12: a failure that another try cannot mend is not tried again", () =>
+  Effect.gen(function* () {
+    const { id, run } = yield* started(refused)
+    assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
+    assert.deepStrictEqual(yield* retries(id), [])
+  }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("TU-12: after durable output nothing is tried again", () =>
+  Effect.gen(function* () {
+    const error = { type: "error", error: { type: "overloaded_error", message: "busy" } } as const
+    const { id, run } = yield* started(streams({ type: "text-start", id: "t" }, error), says("again"))
+    assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
+    assert.deepStrictEqual(yield* retries(id), [])
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.text.ended")).map(({ text }) => text),
+      [""]
+    )
+  }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("TU-12: silence between two parts is bounded, and the silence alone: a slow answer is fine", () =>
+  Effect.gen(function* () {
+    const gates = yield* Effect.replicateEffect(Deferred.make<void>(), 4)
+    const [one, two, three, four] = gates
+    const paused = gates.reduce<Script>(
+      (all, gate, index) =>
+        Stream.concat(all, held([], gate, [...textParts("t", "slow"), finish()].slice(index, index + 1))),
+      Stream.empty
+    )
+    const { id, model, run } = yield* started(paused)
+    yield* model.request
+    for (const gate of [one, two, three, four]) {
+      yield* untilAsleep(500)
+      yield* TestClock.adjust("400 millis")
+      if (gate !== undefined) yield* Deferred.succeed(gate, undefined)
+    }
+    assert.isUndefined(yield* Fiber.join(run))
+    const silent = yield* started(Stream.concat(streams(...textParts("t", "a").slice(0, 2)), Stream.never))
+    yield* model.request
+    yield* untilAsleep(500)
+    yield* TestClock.adjust("500 millis")
+    assert.strictEqual(yield* Fiber.join(silent.run), "ProviderFailed")
+    assert.include((yield* dataOf(silent.id, "session.next.step.failed"))[0]?.error.message, "sent nothing for 500ms")
+    assert.strictEqual((yield* dataOf(id, "session.next.step.ended")).length, 1)
+  }).pipe(withPolicy({ inactivity: Duration.millis(500) }))
+)
+
+it.scoped("TU-12: the whole of an attempt is bounded, and a timeout before any output may be tried again", () =>
+  Effect.gen(function* () {
+    const { id, model, run } = yield* started(Stream.never, says("second"))
+    yield* model.request
+    yield* untilAsleep(500)
+    yield* TestClock.adjust("500 millis")
+    yield* untilAsleep(160, 240)
+    yield* TestClock.adjust("240 millis")
+    yield* model.request
+    assert.isUndefined(yield* Fiber.join(run))
+    assert.deepStrictEqual(yield* retries(id), [[1, "the provider took longer than 500ms"]])
+  }).pipe(withPolicy({ timeout: Duration.millis(500), retry }))
+)
+
+it.scoped("TU-12: an interrupt while a retry waits ends the turn", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const { id, model, run } = yield* started(overloaded, says("never"))
+    yield* model.request
+    yield* sessions.interrupt(id)
+    assert.strictEqual(yield* Fiber.join(run), "RunInterrupted")
+    assert.strictEqual(yield* model.pending, 0)
+    assert.strictEqual((yield* eventsOf(id)).at(-1)?.type, "session.next.activity.settled")
+  }).pipe(withPolicy({ retry }))
+)
