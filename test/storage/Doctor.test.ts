@@ -73,19 +73,23 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   [
     "a changed part",
     `UPDATE session_part SET settled = replace(settled, 'hello', 'hellp')`,
-    /session_part differs .*at 6: settled/
+    /session_part differs from event 6: settled/
   ],
-  ["a missing message", `DELETE FROM session_message WHERE type = 'user'`, /session_message has no row for event 3/],
+  [
+    "a missing message",
+    `DELETE FROM session_message WHERE type = 'user'`,
+    /session_message has a row for event 4 where that of event 3 belongs/
+  ],
   [
     "a row too many",
     `UPDATE session_input SET admitted_seq = 77 WHERE promoted_seq IS NULL`,
-    /session_input has no row for event 8/
+    /session_input has a row for event 77 where that of event 8 belongs/
   ],
   ["a changed session", `UPDATE session SET title = 'another'`, /session differs .*: title/],
   [
     "a promotion elsewhere",
     `UPDATE session_input SET promoted_seq = 2 WHERE promoted_seq = 3`,
-    /session_input differs .*promoted_seq/
+    /session_input has a row for event 2 where/
   ]
 ]
 

@@ -11,7 +11,7 @@ import type { LogUnavailable } from "../log/EventLog.ts"
 import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
 import { selectSessions, writePage } from "../projection/Rebuild.ts"
-import { tables, type TableName } from "../projection/Tables.ts"
+import { tableNames, tables, type TableName } from "../projection/Tables.ts"
 import { applicationID, ReadSql, schemaVersion, scratch, type DatabaseError } from "./Database.ts"
 import { reasonOf } from "./StorageReason.ts"
 
@@ -143,43 +143,66 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
   return { findings, folded }
 })
 
-/** The column that orders a session's rows in a table, each value once. */
-const orders = { session_input: "admitted_seq", session_message: "seq", session_part: "seq" } as const
+/** A session's rows in an order that a key of the table gives, so that a page costs a page. */
+interface Listing {
+  readonly table: Exclude<TableName, "session">
+  readonly where: string
+  readonly order: ReadonlyArray<string>
+  /** The event that made a row. */
+  readonly made: string
+}
 
-const selectRows = (sql: Sql, table: keyof typeof orders, sessionID: string, after: number) =>
-  sql.unsafe<AnyRow>(
-    `SELECT ${tables[table].columns.join(", ")} FROM ${table} ` +
-      `WHERE session_id = ? AND ${orders[table]} > ? ORDER BY ${orders[table]} LIMIT ${pageSize}`,
-    [sessionID, after]
+const listings: ReadonlyArray<Listing> = [
+  { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"], made: "admitted_seq" },
+  { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"], made: "admitted_seq" },
+  { table: "session_message", where: "TRUE", order: ["seq"], made: "seq" },
+  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"], made: "seq" }
+]
+
+const selectRows = (sql: Sql, { order, table, where }: Listing, sessionID: string, after: AnyRow | undefined) => {
+  const key = order.join(", ")
+  const beyond = after === undefined ? "" : `AND (${key}) > (${order.map(() => "?").join(", ")}) `
+  return sql.unsafe<AnyRow>(
+    `SELECT ${tables[table].columns.join(", ")} FROM ${table} WHERE session_id = ? AND ${where} ` +
+      `${beyond}ORDER BY ${key} LIMIT ${pageSize}`,
+    [sessionID, ...(after === undefined ? [] : order.map((column) => after[column]))]
   )
+}
 
 const differing = (table: TableName, stored: AnyRow, folded: AnyRow) =>
   tables[table].columns.filter((column) => stored[column] !== folded[column])
 
-/** The first difference between a table's stored rows and those of the fold. */
-const compareTable = Effect.fnUntraced(function* (
+const difference = (
+  { made, order, table }: Listing,
+  stored: AnyRow | undefined,
+  folded: AnyRow | undefined
+): string | undefined => {
+  if (stored === undefined) return `${table} has no row for event ${folded?.[made] ?? "?"}`
+  if (folded === undefined) return `${table} has a row for event ${stored[made] ?? "?"} that no event makes`
+  if (order.some((column) => stored[column] !== folded[column])) {
+    return `${table} has a row for event ${stored[made]} where that of event ${folded[made]} belongs`
+  }
+  const columns = differing(table, stored, folded)
+  return columns.length === 0 ? undefined : `${table} differs from event ${stored[made]}: ${columns.join(", ")}`
+}
+
+/** The first difference between stored rows and those of the fold. */
+const compareRows = Effect.fnUntraced(function* (
   sql: Sql,
   fold: Fold,
-  table: keyof typeof orders,
+  listing: Listing,
   sessionID: string
 ): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
-  const order = orders[table]
-  let after = -1
+  let after: AnyRow | undefined
   for (;;) {
-    const stored = yield* selectRows(sql, table, sessionID, after)
-    const folded = yield* fold.aside(selectRows(fold.sql, table, sessionID, after))
+    const stored = yield* selectRows(sql, listing, sessionID, after)
+    const folded = yield* fold.aside(selectRows(fold.sql, listing, sessionID, after))
     for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
-      const [mine, theirs] = [stored[index], folded[index]]
-      const [at, should] = [Number(mine?.[order] ?? Infinity), Number(theirs?.[order] ?? Infinity)]
-      if (at > should) return Option.some(`${table} has no row for event ${should}`)
-      if (at < should) return Option.some(`${table} has a row for event ${at} that no event makes`)
-      const columns = mine === undefined || theirs === undefined ? [] : differing(table, mine, theirs)
-      if (columns.length > 0) {
-        return Option.some(`${table} differs from the events at ${at}: ${columns.join(", ")}`)
-      }
-      after = at
+      const found = difference(listing, stored[index], folded[index])
+      if (found !== undefined) return Option.some(found)
     }
     if (stored.length < pageSize) return Option.none()
+    after = stored.at(-1)
   }
 })
 
@@ -196,12 +219,10 @@ const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessio
   return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
 })
 
-const comparedTables = ["session_input", "session_message", "session_part"] as const
-
 const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
   const differences = [
     yield* compareSession(sql, fold, sessionID),
-    ...(yield* Effect.forEach(comparedTables, (table) => compareTable(sql, fold, table, sessionID)))
+    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, sessionID)))
   ]
   return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
 })
@@ -222,8 +243,7 @@ const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
 /** One session, in one snapshot: a commit that comes meanwhile is not a finding. */
 const checkSession = Effect.fnUntraced(
   function* (sql: Sql, fold: Fold, sessionID: string) {
-    const clear = [...comparedTables.map((table) => `${table} WHERE session_id`), "session WHERE id"]
-    yield* Effect.forEach(clear, (rows) => fold.aside(fold.sql.unsafe(`DELETE FROM ${rows} = ?`, [sessionID])))
+    yield* Effect.forEach(tableNames, (table) => fold.aside(fold.sql.unsafe(`DELETE FROM ${table}`)))
     const [head] = yield* sql<Head>`SELECT session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
     if (head === undefined) return []
     const { findings, folded } = yield* checkEvents(sql, fold, head)
