@@ -15,6 +15,10 @@ const inFolder = async (script: ReadonlyArray<Command>) => {
         onTimeout: () => new Error("the runtime does not come to where the model is")
       })
     )
+  } catch (error) {
+    // Said at once: looking for the shortest such sequence takes a while.
+    console.log(`${String(error)}\n${JSON.stringify(script)}`)
+    throw error
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

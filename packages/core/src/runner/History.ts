@@ -17,7 +17,13 @@ import type { StoreError } from "../session/StoreError.ts"
 /** Sessions whose history is kept. */
 const keptSessions = 64
 
-type Kept = { readonly tables: MemoryTables.MemoryTables; readonly baselineSeq: number; readonly cursor: number }
+type Kept = {
+  readonly tables: MemoryTables.MemoryTables
+  readonly baselineSeq: number
+  readonly cursor: number
+  /** The event at the cursor, if this build knows its type. */
+  readonly last: string | undefined
+}
 
 export interface History {
   /** The messages to show, in order. `baselineSeq` tells which System messages the baseline contains. */
@@ -41,12 +47,20 @@ export const make = Effect.gen(function* () {
     for (const row of rows.inputs) tables.load("session_input", row)
     for (const row of rows.messages) tables.load("session_message", row)
     for (const row of rows.parts) tables.load("session_part", row)
-    return { tables, baselineSeq, cursor: rows.cursor } satisfies Kept
+    return { tables, baselineSeq, cursor: rows.cursor, last: rows.last } satisfies Kept
   })
+
+  /** Whether the log still holds what was folded: a session may have been removed and made again under its id. */
+  const isSameLog = ({ cursor, last }: Kept, sessionID: SessionID) =>
+    log.read({ sessionID, after: cursor - 1, limit: 1 }).pipe(
+      Effect.map(({ events }) => last !== undefined && events[0]?.id === last),
+      Effect.catchTags({ CursorAhead: () => Effect.succeed(false), CursorExpired: () => Effect.succeed(false) })
+    )
 
   /** Folds the new events on; undefined when only the rows can tell. */
   const foldOn = Effect.fnUntraced(function* (sessionID: SessionID, from: Kept) {
-    let cursor = from.cursor
+    if (!(yield* isSameLog(from, sessionID))) return undefined
+    let { cursor, last } = from
     for (;;) {
       const page = yield* log.read({ sessionID, after: cursor })
       for (const event of page.events) {
@@ -54,8 +68,9 @@ export const make = Effect.gen(function* () {
         const changes = project(event).filter(({ table }) => table !== "session")
         if (Either.isLeft(from.tables.apply(changes))) return undefined
       }
+      if (page.cursor > cursor) last = page.events.at(-1)?.seq === page.cursor ? page.events.at(-1)?.id : undefined
       cursor = page.cursor
-      if (!page.hasMore) return { ...from, cursor }
+      if (!page.hasMore) return { ...from, cursor, last }
     }
   })
 

@@ -44,6 +44,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
 
 export interface ContextRows {
   readonly cursor: number
+  /** The event at the cursor: the same place in a log that was removed and begun again holds another. */
+  readonly last: string | undefined
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
   readonly inputs: ReadonlyArray<InputRow>
@@ -175,8 +177,9 @@ const make = Effect.gen(function* () {
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
     return yield* snapshot(
       Effect.gen(function* () {
-        const [head] = yield* sql<{ readonly seq: number }>`
-          SELECT seq FROM event_sequence WHERE session_id = ${sessionID}`
+        const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
+          SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
+          WHERE s.session_id = ${sessionID}`
         const [boundary] = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_message
           WHERE session_id = ${sessionID} AND type = 'compaction' ORDER BY seq DESC LIMIT 1`
         const from = boundary?.seq ?? 0
@@ -193,7 +196,13 @@ const make = Effect.gen(function* () {
         // Waiting inputs too: the events that promote them are folded on top of these rows.
         const waiting = yield* sql<InputRow>`SELECT * FROM session_input
           WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
-        return { cursor: head?.seq ?? -1, messages: rows, parts, inputs: [...inputs, ...waiting] }
+        return {
+          cursor: head?.seq ?? -1,
+          last: head?.last ?? undefined,
+          messages: rows,
+          parts,
+          inputs: [...inputs, ...waiting]
+        }
       })
     )
   })

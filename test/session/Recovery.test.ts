@@ -1,0 +1,153 @@
+/** What a dead process leaves, and who goes on with it: TU-13, WK-6 at the facade. A copied file is a dead process's. */
+import { Daybook, SessionID, Sessions } from "@daybook/core"
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { copyFileSync, existsSync } from "node:fs"
+import { hostname } from "node:os"
+import { join } from "node:path"
+import * as Store from "../../packages/core/src/Store.ts"
+import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+
+/** A file whose process died while the model answered: one prompt promoted, one waiting. */
+const leftBehind = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const [filename, copy] = [join(folder, "daybook.db"), join(folder, "left.db")]
+  const process = yield* open({ filename })
+  const id = yield* Effect.provide(
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      yield* say(id, "first")
+      yield* model.request
+      yield* say(id, "second", { delivery: "queue", resume: false })
+      for (const suffix of ["", "-wal"])
+        if (existsSync(filename + suffix)) copyFileSync(filename + suffix, copy + suffix)
+      return id
+    }),
+    process
+  )
+  return { id, copy }
+})
+
+const owner = (filename: string, ownerID: string) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`UPDATE event_sequence SET owner_id = ${ownerID} WHERE owner_id IS NOT NULL`
+  ).pipe(Effect.provide(Store.layer({ filename })))
+
+const gone = `${hostname()}/4194999/gone`
+
+it.scopedLive("TU-13: after a death nothing starts by itself, and the session is listed as cut off", () =>
+  Effect.gen(function* () {
+    const { copy, id } = yield* leftBehind
+    yield* owner(copy, gone)
+    yield* Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      const before = yield* eventTypes(id)
+      assert.deepStrictEqual(
+        (yield* sessions.interrupted).map((session) => session.id),
+        [id]
+      )
+      assert.deepStrictEqual(yield* sessions.active, [])
+      assert.strictEqual((yield* sessions.inbox(id)).length, 1)
+      // Resuming says how the last activity ended, and takes what waits.
+      yield* model.answer(says("hello"))
+      yield* sessions.resume(id)
+      assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+      assert.deepStrictEqual((yield* eventTypes(id)).slice(before.length, before.length + 2), [
+        "session.next.step.failed",
+        "session.next.activity.settled"
+      ])
+      assert.deepStrictEqual(yield* sessions.interrupted, [])
+    }).pipe(Effect.provide(runtime({ filename: copy })))
+  })
+)
+
+it.scopedLive("TU-13: a session that a living process works on is not listed as cut off", () =>
+  Effect.gen(function* () {
+    const filename = join(yield* temporaryFolder, "daybook.db")
+    const [one, two] = [yield* open({ filename }), yield* open({ filename })]
+    const interrupted = Effect.flatMap(Sessions, (sessions) => sessions.interrupted)
+    yield* Effect.provide(
+      Effect.gen(function* () {
+        const { id } = yield* newSession()
+        yield* say(id, "hi")
+        yield* (yield* ScriptedModel).request
+      }),
+      one
+    )
+    assert.deepStrictEqual(yield* Effect.provide(interrupted, one), [])
+    assert.deepStrictEqual(yield* Effect.provide(interrupted, two), [])
+  })
+)
+
+it.scopedLive("TU-13: with `recovery: resume` a host goes on with what was cut off, and with nothing else", () =>
+  Effect.gen(function* () {
+    const { copy, id } = yield* leftBehind
+    yield* owner(copy, gone)
+    const options: Daybook.Options = { filename: copy, recovery: "resume" }
+    yield* Effect.gen(function* () {
+      const other = yield* newSession()
+      yield* say(other.id, "not asked to run", { resume: false })
+    }).pipe(Effect.provide(runtime({ filename: copy })))
+    yield* Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+      assert.deepStrictEqual(yield* sessions.active, [id])
+      yield* model.answer(says("hello"))
+      yield* sessions.wait(id)
+      assert.strictEqual(yield* model.pending, 0)
+    }).pipe(Effect.provide(runtime(options)))
+  })
+)
+
+it.scopedLive("TU-13: with `recovery: resume` a session of a living process elsewhere is left to it", () =>
+  Effect.gen(function* () {
+    const { copy, id } = yield* leftBehind
+    yield* owner(copy, "elsewhere.example/1/abc")
+    yield* Effect.gen(function* () {
+      const sessions = yield* Sessions
+      assert.strictEqual((yield* Effect.flip(sessions.resume(id)))._tag, "SessionBusy")
+      assert.deepStrictEqual(yield* sessions.interrupted, [])
+      assert.strictEqual(yield* (yield* ScriptedModel).pending, 0)
+    }).pipe(Effect.provide(runtime({ filename: copy, recovery: "resume" })))
+  })
+)
+
+it.scopedLive("PR-6: a wake after a death does not repeat promoted work; it takes what waits", () =>
+  Effect.gen(function* () {
+    const { copy, id } = yield* leftBehind
+    yield* owner(copy, gone)
+    yield* Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      yield* model.answer(says("hello"))
+      yield* say(SessionID.make(id), "third", { delivery: "queue" })
+      assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+      yield* model.answer(says("hello"))
+      assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second", "third"])
+      yield* sessions.wait(id)
+      assert.strictEqual(yield* model.pending, 0)
+    }).pipe(Effect.provide(runtime({ filename: copy })))
+  })
+)
+
+it.scopedLive("CR-1: a session removed and made again under its id starts from nothing", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const location = { directory: yield* temporaryFolder }
+    for (const text of ["one", "two"]) {
+      const { id } = yield* sessions.create({ id: "ses_again", location })
+      yield* model.answer(says("hello"))
+      yield* say(id, text)
+      yield* sessions.wait(id)
+      assert.deepStrictEqual(userTexts(yield* model.request), [text])
+      if (text === "one") yield* sessions.remove(id)
+    }
+  }).pipe(Effect.provide(runtime()))
+)
