@@ -37,8 +37,10 @@ const started = Effect.fnUntraced(function* (...scripts: ReadonlyArray<Script>) 
 const untilAsleep = (from: number, to = from) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const due = Chunk.some((at: number) => at >= now + from && at <= now + to)
-    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), { until: due })
+    const about = (at: number) => at >= now + from && at <= now + to
+    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
+      until: (sleeps) => Chunk.toReadonlyArray(sleeps).some(about)
+    })
   })
 
 const retries = (id: SessionID) =>
