@@ -1,6 +1,6 @@
 /** Runs commands against the runtime and the model of it, and compares the two after each. */
 import { Tool } from "@effect/ai"
-import { Daybook, define, HostTools, MessageID, SessionID, Sessions } from "@daybook/core"
+import { Daybook, define, HostTools, MessageID, SessionExecution, SessionID, Sessions } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Either, Exit, FastCheck, Layer, Queue, Schema, Scope, Stream } from "effect"
@@ -230,7 +230,12 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
       model.create(id)
       break
     case "resume":
-      yield* Effect.forkIn(Effect.exit(sessions.resume(id)), world.scope)
+      // Who joins a run does so in its first step: it must not come after the next command.
+      yield* Effect.forkIn(
+        Effect.exit((before === "idle" ? sessions : Context.get(world.context, SessionExecution)).resume(id)),
+        world.scope
+      )
+      yield* Effect.yieldNow()
       model.resume(id)
       break
     case "interrupt":

@@ -1,7 +1,7 @@
 /**
  * Execution from a session's id alone: coordinator, ownership, then the runner of the Location where the session is
  * when its drain starts (CO-9). Process-global; no Location is entered, and nothing owned, while a session is idle.
- * Spec: EX-E1..EX-E5.
+ * Spec: EX-E1..EX-E8.
  */
 import { Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"

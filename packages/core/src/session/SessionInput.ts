@@ -1,6 +1,6 @@
 /**
  * Admission: a prompt becomes a durable input, once. Exact retries get the same receipt; anything else under a used id
- * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-1..IB-6 (IN-1..IN-12).
+ * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-30 (IN-1..IN-12).
  */
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Metric, Schema } from "effect"

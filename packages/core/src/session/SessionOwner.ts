@@ -2,7 +2,7 @@
  * Who may run a session. One row holds its owner, an epoch that grows with every change of owner, and a lease. The
  * owner renews the lease while it works; its appends carry the epoch and are refused once somebody else has taken over.
  * A lease ends by release, by time, or at once when its process is known to be dead on this machine. Another process
- * asks the owner to stop through the same row. Spec: EX-O1..EX-O5.
+ * asks the owner to stop through the same row. Spec: EX-O1..EX-O6.
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { hostname } from "node:os"
