@@ -3,7 +3,7 @@
  * end, says so once, and looks again after each wake: no gap and no repetition between replay and following (TL-1).
  */
 import type { SqlClient } from "@effect/sql"
-import { Chunk, Effect, Either, Metric, Option, Stream } from "effect"
+import { Chunk, Effect, Either, Option, Stream } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import * as Metrics from "../Metrics.ts"
@@ -100,20 +100,29 @@ export const read = (sql: SqlClient.SqlClient) =>
 
 type State = { readonly cursor: number; readonly step: "look" | "mark" | "wait"; readonly marked: boolean }
 
-/** Pages to the end, the marker once, then a page after each wake. */
-const follow = <E>(
-  tail: Tail,
-  start: number,
-  next: (after: number) => Effect.Effect<Page, E>,
-  position: (event: SessionEvent) => number
-): Stream.Stream<SessionEvent | ReplayComplete, E> =>
-  Stream.unfoldChunkEffect<State, SessionEvent | ReplayComplete, E, never>(
+type Following<E, Item> = {
+  readonly tail: Tail
+  readonly start: number
+  readonly next: (after: number) => Effect.Effect<Page, E>
+  readonly position: (event: SessionEvent) => number
+  /** What stands at the seam between replay and following, if anything. */
+  readonly seam: (cursor: number) => Chunk.Chunk<Item>
+}
+
+/** Pages to the end, the seam once, then a page after each wake. */
+const follow = <E, Item>({
+  next,
+  position,
+  seam,
+  start,
+  tail
+}: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
+  Stream.unfoldChunkEffect<State, SessionEvent | Item, E, never>(
     { cursor: start, step: "look", marked: false },
     Effect.fnUntraced(function* ({ cursor, marked, step }: State) {
       if (step === "mark") {
-        const marker: ReplayComplete = { type: "replay.complete", cursor }
         const state: State = { cursor, step: "wait", marked: true }
-        return Option.some([Chunk.of<SessionEvent | ReplayComplete>(marker), state] as const)
+        return Option.some([seam(cursor), state] as const)
       }
       if (step === "wait") yield* tail.wake
       const recent = tail.recent(cursor)
@@ -123,48 +132,54 @@ const follow = <E>(
           ? yield* next(cursor)
           : // More may follow that is not kept: a signal rings for it, then or earlier.
             { events: recent, cursor: position(last), hasMore: false }
-      if (marked) yield* Metric.update(Metrics.tailLag, found.events.length)
+      if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
       const state: State = { cursor: found.cursor, step: found.hasMore ? "look" : marked ? "wait" : "mark", marked }
-      return Option.some([Chunk.unsafeFromArray<SessionEvent | ReplayComplete>(found.events), state] as const)
+      return Option.some([Chunk.unsafeFromArray<SessionEvent | Item>(found.events), state] as const)
     })
   )
 
-export const tailMarked =
-  (sql: SqlClient.SqlClient, tails: Tails) =>
+/** The marker that a tail may ask for, and nothing for one that does not. */
+export const marker = (cursor: number): Chunk.Chunk<ReplayComplete> => Chunk.of({ type: "replay.complete", cursor })
+export const noMarker = (): Chunk.Chunk<never> => Chunk.empty()
+
+type Seam<Item> = Following<never, Item>["seam"]
+
+export const tail =
+  <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
   (options: {
     readonly sessionID: SessionID
     readonly after?: number | undefined
-  }): Stream.Stream<SessionEvent | ReplayComplete, ReadError> =>
+  }): Stream.Stream<SessionEvent | Item, ReadError> =>
     Stream.unwrapScoped(
-      Effect.gen(function* () {
-        const { sessionID } = options
-        const tail = yield* tails.follow(sessionID)
-        const next = (after: number) => page(sql, sessionID, after, pageSize)
-        return follow(tail, options.after ?? -1, next, ({ seq }) => seq)
-      })
+      Effect.map(tails.follow(options.sessionID), (followed) =>
+        follow({
+          tail: followed,
+          start: options.after ?? -1,
+          next: (after) => page(sql, options.sessionID, after, pageSize),
+          position: ({ seq }) => seq,
+          seam
+        })
+      )
     )
 
-export const feedMarked =
+export const feed =
   (sql: SqlClient.SqlClient, tails: Tails) =>
   (
     options: { readonly after?: number | undefined } = {}
-  ): Stream.Stream<SessionEvent | ReplayComplete, CursorAhead | EventUnreadable | LogUnavailable> =>
+  ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> =>
     Stream.unwrapScoped(
       Effect.gen(function* () {
         const start = options.after ?? 0
-        const tail = yield* tails.follow(undefined)
+        const followed = yield* tails.follow(undefined)
         const [latest] = yield* sql<{ readonly seq: number }>`
           SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(retryBusy, Effect.mapError(unavailable("read")))
         if (start > (latest?.seq ?? 0)) return yield* new CursorAhead({ cursor: start, latest: latest?.seq ?? 0 })
-        return follow(
-          tail,
+        return follow({
+          tail: followed,
           start,
-          (after) => feedPage(sql, after),
-          ({ position }) => position
-        )
+          next: (after) => feedPage(sql, after),
+          position: ({ position }) => position,
+          seam: noMarker
+        })
       })
     )
-
-/** Without the marker. */
-export const unmarked = <E>(stream: Stream.Stream<SessionEvent | ReplayComplete, E>): Stream.Stream<SessionEvent, E> =>
-  Stream.filterMap(stream, (item) => (item.type === "replay.complete" ? Option.none() : Option.some(item)))

@@ -151,9 +151,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return EventLog.of({
     append,
     read: Reader.read(readSql),
-    tail: (tailOptions) => Reader.unmarked(Reader.tailMarked(readSql, tails)(tailOptions)),
-    tailMarked: Reader.tailMarked(readSql, tails),
-    feed: (feedOptions) => Reader.unmarked(Reader.feedMarked(readSql, tails)(feedOptions)),
+    tail: Reader.tail(readSql, tails, Reader.noMarker),
+    tailMarked: Reader.tail(readSql, tails, Reader.marker),
+    feed: Reader.feed(readSql, tails),
     live: ({ capacity = liveCapacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
     latest: Effect.fn("EventLog.latest")((sessionID) =>

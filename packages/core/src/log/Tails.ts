@@ -1,18 +1,41 @@
 /**
- * Who follows what. Each tail owns one dirty signal, a sliding queue of one: a commit rings it, the tail looks again.
+ * Who follows what. Each tail owns one dirty signal, which holds one ring at the most: a commit rings it, the tail looks
+ * again.
  * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode; a tail that
  * is further behind, or rows of another process, come from the database. Signals carry no data and may be spurious;
  * rows are the truth. State exists only while somebody tails (TL-2, TL-3). Spec: LG-8..LG-10.
  */
-import { Effect, Queue, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 
 /** Decoded events kept per followed session or feed. */
 const recentLimit = 512
 
+/** Rings that came while nobody waited are one ring. A callback and no queue: a thousand tails wake at every commit. */
+class Signal {
+  private dirty = false
+  private waiting: (() => void) | undefined
+
+  ring(): void {
+    const { waiting } = this
+    this.waiting = undefined
+    if (waiting === undefined) this.dirty = true
+    else waiting()
+  }
+
+  readonly wake = Effect.async<void>((resume) => {
+    if (this.dirty) {
+      this.dirty = false
+      return resume(Effect.void)
+    }
+    this.waiting = () => resume(Effect.void)
+    return Effect.sync(() => (this.waiting = undefined))
+  })
+}
+
 type Followed = {
-  readonly signals: Set<Queue.Queue<void>>
+  readonly signals: Set<Signal>
   /** Contiguous in `at`; the last one is the newest commit of this process. */
   recent: Array<SessionEvent>
   readonly at: (event: SessionEvent) => number
@@ -56,13 +79,13 @@ export const make = (): Tails => {
   const all = new Map<string, Followed>()
 
   const ring = (followed: Followed): void => {
-    for (const signal of followed.signals) signal.unsafeOffer(undefined)
+    for (const signal of followed.signals) signal.ring()
   }
 
   const follow = (sessionID: string | undefined) =>
     Effect.gen(function* () {
       const key = sessionID ?? feedKey
-      const signal = yield* Queue.sliding<void>(1)
+      const signal = new Signal()
       yield* Effect.acquireRelease(
         Effect.sync(() => {
           const followed = all.get(key)
@@ -72,15 +95,14 @@ export const make = (): Tails => {
           } else followed.signals.add(signal)
         }),
         () =>
-          Effect.suspend(() => {
+          Effect.sync(() => {
             const followed = all.get(key)
             followed?.signals.delete(signal)
             if (followed?.signals.size === 0) all.delete(key)
-            return Queue.shutdown(signal)
           })
       )
       return {
-        wake: Queue.take(signal),
+        wake: signal.wake,
         recent: (after) => {
           const followed = all.get(key)
           const first = followed?.recent[0]
