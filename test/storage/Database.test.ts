@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
 import Sqlite from "better-sqlite3"
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import * as Database from "../../packages/core/src/storage/Database.ts"
 import { childProgram, startChild } from "../support/Child.ts"
@@ -171,16 +171,39 @@ it.scopedLive("ST-7: a folder or a file that may not be written is refused as re
   })
 )
 
-it.scopedLive("LG-5: an append to a closed log fails typed, and so does one that waits when it closes", () =>
+it.scopedLive("LG-5: an append to a closed log fails typed, and so does a read", () =>
   Effect.gen(function* () {
     const [filename, id, scope] = [yield* temporaryDatabase, session(), yield* Scope.make()]
     const context = yield* Scope.extend(Layer.build(logAt(filename)), scope)
-    const service = yield* Effect.provide(EventLog, context)
+    const log = yield* Effect.provide(EventLog, context)
     yield* Effect.provide(begin(id), context)
     yield* Scope.close(scope, Exit.void)
-    const closed = yield* Effect.flip(service.append(id, [renamed("late")]))
+    const closed = yield* Effect.flip(log.append(id, [renamed("late")]))
     assert.deepInclude(closed, { _tag: "LogUnavailable", reason: "closed" })
-    const reading = yield* Effect.flip(service.read({ sessionID: id }))
+    const reading = yield* Effect.flip(log.read({ sessionID: id }))
     assert.deepInclude(reading, { _tag: "LogUnavailable", reason: "closed" })
+  })
+)
+
+it.scopedLive("LG-5: a log that closes finishes the commit in hand, and tells those who wait behind it", () =>
+  Effect.gen(function* () {
+    const [filename, id, scope] = [yield* temporaryDatabase, session(), yield* Scope.make()]
+    const context = yield* Scope.extend(Layer.build(logAt(filename)), scope)
+    const log = yield* Effect.provide(EventLog, context)
+    yield* Effect.provide(begin(id), context)
+    const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const commit = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+    const inHand = yield* Effect.fork(log.append(id, [renamed("in hand")], { commit }))
+    yield* Deferred.await(entered)
+    const behind = yield* Effect.fork(Effect.flip(log.append(id, [renamed("behind")])))
+    for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+    const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
+    for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+    assert.isNull(closing.unsafePoll())
+    yield* Deferred.succeed(gate, undefined)
+    const [event] = yield* Fiber.join(inHand)
+    assert.deepInclude(yield* Fiber.join(behind), { _tag: "LogUnavailable", reason: "closed" })
+    yield* Fiber.join(closing)
+    assert.deepStrictEqual((yield* open(filename, readAll(id))).at(-1), event)
   })
 )

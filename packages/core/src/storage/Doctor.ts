@@ -29,7 +29,8 @@ type Sql = SqlClient.SqlClient
 type Head = { readonly session_id: string; readonly seq: number; readonly floor: number }
 
 const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
-const rebuildIt = "rebuild the projections of this session: they are derived from its events"
+const rebuildIt =
+  "nothing is lost: have `Rebuild.rebuild` of @daybook/core derive this session's rows again from its events"
 
 const error = (what: string, fix: string, sessionID?: string): Finding => ({
   severity: "error",
