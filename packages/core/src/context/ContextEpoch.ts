@@ -1,7 +1,7 @@
 /**
  * The stored context of a session: one baseline, the exact privileged text that the model is shown first, and the
  * snapshot that changes are told from. Initialised before the first prompt becomes visible, advanced in the same
- * transaction as the message that tells the change, cleared by a move. Spec: EX-C1..EX-C4 (EP-1, EP-3, EP-5, EP-9).
+ * transaction as the message that tells the change, cleared by a move. Spec: EX-C1..EX-C5 (EP-1, EP-3, EP-5, EP-9).
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"

@@ -2,7 +2,7 @@
  * What the model is shown of a session, kept decoded between turns. The first turn reads the projected rows from the
  * last compaction on; later turns fold only the events that are new, with the same fold that writes the rows. So a turn
  * costs what is new and what is shown, not what is stored. A bounded number of sessions is kept, the last used.
- * Spec: EX-R6 (EP-10).
+ * Spec: EX-R9 (EP-10).
  */
 import { Effect, Either } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"

@@ -1,6 +1,6 @@
 /**
  * From projected messages to the provider's prompt. Pure. Calls and results always travel in pairs; provider-native
- * data goes back only to the provider and model that it came from (MS-1..MS-4). Spec: EX-R1..EX-R5.
+ * data goes back only to the provider and model that it came from (MS-1..MS-4). Spec: EX-R4..EX-R8.
  */
 import type { Prompt } from "@effect/ai"
 import { Predicate, Record } from "effect"

@@ -1,4 +1,4 @@
-/** Bounds what a tool's progress costs the log: at most one event a second and call, of a few KiB (TO-P1). */
+/** Bounds what a tool's progress costs the log: at most one event a second and call, of a few KiB . Spec: EX-T12 (TO-P1). */
 import { Clock, Effect } from "effect"
 import type { ToolOutput } from "../tool/ToolDefinition.ts"
 

@@ -5,7 +5,7 @@
  *   text / reasoning:  start -> delta* -> end          (durable: started, ended with the whole value)
  *   tool:              params start -> delta* -> end -> call -> result
  *
- * A provider that breaks this order is at fault, and its turn fails (TU-15). Spec: EX-T1..EX-T6.
+ * A provider that breaks this order is at fault, and its turn fails (TU-15). Spec: EX-R1, EX-R2.
  */
 import { Response } from "@effect/ai"
 import { Either } from "effect"

@@ -1,4 +1,4 @@
-/** What a step used and what it cost, from the provider's count. Pure. Spec: EX-R7. */
+/** What a step used and what it cost, from the provider's count. Pure. Spec: EX-R3. */
 import type { Response } from "@effect/ai"
 import { Predicate } from "effect"
 import type { ModelInfo } from "../model/ModelResolver.ts"
