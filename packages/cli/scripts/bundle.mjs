@@ -39,6 +39,37 @@ const undici = {
     })
 }
 
+/**
+ * Our sources import from package roots. The roots of `@effect/*` are lists of namespaces, some of which load packages
+ * with effects of their own (native MessagePack, HTTP clients): the bundle imports each namespace from its own file.
+ */
+const namespaces = {
+  name: "namespaces",
+  setup: (build) =>
+    build.onLoad({ filter: /packages[\\/](?:core|models|cli)[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
+      loader: "ts",
+      contents: (await readFile(path, "utf8")).replaceAll(
+        /^import \{([^}]*)\} from "(@effect\/[\w-]+)"$/gm,
+        (_, names, from) =>
+          names
+            .split(",")
+            .map((name) => name.trim())
+            .filter((name) => name !== "" && !name.startsWith("type "))
+            .map((name) => `import * as ${name} from "${from}/${name}"`)
+            .join(";")
+      )
+    }))
+}
+
+/** Schemas make test data on request; the command never asks, and need not load the generators. */
+const noGenerators = {
+  name: "no-generators",
+  setup: (build) => {
+    build.onResolve({ filter: /^fast-check$/ }, () => ({ path: "fast-check", namespace: "empty", sideEffects: false }))
+    build.onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}" }))
+  }
+}
+
 const options = {
   entryPoints: [join(root, "src", "main.ts")],
   outdir,
@@ -48,7 +79,7 @@ const options = {
   target: "node20",
   conditions: ["@daybook/source"],
   external: ["better-sqlite3"],
-  plugins: [undici],
+  plugins: [undici, namespaces, noGenerators],
   legalComments: "none",
   logLevel: "warning"
 }
@@ -57,8 +88,8 @@ const reader = await build({
   write: false,
   entryPoints: { reader: join(root, "src", "main.ts") },
   format: "cjs",
-  // No reading verb comes to it; bin/daybook.js sends the others to main.js.
-  external: [...options.external, "*/Host.ts"]
+  // No reading verb comes to these; bin/daybook.js sends the others to main.js.
+  external: [...options.external, "*/Host.ts", "*/Checkup.ts"]
 })
 const { metafile, outputFiles } = await build({
   ...options,
