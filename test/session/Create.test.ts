@@ -1,4 +1,4 @@
-import { EventLog, MessageID, SessionID, Sessions } from "@daybook/core"
+import { EventLog, EventRefused, MessageID, SessionID, Sessions, type Projector } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -185,6 +185,23 @@ it.scoped("4.4: a Location is the real path of a folder that is there", () =>
     const spelled = yield* sessions.list({ directory: join(folder, "link") })
     assert.strictEqual(spelled.items.length, 4)
   }).pipe(Effect.provide(runtime()))
+)
+
+const refusing: Projector = {
+  name: "refusing",
+  project: (events) =>
+    Effect.forEach(events, ({ sessionID }) => new EventRefused({ sessionID, table: "mine", details: "not today" }), {
+      discard: true
+    })
+}
+
+it.scoped("CR-2: a projector that refuses a creation is not taken for a lost race", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const refused = yield* Effect.flip(sessions.create({ id: "ses_refused", location }))
+    assert.deepInclude(refused, { _tag: "EventRefused", table: "mine" })
+    assert.strictEqual((yield* Effect.flip(sessions.get(SessionID.make("ses_refused"))))._tag, "SessionNotFound")
+  }).pipe(Effect.provide(runtime({ projectors: [refusing] })))
 )
 
 it.scopedLive("CR-2: two processes that create one id at once make one session", () =>

@@ -1,7 +1,7 @@
 /** Admission: IN-1..IN-12. What waits is looked at through the facade, what was stored through the log. */
-import { Daybook, draft, EventLog, MessageID, Sessions, type Input } from "@daybook/core"
+import { Daybook, draft, EventLog, MessageID, SessionID, Sessions, type Input } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Deferred, Effect, Either, Fiber } from "effect"
 import { join } from "node:path"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
@@ -260,6 +260,43 @@ it.scopedLive("IN-7: a prompt wakes the session", () =>
     assert.deepStrictEqual(userTexts(request), ["hi"])
     yield* model.answer(says("hello"))
     yield* sessions.wait(id)
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scopedLive("IN-2: a caller that is interrupted after its prompt was stored has woken the session all the same", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const sessions = yield* Sessions
+    const log = yield* EventLog
+    const { id } = yield* newSession()
+    const [stored, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    // A listener runs after the commit and before the append returns: it holds the caller between admission and wake.
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* log.listen(() => Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(gate)))
+        const caller = yield* Effect.fork(say(id, "hi"))
+        yield* Deferred.await(stored)
+        const interrupting = yield* Effect.fork(Fiber.interrupt(caller))
+        yield* Effect.yieldNow()
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(interrupting)
+      })
+    )
+    assert.deepStrictEqual(userTexts(yield* model.request), ["hi"])
+    yield* model.answer(says("hello"))
+    yield* sessions.wait(id)
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("IN-2: a prompt for a session that is not there is refused before its id is looked at", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const { id } = yield* newSession()
+    yield* say(id, "hi", { id: "msg_used", resume: false })
+    const refused = yield* Effect.flip(
+      sessions.prompt({ id: "msg_used", sessionID: SessionID.make("ses_missing"), prompt: { text: "other" } })
+    )
+    assert.strictEqual(refused._tag, "SessionNotFound")
   }).pipe(Effect.provide(runtime()))
 )
 
