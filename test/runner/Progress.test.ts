@@ -1,5 +1,5 @@
 /** What a tool's progress may cost the log (TO-P1). Time is the test's. */
-import { Sessions, type ToolOutput } from "@daybook/core"
+import { EventLog, Sessions, type ToolOutput } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Queue, TestClock } from "effect"
 import { newSession, runtime, say } from "../support/Harness.ts"
@@ -40,6 +40,7 @@ const texts = (id: Parameters<typeof dataOf>[0]) =>
 it.scoped("TO-P1: progress is stored at most once a second and call; what comes too soon is dropped", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
+    const log = yield* EventLog
     const model = yield* ScriptedModel
     const [a, b] = [yield* reporter("a"), yield* reporter("b")]
     const { id } = yield* newSession()
@@ -54,12 +55,17 @@ it.scoped("TO-P1: progress is stored at most once a second and call; what comes 
     yield* TestClock.adjust("1 millis")
     yield* a.report(said("a4"))
     yield* a.report(said("a5"))
+    const ended = yield* Deferred.make<void>()
+    yield* log.listen((events) =>
+      events.some(({ type }) => type === "session.next.tool.success") ? Deferred.succeed(ended, undefined) : Effect.void
+    )
     yield* a.end
+    yield* Deferred.await(ended)
+    yield* TestClock.adjust("2 seconds")
+    // A call that has its result reports no more, though the turn goes on.
+    yield* a.late
     yield* b.end
     yield* sessions.wait(id)
-    yield* TestClock.adjust("2 seconds")
-    // A call that has its result reports no more.
-    yield* a.late
     assert.deepStrictEqual(yield* texts(id), [
       ["c1", "a1"],
       ["c2", "b1"],

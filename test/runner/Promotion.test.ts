@@ -4,8 +4,8 @@ import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
-import { finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
-import { dataOf, eventsOf, failureOf, transcript } from "./support/Runs.ts"
+import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { dataOf, eventsOf, failureOf, tool, transcript } from "./support/Runs.ts"
 
 const settled = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, runtime())
 
@@ -112,6 +112,23 @@ it.scoped("PR-4: queued inputs stay invisible until the activity settles, then o
       (yield* dataOf(id, "session.next.activity.started")).map(({ trigger }) => trigger),
       ["steer", "queue", "queue"]
     )
+  }).pipe(settled)
+)
+
+it.scoped("PR-4: an activity of several turns promotes no second queued input", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    yield* tool("echo", () => Effect.succeed("echo"))
+    const { id } = yield* newSession()
+    yield* say(id, "q1", { delivery: "queue", resume: false })
+    yield* say(id, "q2", { delivery: "queue", resume: false })
+    yield* model.answer(calls(callParts("c1", "echo", {})))
+    yield* model.answer(says("one"))
+    yield* model.answer(says("two"))
+    yield* sessions.resume(id)
+    const requests = yield* Effect.replicateEffect(model.request, 3)
+    assert.deepStrictEqual(requests.map(userTexts), [["q1"], ["q1"], ["q1", "q2"]])
   }).pipe(settled)
 )
 

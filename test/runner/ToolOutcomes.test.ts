@@ -1,8 +1,8 @@
 /** How a local call may end, and what the model reads of it (TO-1..TO-6, TO-10). */
-import { define, HostTools, Sessions, ToolDeclined, ToolFailure, ToolStorageError } from "@daybook/core"
+import { define, EventLog, HostTools, Sessions, ToolDeclined, ToolFailure, ToolStorageError } from "@daybook/core"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope, Schema } from "effect"
+import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { calls, callParts, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, failureOf, gatedTool, resultsIn, tool, transcript } from "./support/Runs.ts"
@@ -215,6 +215,66 @@ it.scoped("TO-10: an interrupt while tools run stops them and fails their calls"
     assert.strictEqual(settled?.outcome, "interrupted")
     // The step had its end from the provider.
     assert.deepStrictEqual(yield* dataOf(id, "session.next.step.failed"), [])
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("TO-10: a call is not failed while its tool still runs: an end that takes time is awaited", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const begun = yield* Deferred.make<void>()
+    const gate = yield* Deferred.make<void>()
+    const work = Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(gate))
+    yield* tool("firm", () => Effect.as(Effect.uninterruptible(work), "it is done"))
+    yield* model.answer(calls(callParts("c1", "firm", {})))
+    yield* say(id, "go")
+    yield* Deferred.await(begun)
+    const interrupt = yield* Effect.fork(sessions.interrupt(id))
+    yield* Effect.replicateEffect(Effect.yieldNow(), 50)
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.tool.failed"), [])
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.activity.settled"), [])
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(interrupt)
+    assert.strictEqual((yield* dataOf(id, "session.next.tool.failed")).length, 1)
+    assert.strictEqual((yield* dataOf(id, "session.next.activity.settled"))[0]?.outcome, "interrupted")
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("TO-10: a result that a tool has returned is recorded, even when the turn is interrupted meanwhile", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const log = yield* EventLog
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const slow = yield* gatedTool("slow")
+    const [stream, append, never] = yield* Effect.all([
+      Deferred.make<void>(),
+      Deferred.make<void>(),
+      Deferred.make<void>()
+    ])
+    const stored = yield* Deferred.make<void>()
+    // The stream's append is held after its commit: it keeps the turn's permit, and the result has to wait for it.
+    yield* log.listen((events) =>
+      events.some(({ type }) => type === "session.next.text.started")
+        ? Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(append))
+        : Effect.void
+    )
+    const parts = callParts("c1", "slow", {})
+    yield* model.answer(Stream.concat(held(parts, stream, textParts("t", "and")), held([], never)))
+    yield* say(id, "go")
+    yield* slow.begun
+    yield* Deferred.succeed(stream, undefined)
+    yield* Deferred.await(stored)
+    yield* slow.open
+    yield* Effect.replicateEffect(Effect.yieldNow(), 50)
+    const interrupt = yield* Effect.fork(sessions.interrupt(id))
+    yield* Effect.replicateEffect(Effect.yieldNow(), 50)
+    yield* Deferred.succeed(append, undefined)
+    yield* Fiber.join(interrupt)
+    assert.strictEqual((yield* dataOf(id, "session.next.tool.success"))[0]?.callID, "c1")
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.tool.failed"), [])
+    assert.strictEqual((yield* dataOf(id, "session.next.step.failed"))[0]?.error.type, "aborted")
   }).pipe(Effect.provide(runtime()))
 )
 
