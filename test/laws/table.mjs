@@ -45,7 +45,9 @@ for (const file of walk(join(root, "test")).filter((path) => path.endsWith(".ts"
 }
 
 const list = (set) => [...(set ?? [])].sort().join(", ")
-const rows = Object.entries(laws).map(([law, text]) => `| ${law} | ${text} | ${list(clauses.get(law))} | ${list(tests.get(law))} |`)
+const rows = Object.entries(laws).map(
+  ([law, text]) => `| ${law} | ${text} | ${list(clauses.get(law))} | ${list(tests.get(law))} |`
+)
 const table = `# Laws
 
 Made by \`npm run laws\`; do not edit. Each law with the clauses that state it and the tests, under \`test/\`, whose titles
