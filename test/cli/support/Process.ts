@@ -37,6 +37,8 @@ export interface Place {
   readonly start: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
   /** Takes the database's write lock; the inner effect gives it back. */
   readonly lock: Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+  /** Changes the database behind the command's back. */
+  readonly sql: (statement: string) => Effect.Effect<void>
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
@@ -122,6 +124,12 @@ export const place = (bin: string): Effect.Effect<Place, never, Scope.Scope> =>
         ),
         (connection) => Effect.sync(() => connection.exec("ROLLBACK"))
       ),
+      sql: (statement) =>
+        Effect.sync(() => {
+          const connection = new Database(database)
+          connection.exec(statement)
+          connection.close()
+        }),
       run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
     }
   })

@@ -2,7 +2,7 @@
 import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
-import { Chunk, Effect, Option, Stream } from "effect"
+import { Effect, Option, Stream, type Chunk, type Context } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
@@ -16,6 +16,24 @@ const follow = Flags.toggle("follow", "go on with the events to come, also those
 
 const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
 
+/** Characters that are gathered before they are written: few writes for small events, no copy of many large ones. */
+const batch = 64 * 1024
+
+const writeLines = Effect.fnUntraced(function* (
+  output: Context.Tag.Service<Output>,
+  events: Chunk.Chunk<SessionEvent>,
+  line: (event: SessionEvent) => string
+) {
+  let waiting = ""
+  for (const event of events) {
+    waiting += `${line(event)}\n`
+    if (waiting.length < batch) continue
+    yield* output.write(waiting)
+    waiting = ""
+  }
+  yield* output.write(waiting)
+})
+
 const run = Effect.fn("Command.events")(function* (options: {
   readonly session: string | undefined
   readonly after: number | undefined
@@ -28,13 +46,7 @@ const run = Effect.fn("Command.events")(function* (options: {
   const line = options.json ? (event: SessionEvent) => eventJson(event, output.terminal) : eventLine
   const items = log.tailMarked({ sessionID: session.id, after: options.after })
   yield* (options.follow ? Stream.filter(items, isEvent) : Stream.takeWhile(items, isEvent)).pipe(
-    Stream.runForEachChunk((events) =>
-      output.write(
-        Chunk.toReadonlyArray(events)
-          .map((event) => `${line(event)}\n`)
-          .join("")
-      )
-    )
+    Stream.runForEachChunk((events) => writeLines(output, events, line))
   )
 })
 

@@ -1,0 +1,138 @@
+/** The verbs that list, show and steer sessions, as processes on one database. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { build, type Bundle } from "./support/Bundle.ts"
+import * as ModelServer from "./support/ModelServer.ts"
+import { jsonLines, place } from "./support/Process.ts"
+
+let bundle: Bundle
+beforeAll(() => {
+  bundle = build()
+  return bundle.remove
+})
+
+const titles = (stdout: string) => jsonLines(stdout).map((session) => session["title"])
+
+describe("verbs", () => {
+  it.scopedLive("CL-14: sessions come in pages, the last used first, and can be narrowed", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      const other = join(here.root, "other")
+      mkdirSync(other)
+      yield* here.run(["prompt", "--session", "one", "--no-run", "about apples"])
+      yield* here.run(["prompt", "--session", "two", "--no-run", "about pears"], { cwd: other })
+      yield* here.run(["prompt", "--session", "three", "--no-run", "more apples"])
+      yield* here.run(["prompt", "--session", "one", "--no-run", "again"])
+      const all = yield* here.run(["sessions", "--json"])
+      assert.deepStrictEqual(titles(all.stdout), ["one", "three", "two"])
+      const first = yield* here.run(["sessions", "--json", "--limit", "2"])
+      const cursor = /^more: --cursor (\S+)$/m.exec(first.stderr)?.[1] ?? ""
+      const second = yield* here.run(["sessions", "--json", "--limit", "2", "--cursor", cursor])
+      assert.strictEqual(first.stdout + second.stdout, all.stdout)
+      assert.strictEqual(second.stderr, "")
+      const inOther = yield* here.run(["sessions", "--json", "--cwd", other])
+      assert.deepStrictEqual(titles(inOther.stdout), ["two"])
+      const found = yield* here.run(["sessions", "--json", "--search", "APPLES"])
+      assert.deepStrictEqual(titles(found.stdout), ["one", "three"])
+    })
+  )
+
+  it.scopedLive("CL-10: a reader without a reference takes the session used last in the folder", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      const other = join(here.root, "other")
+      mkdirSync(other)
+      yield* here.run(["prompt", "--session", "here", "--no-run", "one"])
+      yield* here.run(["prompt", "--session", "there", "--no-run", "two"], { cwd: other })
+      const title = (stdout: string) => /^title +(.*)$/m.exec(stdout)?.[1]
+      assert.strictEqual(title((yield* here.run(["show"])).stdout), "here")
+      assert.strictEqual(title((yield* here.run(["show"], { cwd: other })).stdout), "there")
+      assert.strictEqual(title((yield* here.run(["show"], { cwd: here.root })).stdout), "there")
+    })
+  )
+
+  it.scopedLive("CL-15: messages come in pages, in their order", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      writeFileSync(join(here.cwd, "notes.txt"), "some notes")
+      yield* here.run(["prompt", "--session", "fix", "Read notes.txt"])
+      const all = yield* here.run(["messages", "fix", "--json"])
+      const kinds = jsonLines(all.stdout).map((message) => message["type"])
+      assert.deepStrictEqual(kinds, ["user", "assistant", "assistant"])
+      const first = yield* here.run(["messages", "fix", "--json", "--limit", "2"])
+      const after = /^more: --after (\d+) \(3 in all\)$/m.exec(first.stderr)?.[1] ?? ""
+      const rest = yield* here.run(["messages", "fix", "--json", "--after", after])
+      assert.strictEqual(first.stdout + rest.stdout, all.stdout)
+      const shown = (yield* here.run(["show", "fix"])).stdout
+      assert.match(shown, /## user .*\n\nRead notes\.txt\n[^]*→ read \{"path":"notes\.txt"\}\n {2}\| some notes/)
+    })
+  )
+
+  it.scopedLive("CL-17: resume runs what waits in the inbox, one activity after the other", () =>
+    Effect.gen(function* () {
+      const model = yield* ModelServer.make
+      const here = yield* place(bundle.bin)
+      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const queue = ["prompt", "--session", "fix", "--delivery", "queue", "--no-run"]
+      yield* here.run([...queue, "One"], { env })
+      yield* here.run([...queue, "Two"], { env })
+      const run = yield* here.start(["resume", "fix"], { env })
+      const first = yield* model.next
+      yield* first.text("First.")
+      yield* first.finish()
+      const second = yield* model.next
+      yield* second.text("Second.")
+      yield* second.finish()
+      const ended = yield* run.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [0, "First.\n\nSecond.\n"])
+    })
+  )
+
+  it.scopedLive("CL-17: switch gives the next turn another model, and says what it cannot give", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
+      const env = { DAYBOOK_BASE_URL: "http://127.0.0.1:1/v1" }
+      assert.strictEqual((yield* here.run(["switch", "fix", "--model", "openai-compatible/m"], { env })).code, 0)
+      assert.match((yield* here.run(["show", "fix"])).stdout, /^model +openai-compatible\/m$/m)
+      assert.strictEqual((yield* here.run(["switch", "fix"])).code, 2)
+      assert.strictEqual((yield* here.run(["switch", "fix", "--model", "nowhere/m"])).code, 5)
+      assert.strictEqual((yield* here.run(["switch", "fix", "--agent", "nobody"])).code, 3)
+      assert.match((yield* here.run(["show", "fix"])).stdout, /^model +openai-compatible\/m$/m)
+    })
+  )
+
+  it.scopedLive("CL-19: doctor finds a sound database sound, and says what is wrong with another", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      const fresh = yield* here.run(["doctor"])
+      assert.deepStrictEqual([fresh.code, fresh.stderr], [0, ""])
+      assert.include(fresh.stdout, "is not there yet")
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
+      const sound = yield* here.run(["doctor"])
+      assert.deepStrictEqual([sound.code, sound.stderr], [0, ""])
+      assert.match(sound.stdout, /^ok +database .*daybook\.sqlite$/m)
+      yield* here.sql("UPDATE session SET title = 'another'")
+      const unsound = yield* here.run(["doctor", "--json"])
+      assert.strictEqual(unsound.code, 6)
+      const errors = jsonLines(unsound.stdout).filter((check) => check["verdict"] === "error")
+      assert.isNotEmpty(errors)
+      assert.match(String(errors[0]?.["about"]), /^ses_/)
+    })
+  )
+
+  it.scopedLive("CL-3: help, version and completions are printed without a database", () =>
+    Effect.gen(function* () {
+      const here = yield* place(bundle.bin)
+      const help = (yield* here.run(["--help"])).stdout
+      assert.strictEqual((yield* here.run([])).stdout, help)
+      assert.strictEqual((yield* here.run(["help", "events"])).stdout, (yield* here.run(["events", "-h"])).stdout)
+      assert.match((yield* here.run(["--version"])).stdout, /^\d+\.\d+\.\d+\n$/)
+      assert.include((yield* here.run(["--completions", "bash"])).stdout, "daybook")
+      const text = yield* here.run(["prompt", "--no-run", "--json", "--", "--help"])
+      assert.deepInclude(jsonLines(text.stdout)[0]?.["prompt"], { text: "--help" })
+    })
+  )
+})
