@@ -101,11 +101,16 @@ it.scoped("TO-8: when the stream breaks, started tools are awaited, hosted calls
     const slow = yield* gatedTool("slow")
     yield* web
     const parts = [hostedCall, ...callParts("c1", "slow", {})]
-    yield* model.answer(Stream.concat(streams(...parts), Stream.fail(failure("the line went dead"))))
+    const dead = yield* Deferred.make<void>()
+    const dies = Effect.zipRight(Deferred.succeed(dead, undefined), Effect.fail(failure("the line went dead")))
+    yield* model.answer(Stream.concat(streams(...parts), Stream.execute(dies)))
     yield* say(id, "go", { resume: false })
     const first = yield* Effect.fork(failureOf(sessions.resume(id)))
     yield* slow.begun
     const joined = yield* Effect.fork(failureOf(sessions.resume(id)))
+    yield* Deferred.await(dead)
+    yield* Effect.replicateEffect(Effect.yieldNow(), 50)
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.step.failed"), [])
     yield* slow.open
     assert.strictEqual(yield* Fiber.join(first), "ProviderFailed")
     assert.strictEqual(yield* Fiber.join(joined), "ProviderFailed")

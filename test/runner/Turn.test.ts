@@ -1,7 +1,7 @@
 /** One turn: its order, what it shows the model, and that a call is on disk before it runs (TU-5..TU-10, CR-4, CR-6). */
 import { EventLog, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Ref } from "effect"
+import { Deferred, Effect, Fiber, Ref } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
@@ -254,5 +254,28 @@ it.scoped("TU-10: one call id in two turns settles in the message that made the 
         : []
     )
     assert.deepStrictEqual(results, ['[{"type":"text","text":"1"}]', '[{"type":"text","text":"2"}]'])
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("TO-10: an interrupt that comes as soon as the step is open closes it", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const log = yield* EventLog
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const [opened, goOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    yield* log.listen((events) =>
+      events.some(({ type }) => type === "session.next.step.started")
+        ? Effect.zipRight(Deferred.succeed(opened, undefined), Deferred.await(goOn))
+        : Effect.void
+    )
+    yield* say(id, "go")
+    yield* Deferred.await(opened)
+    const interrupt = yield* Effect.fork(sessions.interrupt(id))
+    yield* Effect.replicateEffect(Effect.yieldNow(), 50)
+    yield* Deferred.succeed(goOn, undefined)
+    yield* Fiber.join(interrupt)
+    assert.strictEqual((yield* dataOf(id, "session.next.step.failed"))[0]?.error.type, "aborted")
+    assert.strictEqual(yield* model.pending, 0)
   }).pipe(Effect.provide(standard))
 )
