@@ -4,7 +4,7 @@
  * with the whole log, once, in order. Waiting is for events only.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, FastCheck as fc, Fiber, Layer, Stream, type Scope } from "effect"
+import { Context, Deferred, Effect, FastCheck as fc, Fiber, Layer, Stream, type Scope } from "effect"
 import type { SessionID } from "../../packages/core/src/Identifiers.ts"
 import { EventLog, type ReadError } from "../../packages/core/src/log/EventLog.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
@@ -119,5 +119,31 @@ it.scopedLive("TL-8: a tail that is never stopped gets to the end by wakes alone
       Effect.runPromise(run(turns))
     )
     yield* Effect.promise(() => fc.assert(property, { numRuns: 25 }))
+  })
+)
+
+it.scopedLive("TL-6: a tail ends when another process removes its session and makes it again", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const first = Context.get(yield* Layer.build(logAt(filename)), EventLog)
+    const second = Context.get(yield* Layer.build(logAt(filename)), EventLog)
+    const id = session()
+    yield* Effect.provideService(begin(id, 5), EventLog, first)
+    const [reached, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const seen: Array<number> = []
+    const following = yield* first.tail({ sessionID: id }).pipe(
+      Stream.runForEach(({ seq }) => {
+        seen.push(seq)
+        return seq === 5 ? Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(gate)) : Effect.void
+      }),
+      Effect.flip,
+      Effect.fork
+    )
+    yield* Deferred.await(reached)
+    yield* second.remove(id)
+    yield* Effect.provideService(begin(id, 20), EventLog, second)
+    yield* Deferred.succeed(gate, undefined)
+    assert.strictEqual((yield* Fiber.join(following))._tag, "SessionNotFound")
+    assert.deepStrictEqual(seen, [0, 1, 2, 3, 4, 5])
   })
 )

@@ -187,6 +187,23 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
+    it.scoped("TL-6: a tail of a session that was removed and made again ends, however long the new one is", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id, 5)
+        // It stands still in its first page while the session changes under it.
+        const tail = yield* following({ sessionID: id }, 1)
+        assert.deepStrictEqual(yield* takeSeqs(tail, 1), [0])
+        yield* log.remove(id)
+        yield* begin(id, 20)
+        assert.deepStrictEqual(yield* takeSeqs(tail, 6), [1, 2, 3, 4, 5, -1])
+        const ended = yield* Effect.flip(take(tail))
+        assert.strictEqual(Option.getOrThrow(ended)._tag, "SessionNotFound")
+        const again = yield* following({ sessionID: id })
+        assert.deepStrictEqual(yield* untilMarker(again), { seqs: range(0, 20), cursor: 20 })
+      })
+    )
+
     it.effect("TL-7: read up to any N, come back with after = N: the two parts are the whole", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]

@@ -20,7 +20,13 @@ import {
 import { pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
-type Page = { readonly events: ReadonlyArray<SessionEvent>; readonly cursor: number; readonly hasMore: boolean }
+type Page = {
+  readonly events: ReadonlyArray<SessionEvent>
+  readonly cursor: number
+  /** The position of the row at the cursor, where that is known: another one there is another session. */
+  readonly anchor: number | undefined
+  readonly hasMore: boolean
+}
 
 type Rows = ReadonlyArray<Record<string, unknown>>
 
@@ -30,7 +36,11 @@ const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number =
 }
 
 const toPage = (rows: Rows, cursor: number, limit: number): Either.Either<Page, EventUnreadable> =>
-  Either.map(toEvents(rows), (events) => ({ events, cursor, hasMore: rows.length === limit }))
+  Either.map(toEvents(rows), (events) => {
+    const position = rows.at(-1)?.["position"]
+    const anchor = typeof position === "number" ? position : undefined
+    return { events, cursor, anchor, hasMore: rows.length === limit }
+  })
 
 /** The session's head and floor; `SessionNotFound` when it has no events, replay claims aside. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
@@ -52,26 +62,54 @@ const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: num
         : Effect.void
   )
 
-/** One page. The head is asked for only when the rows do not follow the cursor one by one. */
-const page = (
+const select = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
+  selectPage(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
+
+/** The page that the rows make. The head is asked for only when they do not follow the cursor one by one. */
+const check = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   after: number,
-  limit: number
-): Effect.Effect<Page, ReadError> =>
-  selectPage(sql, sessionID, after, limit).pipe(
-    retryBusy,
-    Effect.mapError(unavailable("read")),
-    Effect.flatMap((rows): Effect.Effect<Page, ReadError> => {
-      const cursor = lastOf(rows, after, "seq")
-      const found = toPage(rows, cursor, limit)
-      if (rows.length > 0 && cursor - after === rows.length) return found
-      return Effect.zipRight(
-        checkCursor(sql, sessionID, after),
-        rows.length === 0 ? found : missing(sessionID, rows, after)
+  limit: number,
+  rows: Rows
+): Effect.Effect<Page, ReadError> => {
+  const cursor = lastOf(rows, after, "seq")
+  const found = toPage(rows, cursor, limit)
+  if (rows.length > 0 && cursor - after === rows.length) return found
+  return Effect.zipRight(
+    checkCursor(sql, sessionID, after),
+    rows.length === 0 ? found : missing(sessionID, rows, after)
+  )
+}
+
+const page = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
+  Effect.flatMap(select(sql, sessionID, after, limit), (rows) => check(sql, sessionID, after, limit, rows))
+
+/**
+ * One page of a tail, which knows what it last gave. The row at the cursor is looked at again: where another one stands,
+ * or none, the session was removed, and may have been made again under its id (TL-6).
+ */
+const tailPage =
+  (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  (after: number, anchor: number | undefined): Effect.Effect<Page, ReadError> => {
+    if (after < 0) return page(sql, sessionID, after, pageSize)
+    return Effect.flatMap(select(sql, sessionID, after - 1, pageSize + 1), (rows): Effect.Effect<Page, ReadError> => {
+      const [first] = rows
+      const position = first?.["seq"] === after ? Number(first["position"]) : undefined
+      if (position !== undefined && position === (anchor ?? position)) {
+        return Effect.map(check(sql, sessionID, after, pageSize, rows.slice(1)), (found) => ({
+          ...found,
+          anchor: found.anchor ?? position
+        }))
+      }
+      // Pruning may have taken the row; the floor tells.
+      return Effect.flatMap(head(sql, sessionID), ({ floor }) =>
+        anchor !== undefined && floor < after
+          ? new SessionNotFound({ sessionID })
+          : page(sql, sessionID, after, pageSize)
       )
     })
-  )
+  }
 
 /** A hole that no pruning made: the file was changed by other hands. */
 const missing = (sessionID: SessionID, rows: Rows, after: number): EventUnreadable => {
@@ -98,12 +136,17 @@ export const read = (sql: SqlClient.SqlClient) =>
     return { events, cursor, hasMore: hasMore && (yield* page(sql, options.sessionID, cursor, 1)).cursor > cursor }
   })
 
-type State = { readonly cursor: number; readonly step: "look" | "mark" | "wait"; readonly marked: boolean }
+type State = {
+  readonly cursor: number
+  readonly anchor: number | undefined
+  readonly step: "look" | "mark" | "wait"
+  readonly marked: boolean
+}
 
 type Following<E, Item> = {
   readonly tail: Tail
   readonly start: number
-  readonly next: (after: number) => Effect.Effect<Page, E>
+  readonly next: (after: number, anchor: number | undefined) => Effect.Effect<Page, E>
   readonly position: (event: SessionEvent) => number
   /** What stands at the seam between replay and following, if anything. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
@@ -118,10 +161,10 @@ const follow = <E, Item>({
   tail
 }: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
   Stream.unfoldChunkEffect<State, SessionEvent | Item, E, never>(
-    { cursor: start, step: "look", marked: false },
-    Effect.fnUntraced(function* ({ cursor, marked, step }: State) {
+    { cursor: start, anchor: undefined, step: "look", marked: false },
+    Effect.fnUntraced(function* ({ anchor, cursor, marked, step }: State) {
       if (step === "mark") {
-        const state: State = { cursor, step: "wait", marked: true }
+        const state: State = { cursor, anchor, step: "wait", marked: true }
         return Option.some([seam(cursor), state] as const)
       }
       if (step === "wait") yield* tail.wake
@@ -129,11 +172,16 @@ const follow = <E, Item>({
       const last = recent?.at(-1)
       const found =
         recent === undefined || last === undefined
-          ? yield* next(cursor)
+          ? yield* next(cursor, anchor)
           : // More may follow that is not kept: a signal rings for it, then or earlier.
-            { events: recent, cursor: position(last), hasMore: false }
+            { events: recent, cursor: position(last), anchor: last.position, hasMore: false }
       if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
-      const state: State = { cursor: found.cursor, step: found.hasMore ? "look" : marked ? "wait" : "mark", marked }
+      const state: State = {
+        cursor: found.cursor,
+        anchor: found.anchor,
+        step: found.hasMore ? "look" : marked ? "wait" : "mark",
+        marked
+      }
       return Option.some([Chunk.unsafeFromArray<SessionEvent | Item>(found.events), state] as const)
     })
   )
@@ -155,7 +203,7 @@ export const tail =
         follow({
           tail: followed,
           start: options.after ?? -1,
-          next: (after) => page(sql, options.sessionID, after, pageSize),
+          next: tailPage(sql, options.sessionID),
           position: ({ seq }) => seq,
           seam
         })

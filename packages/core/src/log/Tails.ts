@@ -39,6 +39,8 @@ type Followed = {
   /** Contiguous in `at`; the last one is the newest commit of this process. */
   recent: Array<SessionEvent>
   readonly at: (event: SessionEvent) => number
+  /** Removals so far: a tail that began before one may not go on with what is kept after it. */
+  removals: number
 }
 
 export interface Tail {
@@ -91,7 +93,7 @@ export const make = (): Tails => {
           const followed = all.get(key)
           if (followed === undefined) {
             const at = (event: SessionEvent) => (sessionID === undefined ? event.position : event.seq)
-            all.set(key, { signals: new Set([signal]), recent: [], at })
+            all.set(key, { signals: new Set([signal]), recent: [], at, removals: 0 })
           } else followed.signals.add(signal)
         }),
         () =>
@@ -101,12 +103,13 @@ export const make = (): Tails => {
             if (followed?.signals.size === 0) all.delete(key)
           })
       )
+      const removals = all.get(key)?.removals
       return {
         wake: signal.wake,
         recent: (after) => {
           const followed = all.get(key)
           const first = followed?.recent[0]
-          if (followed === undefined || first === undefined) return undefined
+          if (followed === undefined || first === undefined || followed.removals !== removals) return undefined
           const from = after + 1 - followed.at(first)
           return from < 0 || from >= followed.recent.length ? undefined : followed.recent.slice(from)
         }
@@ -130,8 +133,9 @@ export const make = (): Tails => {
       if (feed !== undefined) ring(feed)
     },
     reset: (sessionID) => {
-      for (const followed of [all.get(sessionID), all.get(feedKey)]) {
+      for (const [key, followed] of [sessionID, feedKey].map((key) => [key, all.get(key)] as const)) {
         if (followed === undefined) continue
+        if (key === sessionID) followed.removals += 1
         followed.recent = []
         ring(followed)
       }
