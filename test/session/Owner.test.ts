@@ -140,14 +140,19 @@ it.scoped("EX-O5: asking to stop reaches the owner at its next renewal, and retu
 it.scoped("EX-O5: a request to stop holds for the epoch it was made for, and no later one", () =>
   Effect.gen(function* () {
     const { id, one, other } = yield* two
-    const stale = yield* (yield* owners(one)).acquireNow(id)
-    yield* TestClock.adjust("15 seconds")
     const scope = yield* Scope.make()
-    yield* Scope.extend((yield* owners(other)).acquireNow(id), scope)
+    const first = yield* Scope.extend((yield* owners(one)).acquireNow(id), scope)
+    const stopped = yield* Effect.fork(first.stopRequested)
+    const asked = yield* Effect.fork((yield* owners(other)).requestStop(id, first.token))
+    yield* TestClock.adjust("2 seconds")
+    yield* Fiber.join(stopped)
     yield* Scope.close(scope, Exit.void)
-    yield* (yield* owners(one)).requestStop(id, stale.token)
-    const again = yield* (yield* owners(one)).acquireNow(id)
-    const working = yield* Effect.fork(again.stopRequested)
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(asked)
+    const second = yield* (yield* owners(one)).acquireNow(id)
+    const working = yield* Effect.fork(second.stopRequested)
+    // For an epoch that has passed there is nobody to ask.
+    yield* (yield* owners(other)).requestStop(id, first.token)
     yield* TestClock.adjust("5 seconds")
     assert.isTrue(Option.isNone(yield* Fiber.poll(working)))
   })
