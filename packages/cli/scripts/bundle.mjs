@@ -10,7 +10,7 @@ import { spawnSync } from "node:child_process"
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
-import { basename, join } from "node:path"
+import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 
@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const {
   values: { out }
 } = parseArgs({ options: { out: { type: "string" } } })
-const outdir = join(out ?? root, "dist", "bundle")
+const outdir = resolve(out ?? root, "dist", "bundle")
 if (out !== undefined) await cp(join(root, "bin"), join(out, "bin"), { recursive: true })
 const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))

@@ -2,7 +2,7 @@
  * The runtime behind a command. What is heavy (the store, the runner, the models) is imported when a command needs it
  * and not before: the start of the command is its own. Spec: CL-60 in specs/cli.md.
  */
-import { Agents, ModelResolver, type ModelRef } from "@daybook/core"
+import { Agents, ModelResolver, Store, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
 import * as DatabasePath from "./DatabasePath.ts"
 import { UsageError } from "./Errors.ts"
@@ -14,8 +14,7 @@ const host = Effect.promise(() => import("./Host.ts"))
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
-    const { layer } = yield* Effect.promise(() => import("./Reader.ts"))
-    return yield* Effect.provide(effect, layer(filename))
+    return yield* Effect.provide(effect, Store.layer({ filename }))
   })
 
 /** Runs on the database that is there; creates none. */
