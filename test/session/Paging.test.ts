@@ -117,6 +117,10 @@ it.layer(runtime())("pages", (it) => {
         [Infinity, 3]
       ] as const) {
         assert.strictEqual((yield* sessions.messages({ sessionID: id, limit })).items.length, expected)
+        assert.isAtLeast((yield* sessions.list({ limit })).items.length, 1)
+        // Its first event is the creation, which is left out.
+        const { cursor } = yield* sessions.history({ sessionID: id, limit })
+        assert.strictEqual(cursor, expected === 1 ? 0 : 6)
       }
     })
   )

@@ -1,10 +1,12 @@
 /** Two real processes on one file, and processes that are killed. What is waited for is a line, never a time. */
-import { SessionID } from "@daybook/core"
+import { SessionID, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Random } from "effect"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryFolder } from "../support/Harness.ts"
 import { readAll } from "../support/Logs.ts"
+import { invariants } from "./support/Invariants.ts"
 import { survives } from "./support/Kills.ts"
 import { runtime } from "./support/worker.ts"
 import { program, startWorker } from "./support/Workers.ts"
@@ -42,10 +44,10 @@ it.live(
             }
           })
         )
-      for (let life = 0; life < 3; life += 1) yield* follow((seen) => seen === 11)
+      for (let life = 0; life < 2; life += 1) yield* follow((seen) => seen === 11)
       const said: Array<string> = []
       while (said.at(-1) !== "done") said.push(yield* prompter.line)
-      assert.strictEqual(said.length, 13)
+      assert.strictEqual(said.length, 10)
       const whole = yield* Effect.provide(readAll(sessionID, 0), runtime(filename))
       yield* follow(() => cursor() === whole.at(-1)?.seq)
       assert.deepStrictEqual(
@@ -53,6 +55,38 @@ it.live(
         whole.map(({ id, seq, type }) => `event ${seq} ${id} ${type}`)
       )
     }).pipe(Effect.scoped)
+)
+
+it.live("CO-1: two processes that prompt one session at once run every prompt once, one drain at a time", () =>
+  Effect.gen(function* () {
+    const filename = join(yield* temporaryFolder, "daybook.db")
+    const script = yield* program
+    const effects = `${filename}.effects`
+    const base = { do: "work", filename, sessionID, effects, every: 4 } as const
+    const workers = [
+      yield* startWorker(script, { ...base, from: 1, to: 12 }),
+      yield* startWorker(script, { ...base, from: 101, to: 112 })
+    ]
+    for (const worker of workers) {
+      let line = ""
+      while (line !== "done") {
+        line = yield* worker.line
+        assert.match(line, /^(ready|ack|done)/)
+      }
+    }
+    yield* Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const called = yield* invariants
+      assert.sameMembers(readFileSync(effects, "utf8").trimEnd().split("\n"), [...called])
+      assert.deepStrictEqual(yield* sessions.inbox(sessionID), [])
+      const events = yield* readAll(sessionID)
+      const promoted = events.filter(({ type }) => type === "session.next.prompt.promoted")
+      assert.strictEqual(promoted.length, 24)
+      // Activities do not overlap: each ends before the next begins.
+      const bounds = events.flatMap(({ type }) => (type.startsWith("session.next.activity.") ? [type.slice(22)] : []))
+      for (const [index, bound] of bounds.entries()) assert.strictEqual(bound, index % 2 === 0 ? "started" : "settled")
+    }).pipe(Effect.provide(runtime(filename)))
+  }).pipe(Effect.scoped)
 )
 
 it.live("IN-10: prompts that were acknowledged before a kill -9 are there once, and no tool ran twice", () =>

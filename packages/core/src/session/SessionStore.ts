@@ -59,8 +59,9 @@ export interface UnsettledTool {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-/** A whole number that SQL takes, whatever was asked for. */
-const pageLimit = (limit = 50): number => (Number.isNaN(limit) ? 50 : Math.max(1, Math.min(Math.trunc(limit), 500)))
+/** A number of rows that SQL takes, whatever was asked for. */
+export const pageLimit = (limit: number | undefined, fallback: number, most: number): number =>
+  limit === undefined || Number.isNaN(limit) ? fallback : Math.max(1, Math.min(Math.trunc(limit), most))
 
 const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
 
@@ -96,7 +97,7 @@ const make = Effect.gen(function* () {
   })
 
   const list = Effect.fn("SessionStore.list")(function* (options: ListOptions) {
-    const limit = pageLimit(options.limit)
+    const limit = pageLimit(options.limit, 50, 500)
     const after =
       options.cursor === undefined
         ? undefined
@@ -154,7 +155,7 @@ const make = Effect.gen(function* () {
 
   const messages = Effect.fn("SessionStore.messages")(function* (options: MessagesOptions) {
     const { cursor, order = "asc", sessionID } = options
-    const limit = pageLimit(options.limit)
+    const limit = pageLimit(options.limit, 50, 500)
     const { inputs, parts, rows, total } = yield* snapshot(
       Effect.gen(function* () {
         const found =

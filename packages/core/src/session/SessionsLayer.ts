@@ -13,7 +13,7 @@ import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
 import { InvalidInput, Sessions, type CreateOptions } from "./Sessions.ts"
-import { SessionStore } from "./SessionStore.ts"
+import { pageLimit, SessionStore } from "./SessionStore.ts"
 
 /** Events in one page of `history`. */
 const historyLimit = 100
@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
     events: (options) => followed(log.tail(options)),
     eventsMarked: (options) => followed(log.tailMarked(options)),
     history: Effect.fn("Sessions.history")(function* (options) {
-      const page = yield* log.read({ ...options, limit: Math.min(options.limit ?? historyLimit, historyLimit) })
+      const page = yield* log.read({ ...options, limit: pageLimit(options.limit, historyLimit, historyLimit) })
       return { ...page, events: page.events.filter(({ type }) => type !== "session.created") }
     }),
     live: (sessionID) => log.live({ sessionID }),
