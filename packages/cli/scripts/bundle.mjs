@@ -91,13 +91,12 @@ const reader = await build({
   // No reading verb comes to these; bin/daybook.js sends the others to main.js.
   external: [...options.external, "*/Host.ts", "*/Checkup.ts"]
 })
-const { metafile, outputFiles } = await build({
+const { outputFiles } = await build({
   ...options,
   format: "esm",
   splitting: true,
   chunkNames: "[name]-[hash]",
-  write: false,
-  metafile: true
+  write: false
 })
 // What is there is replaced only by a bundle that could be made.
 await rm(outdir, { recursive: true, force: true })
@@ -109,7 +108,6 @@ for (const { path, text } of outputFiles) {
   const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
   await writeFile(path, code)
 }
-if (out === undefined) await writeFile(join(root, "dist", "bundle-meta.json"), JSON.stringify(metafile))
 
 const { load } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(load(join(outdir, "main.js")).help(version)))
