@@ -25,7 +25,7 @@ it.live(
         filename,
         sessionID,
         from: 1,
-        to: 12,
+        to: 9,
         effects,
         every: 3
       })
