@@ -368,6 +368,15 @@ for (const [store, layer] of Object.entries(stores)) {
         assert.deepInclude(yield* log.read({ sessionID: id, after: 511 }), { cursor: 600, hasMore: false })
         assert.deepInclude(yield* log.read({ sessionID: id, after: 590, limit: 10 }), { cursor: 600, hasMore: false })
         assert.deepEqual(yield* log.read({ sessionID: id, after: 600 }), { events: [], cursor: 600, hasMore: false })
+        for (const [limit, rows] of [
+          [0, 1],
+          [-5, 1],
+          [2.9, 2],
+          [Infinity, 512],
+          [Number.NaN, 512]
+        ] as const) {
+          assert.strictEqual((yield* log.read({ sessionID: id, limit })).events.length, rows)
+        }
       })
     )
   })

@@ -131,7 +131,8 @@ export const read = (sql: SqlClient.SqlClient) =>
     readonly limit?: number | undefined
   }) {
     const after = options.after ?? -1
-    const limit = Math.max(1, Math.min(options.limit ?? pageSize, pageSize))
+    // What is no number at all is the default.
+    const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
     const { cursor, events, hasMore } = yield* page(sql, options.sessionID, after, limit)
     return { events, cursor, hasMore: hasMore && (yield* page(sql, options.sessionID, cursor, 1)).cursor > cursor }
   })
