@@ -1,6 +1,5 @@
 /** The command `daybook`: its verbs, and from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
-import * as CliConfig from "@effect/cli/CliConfig"
-import * as Command from "@effect/cli/Command"
+import { CliConfig, Command } from "@effect/cli"
 import { Console, Effect } from "effect"
 import * as Arguments from "./Arguments.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"

@@ -1,7 +1,5 @@
 /** The options of the commands: how each is parsed, and how help shows it. Spec: CL-1..CL-3 in specs/cli.md. */
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Options from "@effect/cli/Options"
-import * as ValidationError from "@effect/cli/ValidationError"
+import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
 
 /** An option with its line of help. */

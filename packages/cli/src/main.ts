@@ -2,9 +2,7 @@
  * The edge of the process: streams and logs in, an exit code out. One sentence on stderr for whatever goes wrong; where
  * it came from only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
  */
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import * as NodePath from "@effect/platform-node/NodePath"
-import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
+import { NodeFileSystem, NodePath, NodeTerminal } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import * as Cli from "./Cli.ts"
 import * as Output from "./Output.ts"

@@ -1,7 +1,6 @@
 /** `daybook resume`, `interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
 import { Sessions } from "@daybook/core"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { NotFound, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"

@@ -1,5 +1,5 @@
 /** `daybook doctor`: is the database sound, and can the models be reached. Spec: CL-19. */
-import * as Command from "@effect/cli/Command"
+import { Command } from "@effect/cli"
 import { Effect, Stream } from "effect"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"

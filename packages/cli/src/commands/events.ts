@@ -1,7 +1,6 @@
 /** `daybook events`: replay durable events after a cursor, and follow. Spec: CL-12, CL-13, CL-50..CL-52. */
 import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import { Args, Command } from "@effect/cli"
 import { Effect, Option, Stream, type Chunk, type Context } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

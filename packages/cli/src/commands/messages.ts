@@ -1,7 +1,6 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and as a person reads it. Spec: CL-15, CL-16. */
 import { SessionStore, type Message, type SessionID } from "@daybook/core"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import { Args, Command } from "@effect/cli"
 import { Chunk, Effect, Option, Stream } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

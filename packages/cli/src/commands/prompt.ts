@@ -1,7 +1,6 @@
 /** `daybook prompt`: admit a prompt, run it, and stream what comes of it. Spec: CL-4..CL-11, CL-23..CL-26. */
 import { Identifiers, MessageID, Sessions, type Session } from "@daybook/core"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import { Args, Command } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"

@@ -1,7 +1,6 @@
 /** `daybook resume`: go on with what a session has to do. Spec: CL-17. */
 import { Sessions } from "@daybook/core"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

@@ -1,6 +1,6 @@
 /** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
 import { SessionStore, type Session } from "@daybook/core"
-import * as Command from "@effect/cli/Command"
+import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

@@ -1,8 +1,7 @@
 /**
  * Every failure as one sentence and an exit code. The codes are a promise: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as ValidationError from "@effect/cli/ValidationError"
+import { HelpDoc, ValidationError } from "@effect/cli"
 import { Cause, Predicate } from "effect"
 import { oneLine } from "./Plain.ts"
 
