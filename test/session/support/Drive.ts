@@ -1,6 +1,15 @@
 /** Runs commands against the runtime and the model of it, and compares the two after each. */
 import { Tool } from "@effect/ai"
-import { Daybook, define, HostTools, MessageID, SessionExecution, SessionID, Sessions } from "@daybook/core"
+import {
+  Daybook,
+  define,
+  HostTools,
+  MessageID,
+  SessionExecution,
+  SessionID,
+  Sessions,
+  type ToolCall
+} from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Either, Exit, FastCheck, Layer, Queue, Schema, Scope, Stream } from "effect"
@@ -15,7 +24,7 @@ import { invariants } from "./Invariants.ts"
 import { SessionModel, type Delivery } from "./SessionModel.ts"
 
 export type Command =
-  | { readonly do: "create" | "wake" | "resume" | "interrupt" | "move"; readonly session: number }
+  | { readonly do: "create" | "wake" | "resume" | "interrupt" | "move" | "remove"; readonly session: number }
   | {
       readonly do: "prompt"
       readonly session: number
@@ -60,7 +69,8 @@ const weighted: ReadonlyArray<FastCheck.WeightedArbitrary<Command>> = [
       session
     })
   },
-  { weight: 1, arbitrary: FastCheck.constant({ do: "crash" as const }) }
+  { weight: 1, arbitrary: FastCheck.constant({ do: "crash" as const }) },
+  { weight: 1, arbitrary: FastCheck.record({ do: FastCheck.constant("remove" as const), session }) }
 ]
 
 /** Sequences of commands; the first creates, so that short ones say something. */
@@ -75,8 +85,8 @@ const sessionID = (index: number) => SessionID.make(`ses_${index}`)
 interface World {
   readonly folder: string
   readonly model: SessionModel
-  /** Calls whose handler ran, in this process and those before it. */
-  readonly ran: Array<string>
+  /** Calls whose handler ran, in this process and those before it, with their session. */
+  readonly ran: Array<readonly [session: string, call: string]>
   readonly held: Map<string, Held>
   generation: number
   moves: number
@@ -87,19 +97,20 @@ interface World {
 
 const file = (folder: string, generation: number) => join(folder, `daybook-${generation}.db`)
 
-const start = Effect.fnUntraced(function* (folder: string, generation: number, ran: Array<string>) {
+const start = Effect.fnUntraced(function* (folder: string, generation: number, ran: World["ran"]) {
   const scope = yield* Scope.make()
   const options: Daybook.Options = { filename: file(folder, generation), inboxLimit }
   const context = yield* Scope.extend(Layer.build(runtime(options)), scope)
   const begun = yield* Queue.unbounded<string>()
-  const record = (messageID: string, callID: string) => Effect.sync(() => ran.push(`${messageID} ${callID}`))
+  const record = ({ callID, messageID, sessionID }: ToolCall) =>
+    Effect.sync(() => ran.push([sessionID, `${messageID} ${callID}`]))
   const tools = [
     define(Tool.make("note", { success: Schema.String }), {
-      handler: (_, { callID, messageID }) => Effect.as(record(messageID, callID), "noted")
+      handler: (_, call) => Effect.as(record(call), "noted")
     }),
     define(Tool.make("hang", { success: Schema.String }), {
-      handler: (_, { callID, messageID, sessionID }) =>
-        Effect.zipRight(Effect.zipRight(record(messageID, callID), Queue.offer(begun, sessionID)), Effect.never)
+      handler: (_, call) =>
+        Effect.zipRight(Effect.zipRight(record(call), Queue.offer(begun, call.sessionID)), Effect.never)
     })
   ]
   yield* Scope.extend(Context.get(context, HostTools).register(tools), scope)
@@ -250,6 +261,17 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
       model.move(id)
       break
     }
+    case "remove": {
+      const removed = yield* Effect.exit(sessions.remove(id))
+      assert.strictEqual(Exit.isSuccess(removed), before !== undefined)
+      model.remove(id)
+      world.held.delete(id)
+      // Its record is gone with it.
+      for (let index = world.ran.length - 1; index >= 0; index -= 1) {
+        if (world.ran[index]?.[0] === id) world.ran.splice(index, 1)
+      }
+      break
+    }
     default:
   }
   yield* settle(world, id, before === "idle" && model.sessions.get(id)?.state === "held")
@@ -258,7 +280,7 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
 /** Runs the commands in the folder; then lets everything that waits be done, and looks at the whole. */
 export const drive = Effect.fnUntraced(function* (folder: string, script: ReadonlyArray<Command>) {
   const model = new SessionModel(inboxLimit)
-  const ran: Array<string> = []
+  const ran: World["ran"] = []
   const begun = yield* start(folder, 0, ran)
   const world: World = { folder, model, ran, held: new Map(), moves: 0, ...begun }
   for (const command of script) yield* step(world, command)
@@ -282,6 +304,9 @@ export const drive = Effect.fnUntraced(function* (folder: string, script: Readon
     [...model.inputs.keys()]
   )
   assert.deepStrictEqual(after, before)
-  assert.sameMembers([...after], ran)
+  assert.sameMembers(
+    [...after],
+    ran.map(([, call]) => call)
+  )
   yield* Scope.close(world.scope, Exit.void)
 })

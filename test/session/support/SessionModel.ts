@@ -41,6 +41,12 @@ export class SessionModel {
     this.sessions.set(id, { state: "idle", woken: false, moved: false, cutOff: false, waiting: [], promoted: [] })
   }
 
+  /** Its ids are free again. */
+  remove(id: string): void {
+    this.sessions.delete(id)
+    for (const input of this.inputs.values()) if (input.session === id) this.inputs.delete(input.id)
+  }
+
   admit(input: ModelInput): Admission {
     const session = this.sessions.get(input.session)
     if (session === undefined) return "not-found"
