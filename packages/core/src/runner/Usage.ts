@@ -8,17 +8,20 @@ import type { ProviderMetadata, Tokens } from "../session/Schemas.ts"
 const counted = (value: unknown): number =>
   Predicate.isNumber(value) && Number.isFinite(value) && value > 0 ? value : 0
 
-/** Tokens as the provider counted them. `metadata` may know what was written to its cache. */
-export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tokens => {
-  const anthropic = metadata["anthropic"]
+/** Tokens written to the provider's cache: as `@daybook/models` says for any provider, or as Anthropic's own library does. */
+const cacheWritten = ({ anthropic, daybook }: ProviderMetadata): number => {
+  if (Predicate.isRecord(daybook) && "cacheWriteTokens" in daybook) return counted(daybook["cacheWriteTokens"])
   const own = Predicate.isRecord(anthropic) && Predicate.isRecord(anthropic["usage"]) ? anthropic["usage"] : {}
-  return {
-    input: counted(usage.inputTokens),
-    output: counted(usage.outputTokens),
-    reasoning: counted(usage.reasoningTokens),
-    cache: { read: counted(usage.cachedInputTokens), write: counted(own["cache_creation_input_tokens"]) }
-  }
+  return counted(own["cache_creation_input_tokens"])
 }
+
+/** Tokens as the provider counted them. */
+export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tokens => ({
+  input: counted(usage.inputTokens),
+  output: counted(usage.outputTokens),
+  reasoning: counted(usage.reasoningTokens),
+  cache: { read: counted(usage.cachedInputTokens), write: cacheWritten(metadata) }
+})
 
 /** US dollars; 0 when the price is not known. */
 export const toCost = (tokens: Tokens, price: ModelInfo["price"]): number => {
