@@ -90,6 +90,50 @@ describe("verbs", () => {
     })
   )
 
+  it.scopedLive("CL-17: what a killed process left is shown as interrupted, and resume goes on with it", () =>
+    Effect.gen(function* () {
+      const model = yield* ModelServer.make
+      const here = yield* place(bundle.bin)
+      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const killed = yield* here.start(["prompt", "--session", "fix", "One"], { env })
+      const first = yield* model.next
+      yield* first.text("Half")
+      yield* killed.until("stdout", (text) => text === "Half")
+      yield* killed.signal("SIGKILL")
+      yield* killed.ended
+      const run = yield* here.start(["resume", "fix"], { env })
+      const second = yield* model.next
+      assert.include(JSON.stringify(second.body.messages), "One")
+      yield* second.text("Whole.")
+      yield* second.finish()
+      const ended = yield* run.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [0, "Whole.\n"])
+      const events = jsonLines((yield* here.run(["events", "fix", "--json"])).stdout)
+      const outcomes = events.flatMap((event) =>
+        event["type"] === "session.next.activity.settled" ? [JSON.stringify(event["data"])] : []
+      )
+      assert.match(outcomes[0] ?? "", /"outcome":"interrupted"/)
+      assert.match(outcomes[1] ?? "", /"outcome":"completed"/)
+      assert.strictEqual(outcomes.length, 2)
+    })
+  )
+
+  it.scopedLive("CL-40: resume of a session that another process works on is a conflict", () =>
+    Effect.gen(function* () {
+      const model = yield* ModelServer.make
+      const here = yield* place(bundle.bin)
+      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
+      const turn = yield* model.next
+      const busy = yield* here.run(["resume", "fix"], { env })
+      assert.strictEqual(busy.code, 4)
+      assert.match(busy.stderr, /^daybook: ses_\S+ is being worked on by [^\n]+\n$/)
+      yield* turn.text("Done.")
+      yield* turn.finish()
+      assert.strictEqual((yield* run.ended).stdout, "Done.\n")
+    })
+  )
+
   it.scopedLive("CL-17: switch gives the next turn another model, and says what it cannot give", () =>
     Effect.gen(function* () {
       const here = yield* place(bundle.bin)
