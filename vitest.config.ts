@@ -8,6 +8,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/long/**", "**/node_modules/**"],
     pool: "forks",
+    // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
+    isolate: false,
+    setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000
   }

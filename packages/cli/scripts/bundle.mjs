@@ -7,7 +7,7 @@
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
@@ -70,6 +70,22 @@ const noGenerators = {
   }
 }
 
+/** The licences of what is bundled ask to be passed on with it. */
+const notices = async (inputs) => {
+  const folders = new Set(
+    inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(resolve(path))?.[0] ?? [])
+  )
+  const texts = await Promise.all(
+    [...folders].sort().map(async (folder) => {
+      const { license, name, version: bundled } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"))
+      const file = (await readdir(folder)).find((each) => /^licen[cs]e(\.|$)/i.test(each))
+      const text = file === undefined ? "" : `\n\n${(await readFile(join(folder, file), "utf8")).trim()}`
+      return `${name} ${bundled} (${license ?? "see its text"})${text}`
+    })
+  )
+  return `${texts.join(`\n\n${"-".repeat(80)}\n\n`)}\n`
+}
+
 const options = {
   entryPoints: [join(root, "src", "main.ts")],
   outdir,
@@ -91,12 +107,13 @@ const reader = await build({
   // No reading verb comes to these; bin/daybook.js sends the others to main.js.
   external: [...options.external, "*/Host.ts", "*/Checkup.ts"]
 })
-const { outputFiles } = await build({
+const { metafile, outputFiles } = await build({
   ...options,
   format: "esm",
   splitting: true,
   chunkNames: "[name]-[hash]",
-  write: false
+  write: false,
+  metafile: true
 })
 // What is there is replaced only by a bundle that could be made.
 await rm(outdir, { recursive: true, force: true })
@@ -108,6 +125,8 @@ for (const { path, text } of outputFiles) {
   const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
   await writeFile(path, code)
 }
+
+await writeFile(join(outdir, "THIRD-PARTY-NOTICES.txt"), await notices(Object.keys(metafile.inputs)))
 
 const { load } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(load(join(outdir, "main.js")).help(version)))

@@ -1,5 +1,5 @@
 /** What `daybook doctor` looks at: the database, and whether each configured provider answers. Spec: CL-19. */
-import { Doctor, Store, type LogUnavailable } from "@daybook/core"
+import { Doctor, Rebuild, Store, type LogUnavailable, type SessionID } from "@daybook/core"
 import { Models } from "@daybook/models"
 import { Effect, Redacted, Stream, type ConfigError } from "effect"
 
@@ -27,6 +27,10 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     })),
     Stream.provideLayer(Store.layer({ filename }))
   )
+
+/** Derives what is shown of one session, or of all, again from its events. */
+export const rebuild = (filename: string, which: SessionID | "all") =>
+  Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
 
 const patience = "5 seconds"
 

@@ -1,6 +1,7 @@
 /** `daybook doctor`: is the database sound, and can the models be reached. Spec: CL-19. */
+import { SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"
 import { DatabaseUnsound, ModelUnreachable } from "../Errors.ts"
@@ -14,9 +15,24 @@ const line = (check: Check): string => {
   return `${check.verdict.padEnd(7)}  ${check.about.padEnd(10)}  ${oneLine(`${check.says}${fix}`, 400)}\n`
 }
 
-const run = Effect.fn("Command.doctor")(function* (json: boolean) {
+const Rebuildable = Schema.Union(Schema.Literal("all"), SessionID)
+
+const rebuild = Flags.value(
+  "rebuild",
+  "SESSION",
+  "first derive what is shown of a session again from its events; `all` for every session",
+  (given) => Effect.mapError(Schema.decodeUnknown(Rebuildable)(given), () => "a session's id, or all")
+)
+
+type Options = { readonly json: boolean; readonly rebuild: Option.Option<typeof Rebuildable.Type> }
+
+const run = Effect.fn("Command.doctor")(function* ({ json, rebuild }: Options) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
+  if (Option.isSome(rebuild)) {
+    const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild.value)
+    yield* output.note(`derived again: ${sessions} sessions from ${events} events\n`)
+  }
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
@@ -46,10 +62,13 @@ export const doctor = {
   details: [
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
       "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Nothing is " +
-      "changed. Each configured provider is asked for its list of models. The exit code is 6 when the database is not " +
+      "changed, unless --rebuild asks for it. Each configured provider is asked for its list of models. The exit code is 6 when the database is not " +
       "sound, else 5 when a provider cannot be used."
   ],
-  flags: [Flags.json],
-  examples: [["daybook doctor", "every check on a line"]],
-  command: Command.make("doctor", { json: Flags.json.options }, ({ json }) => run(json))
+  flags: [rebuild, Flags.json],
+  examples: [
+    ["daybook doctor", "every check on a line"],
+    ["daybook doctor --rebuild all", "mend what is shown where it differs from the events"]
+  ],
+  command: Command.make("doctor", { rebuild: rebuild.options, json: Flags.json.options }, run)
 } satisfies Verb

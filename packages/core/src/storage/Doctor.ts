@@ -30,7 +30,7 @@ type Head = { readonly session_id: string; readonly seq: number; readonly floor:
 
 const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
 const rebuildIt =
-  "nothing is lost: have `Rebuild.rebuild` of @daybook/core derive this session's rows again from its events"
+  "nothing is lost: `daybook doctor --rebuild SESSION` derives this session's rows again from its events"
 
 const error = (what: string, fix: string, sessionID?: string): Finding => ({
   severity: "error",
