@@ -3,6 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
 import { draft, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
+import type { Projector } from "../../packages/core/src/log/Appends.ts"
 import { EventLog, EventRefused } from "../../packages/core/src/log/EventLog.ts"
 import { ReadSql } from "../../packages/core/src/storage/Database.ts"
 import { logAt, stores } from "../support/Database.ts"
@@ -419,4 +420,28 @@ it.scoped("LG-6: further projectors run in their order, after the core's, in the
     assert.deepInclude(refused, { _tag: "EventRefused", table: "second" })
     assert.deepStrictEqual(yield* read`SELECT title FROM session`, [{ title: null }])
   }).pipe(Effect.provide(logAt(":memory:", { projectors: [projector("first"), projector("second")] })))
+})
+
+it.scoped("LG-6: a projector's statements are part of the append's transaction, on the connection it is given", () => {
+  const titles: Projector = {
+    name: "titles",
+    project: Effect.fnUntraced(function* (events) {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE TABLE IF NOT EXISTS title (seq INTEGER PRIMARY KEY, title TEXT)`
+      for (const event of events) {
+        if (event.type !== "session.next.renamed") continue
+        yield* sql`INSERT INTO title (title) VALUES (${event.data.title})`
+        if (event.data.title === "no")
+          yield* new EventRefused({ sessionID: event.sessionID, table: "title", details: "no" })
+      }
+    })
+  }
+  return Effect.gen(function* () {
+    const log = yield* EventLog
+    const read = yield* ReadSql
+    yield* log.append(session("p"), [created, renamed("yes")])
+    yield* Effect.flip(log.append(session("p"), [renamed("no")]))
+    assert.deepStrictEqual(yield* read`SELECT title FROM title`, [{ title: "yes" }])
+    assert.strictEqual(yield* log.latest(session("p")), 1)
+  }).pipe(Effect.provide(logAt(":memory:", { projectors: [titles] })))
 })

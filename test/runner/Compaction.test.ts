@@ -1,17 +1,23 @@
 /** The seam to compaction: a turn that is assembled anew after one (TU-4, TU-5). Here a compaction is what the test says. */
-import { CurrentLocation, Daybook, Sessions, SessionOwner, type SessionID } from "@daybook/core"
+import { CurrentLocation, Daybook, layerHeadless, Sessions, SessionOwner, type SessionID } from "@daybook/core"
+import { NodeContext } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Ref } from "effect"
 import { Compaction } from "../../packages/core/src/compaction/Compaction.ts"
+import * as ContextEpoch from "../../packages/core/src/context/ContextEpoch.ts"
 import * as ContextRegistry from "../../packages/core/src/context/ContextRegistry.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import * as SessionRunner from "../../packages/core/src/runner/SessionRunner.ts"
 import * as ToolRegistry from "../../packages/core/src/tool/ToolRegistry.ts"
+import * as ToolOutputStore from "../../packages/core/src/tool/ToolOutputStore.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf } from "./support/Runs.ts"
 
 const limited: Partial<Daybook.Options> = { agents: [{ name: "build", permissions: [], turnLimit: 1 }] }
+
+/** No tool is called here: the folder is never made. */
+const outputs = Layer.provide(ToolOutputStore.layer({ root: "tool-output" }), NodeContext.layer)
 
 /** A runner at the session's Location whose compaction does what is given, and counts how often it is asked. */
 const drain = Effect.fnUntraced(function* (sessionID: SessionID, compact: (asked: number) => Effect.Effect<boolean>) {
@@ -29,8 +35,8 @@ const drain = Effect.fnUntraced(function* (sessionID: SessionID, compact: (asked
   })
   const runner = SessionRunner.layer({ steerBatchLimit: 100 }).pipe(
     Layer.provide([ToolRegistry.layer, ContextRegistry.layer, compaction]),
-    Layer.provide(Permission.layer),
-    Layer.provide(Layer.succeed(CurrentLocation, location))
+    Layer.provide([Permission.layer, ContextEpoch.layer]),
+    Layer.provide([Layer.succeed(CurrentLocation, location), layerHeadless, outputs])
   )
   const { token } = yield* owners.acquireNow(sessionID)
   const result = yield* Effect.provide(

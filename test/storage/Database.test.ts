@@ -147,6 +147,18 @@ it.scopedLive("ST-7: a missing folder, and a folder in place of a file, are refu
   })
 )
 
+it.scopedLive("ST-7: an empty name, and one with a NUL, are refused before SQLite makes another of it", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    for (const filename of ["", join(folder, "a\u0000b")]) {
+      const error = yield* refusal(filename)
+      assert.deepInclude(error, { _tag: "DatabaseError", reason: "cannot-open" })
+      assert.include(error.message, "give the path of one")
+    }
+    assert.isFalse(existsSync(join(folder, "a")))
+  })
+)
+
 it.scopedLive("ST-7: a folder or a file that may not be written is refused as read-only", () =>
   Effect.gen(function* () {
     const program = yield* childProgram

@@ -1,6 +1,7 @@
 /** The embedded runtime: everything of `@daybook/core` as one layer. Spec: specs/architecture.md. */
+import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { tmpdir, userInfo } from "node:os"
+import type { SqlClient } from "@effect/sql"
 import { dirname, join } from "node:path"
 import { Effect, Layer } from "effect"
 import * as Agents from "./agent/Agents.ts"
@@ -9,9 +10,12 @@ import * as ContextEpoch from "./context/ContextEpoch.ts"
 import * as ContextRegistry from "./context/ContextRegistry.ts"
 import * as Identifiers from "./Identifiers.ts"
 import type { Projector } from "./log/Appends.ts"
+import type { EventLog } from "./log/EventLog.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
+import type { ModelResolver } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
+import type { PermissionStore } from "./permission/PermissionStore.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
 import * as SessionExecution from "./session/SessionExecution.ts"
@@ -20,6 +24,7 @@ import * as SessionOwner from "./session/SessionOwner.ts"
 import * as SessionsLayer from "./session/SessionsLayer.ts"
 import { Sessions } from "./session/Sessions.ts"
 import * as SessionStore from "./session/SessionStore.ts"
+import type { StoreError } from "./session/StoreError.ts"
 import * as Database from "./storage/Database.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as ToolOutputStore from "./tool/ToolOutputStore.ts"
@@ -36,7 +41,7 @@ export interface Options {
   readonly inboxLimit?: number
   /** Steers that become visible at one safe boundary; 100 by default, the rest follow at the next. */
   readonly steerBatchLimit?: number
-  /** Where the whole of cut tool outputs is kept; beside the database by default. */
+  /** Where the whole of cut tool outputs is kept; beside the database by default, for as long as it for `:memory:`. */
   readonly toolOutputs?: string
   /**
    * What to do at the start with sessions whose activity a dead process left: nothing (`manual`), so that nothing is
@@ -47,10 +52,41 @@ export interface Options {
   readonly projectors?: ReadonlyArray<Projector>
 }
 
-const outputsBeside = (filename: string): string =>
-  filename === ":memory:"
-    ? join(tmpdir(), `daybook-${userInfo().username}`, "tool-output")
-    : join(dirname(filename), "tool-output")
+/** What the layer offers. The log, the stores and the connections are there for readers and for projectors' tables. */
+export type Services =
+  | Sessions
+  | HostTools.HostTools
+  | ContextRegistry.HostContext
+  | EventLog
+  | Agents.Agents
+  | Identifiers.Identifiers
+  | PermissionStore
+  | SessionExecution.SessionExecution
+  | SessionOwner.SessionOwner
+  | SessionStore.SessionStore
+  | SqlClient.SqlClient
+  | Database.ReadSql
+
+/** A folder of nobody else's, that goes with the layer. */
+const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
+  Effect.acquireRelease(
+    Effect.mapError(
+      fs.makeTempDirectory({ prefix: "daybook-" }),
+      ({ message }) =>
+        new Database.DatabaseError({
+          filename: ":memory:",
+          reason: "cannot-open",
+          details: `no temporary folder could be made for tool outputs: ${message}`
+        })
+    ),
+    (folder) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))
+  )
+)
+
+const outputs = ({ filename, toolOutputs }: Options) =>
+  toolOutputs === undefined && filename === ":memory:"
+    ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
+    : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
 
 /** Built once per Location, when a drain first enters it. */
 const locationLayer = (options: Options) =>
@@ -83,7 +119,7 @@ const resumeInterrupted = Layer.scopedDiscard(
  * Daybook.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
  * ```
  */
-export const layer = (options: Options) => {
+export const layer = (options: Options): Layer.Layer<Services, Database.DatabaseError | StoreError, ModelResolver> => {
   const storage = Layer.mergeAll(
     Database.layer({ filename: options.filename }),
     Identifiers.layer,
@@ -99,7 +135,7 @@ export const layer = (options: Options) => {
     Compaction.layerNone,
     SqlPermissionStore.layer,
     options.permissionAsker ?? layerHeadless,
-    ToolOutputStore.layer({ root: options.toolOutputs ?? outputsBeside(options.filename) })
+    outputs(options)
   )
   const sessions = SessionsLayer.layer.pipe(
     Layer.provideMerge(

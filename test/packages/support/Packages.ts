@@ -1,7 +1,7 @@
 /** Packing Daybook's packages and using them from outside of the repository. */
 import { assert } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -33,16 +33,18 @@ export const pack = (folder: string): ReadonlyArray<string> =>
     run(root, "npm", "pack", "--silent", "--workspace", `packages/${name}`, "--pack-destination", folder).trim()
   )
 
-/** Compiles the example in the folder, under `strict` and `nodenext`, the libraries' types included. */
+/** Compiles the example and the surface in the folder, under `strict` and `nodenext`, the libraries' types included. */
 export const typeCheck = (folder: string): void => {
   const compilerOptions = {
     strict: true,
     exactOptionalPropertyTypes: true,
     module: "nodenext",
     target: "es2022",
+    declaration: true,
     types: ["node"]
   }
   writeFileSync(join(folder, "example.ts"), example)
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["example.ts"] }))
+  copyFileSync(join(root, "test", "packages", "support", "surface.ts"), join(folder, "surface.ts"))
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["example.ts", "surface.ts"] }))
   run(folder, process.execPath, join(root, "node_modules", "typescript", "bin", "tsc"))
 }

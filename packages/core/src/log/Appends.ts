@@ -16,10 +16,18 @@ import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
 import { checksumOf, columns, unavailable } from "./EventRow.ts"
 
-/** More to do with each commit's events, in the same transaction: a read model of another package. */
-export interface Projector {
+/**
+ * More to do with each commit's events, in the same transaction: a read model of another package. What `R` needs is
+ * given by the log.
+ */
+export interface Projector<R = SqlClient.SqlClient> {
   readonly name: string
-  readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused>
+  /**
+   * Statements on the given `SqlClient` join the append's transaction; its tables must be there, so begin with `CREATE
+   * TABLE IF NOT EXISTS`. Only SQL belongs here: it may run again when a neighbour in the same commit fails. The events
+   * are of several sessions; failing stores none of them.
+   */
+  readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused, R>
 }
 
 export interface EncodedDraft {
@@ -94,7 +102,7 @@ const isRefusal = (error: unknown): error is Refusal =>
 /** Writes the projections of the events, then the further projectors in their order. */
 export const writeProjections = (
   sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector>,
+  projectors: ReadonlyArray<Projector<never>>,
   events: NonEmptyReadonlyArray<SessionEvent>
 ): Effect.Effect<void, SqlError.SqlError | EventRefused> => {
   const { sessionID } = Arr.headNonEmpty(events)
@@ -136,7 +144,7 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
  */
 export const writeBatch = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector>,
+  projectors: ReadonlyArray<Projector<never>>,
   requests: NonEmptyReadonlyArray<Request>
 ) {
   const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])

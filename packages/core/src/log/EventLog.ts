@@ -5,13 +5,13 @@
 import { Context, Schema, type Effect, type Scope, type Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-import { EventID, SessionID } from "../Identifiers.ts"
+import type { EventID, SessionID } from "../Identifiers.ts"
 
 /** `append` expected the session at another sequence number. Nothing was stored: read, decide again, retry. */
 export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/SeqConflict")("SeqConflict", {
-  sessionID: SessionID,
+  sessionID: Schema.String,
   /** The last sequence number that the caller had seen; -1 for an empty session. */
-  expected: Schema.Int,
+  expected: Schema.Number,
   actual: Schema.Int
 }) {
   override get message() {
@@ -21,7 +21,7 @@ export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/
 
 /** The appending owner no longer owns the session: another process took it over. Nothing was stored. */
 export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/core/OwnerLost")("OwnerLost", {
-  sessionID: SessionID,
+  sessionID: Schema.String,
   ownerID: Schema.String,
   epoch: Schema.Int
 }) {
@@ -42,7 +42,7 @@ export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>
 
 /** The event contradicts what the session already holds, a used message id for one. Nothing was stored. */
 export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/core/EventRefused")("EventRefused", {
-  sessionID: SessionID,
+  sessionID: Schema.String,
   /** The table whose rule refused it, and the rule in words. */
   table: Schema.String,
   details: Schema.String
@@ -76,19 +76,19 @@ export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybo
   }
 }
 
-/** No such session. */
+/** No such session. The id is as it was given: it may be none that Daybook accepts. */
 export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/core/SessionNotFound")(
   "SessionNotFound",
-  { sessionID: SessionID }
+  { sessionID: Schema.String }
 ) {
   override get message() {
     return `there is no session ${this.sessionID}`
   }
 }
 
-/** The cursor is beyond the latest event: it belongs to another database or to a session that was removed. */
+/** The cursor is beyond the latest event, or no number at all: it belongs to another database or to a session that was removed. */
 export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/CursorAhead")("CursorAhead", {
-  cursor: Schema.Int,
+  cursor: Schema.Number,
   latest: Schema.Int
 }) {
   override get message() {
@@ -98,7 +98,7 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/
 
 /** Events after the cursor were pruned. Start again after `floor`, from a fresh copy of the projected state. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/core/CursorExpired")("CursorExpired", {
-  cursor: Schema.Int,
+  cursor: Schema.Number,
   /** The oldest cursor from which nothing is missing. */
   floor: Schema.Int
 }) {
@@ -110,7 +110,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/c
 /** This subscriber of live events did not keep up with its bounded buffer. Others are not affected. */
 export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/core/SubscriberOverflow")(
   "SubscriberOverflow",
-  { sessionID: SessionID, capacity: Schema.Int }
+  { sessionID: Schema.String, capacity: Schema.Int }
 ) {
   override get message() {
     return `a live subscriber of ${this.sessionID} fell ${this.capacity} events behind and was ended`
@@ -227,7 +227,7 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     readonly feed: (options?: {
       readonly after?: number | undefined
     }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
-    /** Live events of one session from now on, in a buffer of `capacity` (default 4,096) of this subscriber's own. */
+    /** Live events of one session from now on, in a buffer of `capacity` (4,096, at most 65,536) of this subscriber's own. */
     readonly live: (options: {
       readonly sessionID: SessionID
       readonly capacity?: number | undefined

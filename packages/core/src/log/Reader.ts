@@ -53,9 +53,12 @@ export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
     )
   )
 
+/** Cursors stand on whole numbers; what is no number at all is refused as ahead of everything. */
+const cursorOf = (after: number | undefined, start: number): number => Math.floor(after ?? start)
+
 const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: number) =>
   Effect.flatMap(head(sql, sessionID), ({ floor, seq }): Effect.Effect<void, CursorAhead | CursorExpired> =>
-    cursor > seq
+    !(cursor <= seq)
       ? new CursorAhead({ cursor, latest: seq })
       : cursor < floor
         ? new CursorExpired({ cursor, floor })
@@ -76,9 +79,10 @@ const check = (
   const cursor = lastOf(rows, after, "seq")
   const found = toPage(rows, cursor, limit)
   if (rows.length > 0 && cursor - after === rows.length) return found
-  return Effect.zipRight(
+  return Effect.flatMap(
     checkCursor(sql, sessionID, after),
-    rows.length === 0 ? found : missing(sessionID, rows, after)
+    (): Either.Either<Page, EventUnreadable> | EventUnreadable =>
+      rows.length === 0 ? found : missing(sessionID, rows, after)
   )
 }
 
@@ -130,7 +134,7 @@ export const read = (sql: SqlClient.SqlClient) =>
     readonly after?: number | undefined
     readonly limit?: number | undefined
   }) {
-    const after = options.after ?? -1
+    const after = cursorOf(options.after, -1)
     // What is no number at all is the default.
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
     const { cursor, events, hasMore } = yield* page(sql, options.sessionID, after, limit)
@@ -203,7 +207,7 @@ export const tail =
       Effect.map(tails.follow(options.sessionID), (followed) =>
         follow({
           tail: followed,
-          start: options.after ?? -1,
+          start: cursorOf(options.after, -1),
           next: tailPage(sql, options.sessionID),
           position: ({ seq }) => seq,
           seam
@@ -218,11 +222,11 @@ export const feed =
   ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> =>
     Stream.unwrapScoped(
       Effect.gen(function* () {
-        const start = options.after ?? 0
+        const start = cursorOf(options.after, 0)
         const followed = yield* tails.follow(undefined)
         const [latest] = yield* sql<{ readonly seq: number }>`
           SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(retryBusy, Effect.mapError(unavailable("read")))
-        if (start > (latest?.seq ?? 0)) return yield* new CursorAhead({ cursor: start, latest: latest?.seq ?? 0 })
+        if (!(start <= (latest?.seq ?? 0))) return yield* new CursorAhead({ cursor: start, latest: latest?.seq ?? 0 })
         return follow({
           tail: followed,
           start,

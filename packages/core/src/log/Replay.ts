@@ -95,7 +95,7 @@ const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefu
 }
 
 /** Takes the events over, inside a write transaction; returns those that were new. */
-export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector>) =>
+export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
     const { sessionID } = first

@@ -24,6 +24,11 @@ type Subscriber = { readonly mailbox: Mailbox.Mailbox<LiveEvent, SubscriberOverf
 
 /** Events one live subscriber may be behind. */
 const liveCapacity = 4096
+const mostCapacity = 65_536
+
+/** A whole number in bounds, whatever was asked for: the one who publishes must not trip over it. */
+const bufferOf = (asked: number | undefined): number =>
+  asked === undefined || Number.isNaN(asked) ? liveCapacity : Math.max(1, Math.min(Math.trunc(asked), mostCapacity))
 
 const encodeDrafts = (
   drafts: NonEmptyReadonlyArray<Draft>,
@@ -51,7 +56,7 @@ const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     sql<{ readonly data_version: number }>`PRAGMA data_version`,
     ([row]) => row?.data_version ?? 0
   )
-  let seen = yield* version
+  let seen = yield* Effect.mapError(version, unavailable("look for other processes"))
   const look = Effect.gen(function* () {
     if (!tails.anyone()) return
     const now = yield* version
@@ -70,7 +75,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
   const identifiers = yield* Identifiers
-  const projectors = options.projectors ?? []
+  const projectors = (options.projectors ?? []).map(({ name, project }) => ({
+    name,
+    project: (events: ReadonlyArray<SessionEvent>) =>
+      Effect.provideService(
+        Effect.suspend(() => project(events)),
+        SqlClient.SqlClient,
+        sql
+      )
+  }))
   const tails = Tails.make()
   const writer = yield* Writer.make(sql, projectors, tails.announce)
   yield* watchOtherProcesses(sql, tails)
@@ -154,7 +167,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     tail: Reader.tail(readSql, tails, Reader.noMarker),
     tailMarked: Reader.tail(readSql, tails, Reader.marker),
     feed: Reader.feed(readSql, tails),
-    live: ({ capacity = liveCapacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, capacity)),
+    live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
     latest: Effect.fn("EventLog.latest")((sessionID) =>
       Reader.head(readSql, sessionID).pipe(

@@ -39,7 +39,7 @@ export interface Writer {
 /** Starts the writer in the current scope. `announce` sees each commit's events before any caller is answered. */
 export const make = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector>,
+  projectors: ReadonlyArray<Projector<never>>,
   announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
 ) {
   // No longer than there are callers: each of them waits for its answer.

@@ -3,7 +3,7 @@
  * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-30 (IN-1..IN-12).
  */
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Metric, Schema } from "effect"
+import { Context, Effect, Layer, Metric } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
 import { EventLog } from "../log/EventLog.ts"
@@ -11,9 +11,10 @@ import { unavailable } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Input } from "./Message.ts"
-import { Prompt, type Delivery } from "./Schemas.ts"
-import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
+import { Delivery, Prompt } from "./Schemas.ts"
+import { InboxFullError, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
+import { validate } from "./Validate.ts"
 
 type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sessions>["prompt"]>>
 
@@ -38,9 +39,6 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-
-  const decode = <A, I>(field: string, schema: Schema.Schema<A, I>, value: unknown) =>
-    Effect.mapError(Schema.decodeUnknown(schema)(value), (error) => new InvalidInput({ field, details: error.message }))
 
   /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
   const checkRoom = (sessionID: SessionID) =>
@@ -71,10 +69,11 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   })
 
   const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
-    const { delivery = "steer" } = options
-    const sessionID = yield* decode("sessionID", SessionID, options.sessionID)
-    const prompt = yield* decode("prompt", Prompt, options.prompt)
-    const messageID = options.id === undefined ? yield* identifiers.message : yield* decode("id", MessageID, options.id)
+    const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
+    const sessionID = yield* validate("sessionID", SessionID, options.sessionID)
+    const prompt = yield* validate("prompt", Prompt, options.prompt)
+    const messageID =
+      options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
     yield* store.get(sessionID)
     const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, prompt, delivery)
     if (before !== undefined) return before

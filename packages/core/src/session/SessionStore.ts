@@ -63,6 +63,9 @@ export interface UnsettledTool {
 export const pageLimit = (limit: number | undefined, fallback: number, most: number): number =>
   limit === undefined || Number.isNaN(limit) ? fallback : Math.max(1, Math.min(Math.trunc(limit), most))
 
+/** Characters of a search: SQLite takes patterns of 50,000 bytes. */
+const searchLimit = 1_000
+
 const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
 
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
@@ -105,6 +108,9 @@ const make = Effect.gen(function* () {
             Schema.decodeUnknown(ListCursor)(Buffer.from(options.cursor, "base64url").toString()),
             () => new InvalidInput({ field: "cursor", details: "use the cursor of the page before, unchanged" })
           )
+    if (options.search !== undefined && options.search.length > searchLimit) {
+      return yield* new InvalidInput({ field: "search", details: `use ${searchLimit} characters at most` })
+    }
     const search = options.search === undefined ? undefined : `%${options.search.replace(/[\\%_]/g, "\\$&")}%`
     const rows = yield* run(
       sql<SessionRow>`SELECT * FROM session s WHERE ${sql.and([

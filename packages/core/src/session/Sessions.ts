@@ -70,7 +70,7 @@ export interface PromptOptions {
 export interface ListOptions {
   /** Sessions of this folder only, whatever spelling of its path is given. */
   readonly directory?: string | undefined
-  /** Part of the title or of a prompt's text, any case. */
+  /** Part of the title or of a prompt's text, any case; 1,000 characters at most. */
   readonly search?: string | undefined
   /** 50 by default, 500 at most. */
   readonly limit?: number | undefined
@@ -169,7 +169,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly switchModel: (
       sessionID: SessionID,
       model: ModelRef
-    ) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
     /** Moves the session to another Location; its context starts anew there (EP-9). */
     readonly move: (
       sessionID: SessionID,
@@ -178,7 +178,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly rename: (
       sessionID: SessionID,
       title: string
-    ) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
     /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }

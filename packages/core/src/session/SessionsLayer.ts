@@ -8,21 +8,19 @@ import { Identifiers, SessionID } from "../Identifiers.ts"
 import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { canonical } from "./Locations.ts"
-import { Location, sameModel } from "./Schemas.ts"
+import { Location, ModelRef, sameModel } from "./Schemas.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
 import { InvalidInput, Sessions, type CreateOptions } from "./Sessions.ts"
 import { pageLimit, SessionStore } from "./SessionStore.ts"
+import { validate } from "./Validate.ts"
 
 /** Events in one page of `history`. */
 const historyLimit = 100
 
 /** The inbox is bounded where inputs come in. */
 const whole = Number.MAX_SAFE_INTEGER
-
-const decode = <A, I>(field: string, schema: Schema.Schema<A, I>, value: unknown) =>
-  Effect.mapError(Schema.decodeUnknown(schema)(value), (error) => new InvalidInput({ field, details: error.message }))
 
 const make = Effect.gen(function* () {
   const log = yield* EventLog
@@ -36,7 +34,7 @@ const make = Effect.gen(function* () {
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
   const place = (location: CreateOptions["location"]) =>
-    Effect.flatMap(decode("location", Location, location), (decoded) => Effect.provide(canonical(decoded), platform))
+    Effect.flatMap(validate("location", Location, location), (decoded) => Effect.provide(canonical(decoded), platform))
 
   /** The name that sessions of a folder are kept under; a folder that is gone has the name it was asked for. */
   const folder = (directory: string) =>
@@ -47,8 +45,10 @@ const make = Effect.gen(function* () {
     )
 
   const knownAgent = (agent: string) =>
-    Effect.catchTag(agents.get(agent), "AgentNotFound", ({ message }) =>
-      Effect.fail(new InvalidInput({ field: "agent", details: message }))
+    Effect.flatMap(validate("agent", Schema.String, agent), (name) =>
+      Effect.catchTag(agents.get(name), "AgentNotFound", ({ message }) =>
+        Effect.fail(new InvalidInput({ field: "agent", details: message }))
+      )
     )
 
   const existing = (sessionID: SessionID) =>
@@ -58,20 +58,23 @@ const make = Effect.gen(function* () {
     )
 
   const knownParent = (parentID: SessionID) =>
-    Effect.flatMap(decode("parentID", SessionID, parentID), (id) =>
+    Effect.flatMap(validate("parentID", SessionID, parentID), (id) =>
       Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) =>
         Effect.fail(new InvalidInput({ field: "parentID", details: message }))
       )
     )
 
   const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
-    const sessionID = options.id === undefined ? yield* identifiers.session : yield* decode("id", SessionID, options.id)
+    const sessionID =
+      options.id === undefined ? yield* identifiers.session : yield* validate("id", SessionID, options.id)
     if (options.id !== undefined) {
       const found = yield* existing(sessionID)
       if (Option.isSome(found)) return found.value
     }
     const location = yield* place(options.location)
-    const { agent, model, parentID, title } = options
+    const { agent, parentID } = options
+    const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
+    const title = options.title === undefined ? undefined : yield* validate("title", Schema.String, options.title)
     if (agent !== undefined) yield* knownAgent(agent)
     if (parentID !== undefined) yield* knownParent(parentID)
     const created = draft("session.created", {
@@ -108,8 +111,9 @@ const make = Effect.gen(function* () {
     create,
     get: store.get,
     list: Effect.fn("Sessions.list")(function* (options = {}) {
-      const { directory } = options
-      return yield* store.list(directory === undefined ? options : { ...options, directory: yield* folder(directory) })
+      if (options.directory === undefined) return yield* store.list(options)
+      const directory = yield* validate("directory", Schema.NonEmptyString, options.directory)
+      return yield* store.list({ ...options, directory: yield* folder(directory) })
     }),
     messages: (options) => Effect.zipRight(store.get(options.sessionID), store.messages(options)),
     message: withSession(store.message),
@@ -140,8 +144,9 @@ const make = Effect.gen(function* () {
       yield* knownAgent(agent)
       yield* append(sessionID, draft("session.next.agent.switched", { messageID: yield* identifiers.message, agent }))
     }),
-    switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, model) {
+    switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, to) {
       const { model: current } = yield* store.get(sessionID)
+      const model = yield* validate("model", ModelRef, to)
       if (current !== undefined && sameModel(current, model)) return
       yield* append(sessionID, draft("session.next.model.switched", { messageID: yield* identifiers.message, model }))
     }),
@@ -152,8 +157,9 @@ const make = Effect.gen(function* () {
         .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
         .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
     }),
-    rename: Effect.fn("Sessions.rename")(function* (sessionID, title) {
+    rename: Effect.fn("Sessions.rename")(function* (sessionID, name) {
       yield* store.get(sessionID)
+      const title = yield* validate("title", Schema.String, name)
       yield* append(sessionID, draft("session.next.renamed", { title }))
     }),
     remove: Effect.fn("Sessions.remove")(function* (sessionID) {

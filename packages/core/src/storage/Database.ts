@@ -189,6 +189,14 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
 
 const writer = (options: DatabaseOptions) =>
   Effect.gen(function* () {
+    // SQLite takes an empty name as a file that is gone at its end, and reads a name only up to a NUL.
+    if (options.filename === "" || options.filename.includes("\0")) {
+      return yield* new DatabaseError({
+        filename: JSON.stringify(options.filename),
+        reason: "cannot-open",
+        details: "this is no name of a file; give the path of one, or :memory:"
+      })
+    }
     const sql = yield* open({ filename: options.filename, disableWAL: true })
     yield* prepare(sql, options.filename).pipe(
       retryBusy,

@@ -4,9 +4,10 @@
  * Spec: TO-1, TO-2, TO-3.
  */
 import type { Tool } from "@effect/ai"
-import { Cause, Effect, Inspectable, ParseResult, Predicate, Schema } from "effect"
+import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
+import { clip, describeIssues } from "../Issues.ts"
 import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
 
 /** The tool could not do what was asked. The model reads `message` and goes on (TO-1..TO-4). */
@@ -82,22 +83,6 @@ export interface ToolOptions<Params, Success, Failure> {
   readonly permission?: string
 }
 
-const maximumIssues = 5
-const maximumMessage = 1_000
-
-const clip = (text: string) => (text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`)
-
-/** One sentence per fault, naming the field and what it expects. */
-const describeIssues = (error: ParseResult.ParseError): string => {
-  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-  const lines = issues.slice(0, maximumIssues).map(({ message, path }) => {
-    const field = path.length === 0 ? "the input" : `"${path.map(String).join(".")}"`
-    return `${field}: ${clip(message)}`
-  })
-  const more = issues.length > maximumIssues ? [`and ${issues.length - maximumIssues} more`] : []
-  return [...lines, ...more].join("; ")
-}
-
 const describeFailure = (failure: unknown): string => {
   if (typeof failure === "string") return clip(failure)
   if (Predicate.hasProperty(failure, "message") && typeof failure.message === "string" && failure.message !== "") {
@@ -144,7 +129,7 @@ export const define = <
 
   const run = Effect.fnUntraced(function* (input: unknown, call: ToolCall) {
     const params: Schema.Schema.Type<Params> = yield* Effect.mapError(decode(input ?? {}), (error) =>
-      fault("tool.input", `invalid input for tool "${name}": ${describeIssues(error)}`)
+      fault("tool.input", `invalid input for tool "${name}": ${describeIssues(error, "the input")}`)
     )
     const success = yield* Effect.mapError(options.handler(params, call), (error) =>
       error instanceof ToolFailure || error instanceof ToolStorageError
@@ -154,7 +139,10 @@ export const define = <
           : fault("tool.execution", `tool "${name}" failed: ${describeFailure(error)}`)
     )
     const encoded: unknown = yield* Effect.mapError(encode(success), (error) =>
-      fault("tool.output", `tool "${name}" gave a result that is not of its own schema: ${describeIssues(error)}`)
+      fault(
+        "tool.output",
+        `tool "${name}" gave a result that is not of its own schema: ${describeIssues(error, "the input")}`
+      )
     )
     const output = options.render === undefined ? renderEncoded(encoded) : options.render(success)
     yield* Effect.try({

@@ -1,0 +1,60 @@
+/**
+ * What a host may export of its own without naming a type by hand: compiled against the packed packages with
+ * declarations, this fails when a public signature needs a type that the package root does not give.
+ */
+import * as Core from "@daybook/core"
+import { Models } from "@daybook/models"
+import { Tool } from "@effect/ai"
+import { Effect, Layer, ManagedRuntime, Schema } from "effect"
+
+export const runtime = Core.Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layer))
+export const managed = ManagedRuntime.make(runtime)
+export const storeLayer = Core.Store.layer({ filename: ":memory:" })
+
+export const services = Effect.all({
+  agents: Core.Agents,
+  context: Core.HostContext,
+  execution: Core.SessionExecution,
+  ids: Core.Identifiers,
+  log: Core.EventLog,
+  owner: Core.SessionOwner,
+  permissions: Core.PermissionStore,
+  read: Core.ReadSql,
+  registry: Core.ToolRegistry,
+  resolver: Core.ModelResolver,
+  sessions: Core.Sessions,
+  store: Core.SessionStore,
+  tools: Core.HostTools
+})
+
+export const tool = Core.define(
+  Tool.make("double", {
+    parameters: { n: Schema.NumberFromString },
+    success: Schema.Number,
+    failure: Schema.Struct({ why: Schema.String })
+  }),
+  { handler: ({ n }) => (n > 0 ? Effect.succeed(2 * n) : Effect.fail({ why: "it is negative" })) }
+)
+
+/** Every failure of a verb can be caught by its tag with what the root exports: nothing is left over. */
+export const prompted: Effect.Effect<unknown, never, Core.Sessions> = Effect.flatMap(Core.Sessions, (sessions) =>
+  sessions.prompt({ sessionID: Core.SessionID.make("ses_x"), prompt: { text: "hello" } })
+).pipe(
+  Effect.catchTags({
+    EventRefused: (error: Core.EventRefused) => Effect.succeed(error),
+    InboxFullError: (error: Core.InboxFullError) => Effect.succeed(error),
+    InvalidDurableEvent: (error: Core.InvalidDurableEvent) => Effect.succeed(error),
+    InvalidInput: (error: Core.InvalidInput) => Effect.succeed(error),
+    LogUnavailable: (error: Core.LogUnavailable) => Effect.succeed(error),
+    MessageUnreadable: (error: Core.MessageUnreadable) => Effect.succeed(error),
+    OwnerLost: (error: Core.OwnerLost) => Effect.succeed(error),
+    PromptConflictError: (error: Core.PromptConflictError) => Effect.succeed(error),
+    SeqConflict: (error: Core.SeqConflict) => Effect.succeed(error),
+    SessionNotFound: (error: Core.SessionNotFound) => Effect.succeed(error)
+  })
+)
+
+/** The layer's own failures too. */
+export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver> = Core.Daybook.layer({
+  filename: ":memory:"
+}).pipe(Layer.catchAll((error: Core.DatabaseError | Core.StoreError) => Layer.die(error)))
