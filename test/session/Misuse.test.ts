@@ -7,7 +7,7 @@ import { existsSync, readFileSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname } from "node:path"
 import { dataOf } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, say } from "../support/Harness.ts"
+import { newSession, open, runtime, say, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 /** An id past its brand, as a caller without types gives it. */
@@ -161,3 +161,18 @@ it.scoped("TO-23: outputs of a database in memory are kept in a folder of their 
     assert.isFalse(existsSync(dirname(kept)))
   })
 )
+
+for (const steerBatchLimit of [0, -1, NaN, 0.5]) {
+  it.scoped(`TU-5: with a batch limit of ${steerBatchLimit} a steer still becomes visible, and costs one turn`, () =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      yield* model.answer(says("one"))
+      yield* say(id, "go", { resume: false })
+      yield* sessions.resume(id)
+      assert.deepStrictEqual(userTexts(yield* model.request), ["go"])
+      assert.strictEqual(yield* model.pending, 0)
+    }).pipe(Effect.provide(runtime({ steerBatchLimit })))
+  )
+}

@@ -30,6 +30,7 @@ import * as HostTools from "./tool/HostTools.ts"
 import * as ToolOutputStore from "./tool/ToolOutputStore.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
 
+/** What a host chooses. Only the database is needed. */
 export interface Options {
   /** The database: a path, or `:memory:` for a store that ends with the layer. */
   readonly filename: string
@@ -37,9 +38,9 @@ export interface Options {
   readonly agents?: ReadonlyArray<Agents.Agent>
   /** Who answers permission questions. Nobody by default: what needs a question is refused. */
   readonly permissionAsker?: Layer.Layer<PermissionAsker>
-  /** Inputs that may wait in one session; 1,000 by default. */
+  /** Inputs that may wait in one session; 1,000 by default, 1 at least. */
   readonly inboxLimit?: number
-  /** Steers that become visible at one safe boundary; 100 by default, the rest follow at the next. */
+  /** Steers that become visible at one safe boundary; 100 by default, 1 at least, the rest follow at the next. */
   readonly steerBatchLimit?: number
   /** Where the whole of cut tool outputs is kept; beside the database by default, for as long as it for `:memory:`. */
   readonly toolOutputs?: string
@@ -90,10 +91,9 @@ const outputs = ({ filename, toolOutputs }: Options) =>
 
 /** Built once per Location, when a drain first enters it. */
 const locationLayer = (options: Options) =>
-  SessionRunner.layer({ steerBatchLimit: options.steerBatchLimit ?? 100 }).pipe(
-    Layer.provide([ToolRegistry.layer, ContextRegistry.layer]),
-    Layer.provide(Permission.layer)
-  )
+  SessionRunner.layer({
+    steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER)
+  }).pipe(Layer.provide([ToolRegistry.layer, ContextRegistry.layer]), Layer.provide(Permission.layer))
 
 /** Cut-off sessions that go on at the same time. */
 const resumedAtOnce = 16
@@ -141,7 +141,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     Layer.provideMerge(
       Layer.mergeAll(
         SessionExecution.layer(locationLayer(options)),
-        SessionInput.layer({ inboxLimit: options.inboxLimit ?? 1_000 })
+        SessionInput.layer({ inboxLimit: SessionStore.pageLimit(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) })
       )
     ),
     Layer.provideMerge(ContextEpoch.layer),

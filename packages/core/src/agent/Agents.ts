@@ -12,6 +12,7 @@ export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/c
   }
 }
 
+/** How a session behaves under this name: what it is told, what it may do, and for how long. */
 export interface Agent {
   readonly name: string
   /** System text of this agent, before the context's baseline. */
@@ -35,6 +36,7 @@ export const build: Agent = {
   ]
 }
 
+/** The agents of this host. */
 export class Agents extends Context.Tag("@daybook/core/Agents")<
   Agents,
   {

@@ -16,8 +16,11 @@ export type Observation =
   /** The source has nothing to say. */
   | { readonly _tag: "Absent" }
 
+/** The source says this; `removed` is what to tell the model when it no longer does. */
 export const text = (value: string, removed?: string): Observation => ({ _tag: "Text", text: value, removed })
+/** The source could not be read now. */
 export const unavailable: Observation = { _tag: "Unavailable" }
+/** The source has nothing to say. */
 export const absent: Observation = { _tag: "Absent" }
 
 /** One look at every source. */

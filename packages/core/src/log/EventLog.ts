@@ -148,6 +148,7 @@ export interface OwnerToken {
   readonly epoch: number
 }
 
+/** What an append may depend on, and what it may do in its transaction. */
 export interface AppendOptions<E = never> {
   /** The latest sequence number that the decision was made on; -1 for a session without events. */
   readonly expectedSeq?: number
@@ -178,6 +179,7 @@ export interface ForeignEvent {
   readonly data: unknown
 }
 
+/** Who takes events over, and who hears of it. */
 export interface ReplayOptions {
   /** Wake tails for the taken events. Off by default: replay rebuilds, it announces nothing (RP-5). */
   readonly notify?: boolean
@@ -187,6 +189,7 @@ export interface ReplayOptions {
   readonly strictOwner?: boolean
 }
 
+/** The event log of one database. */
 export class EventLog extends Context.Tag("@daybook/core/EventLog")<
   EventLog,
   {

@@ -59,6 +59,7 @@ export class VariantUnavailable extends Schema.TaggedError<VariantUnavailable>("
   }
 }
 
+/** Why there is no model for a reference. */
 export const ModelResolutionError = Schema.Union(
   ModelNotSelected,
   ProviderNotFound,
@@ -102,6 +103,7 @@ export interface ModelPolicy {
   }
 }
 
+/** A model that is ready to be asked. */
 export interface ResolvedModel {
   readonly info: ModelInfo
   readonly policy: ModelPolicy
@@ -109,6 +111,7 @@ export interface ResolvedModel {
   readonly model: LanguageModel.Service
 }
 
+/** Where sessions get their models from: the one service that a host must provide. */
 export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
   ModelResolver,
   {

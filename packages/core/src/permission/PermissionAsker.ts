@@ -32,8 +32,10 @@ export type Answer = Data.TaggedEnum<{
   Correct: { readonly message: string }
   Unavailable: {}
 }>
+/** Makes and matches answers: `Answer.Once()`, `Answer.Correct({ message })`. */
 export const Answer = Data.taggedEnum<Answer>()
 
+/** The person, or what stands for one, behind `Options.permissionAsker`. */
 export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker")<
   PermissionAsker,
   {

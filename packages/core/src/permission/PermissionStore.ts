@@ -11,6 +11,7 @@ export class PermissionStoreError extends Schema.TaggedError<PermissionStoreErro
   }
 }
 
+/** Saved approvals, by project. */
 export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<
   PermissionStore,
   {

@@ -69,6 +69,7 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/
   }
 }
 
+/** Everything that a run can fail with. */
 export const RunError = Schema.Union(
   RunInterrupted,
   SessionNotFound,

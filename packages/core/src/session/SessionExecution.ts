@@ -18,6 +18,7 @@ import { SessionStore } from "./SessionStore.ts"
 /** How long a Location's services stay when nobody works there. */
 const idleLocation = "10 minutes"
 
+/** Who works on what in this process. `Sessions` is the way to it for hosts. */
 export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<
   SessionExecution,
   {

@@ -20,6 +20,7 @@ const heartbeat = "1 second"
 /** How often somebody who waits for a session looks again. */
 const retryEvery = Schedule.spaced("100 millis")
 
+/** A session that this process works on, for as long as its scope. */
 export interface Ownership {
   readonly token: OwnerToken
   /**
@@ -29,6 +30,7 @@ export interface Ownership {
   readonly stopRequested: Effect.Effect<void, OwnerLost | LogUnavailable>
 }
 
+/** Which process works on which session. */
 export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
   SessionOwner,
   {

@@ -15,6 +15,7 @@ import type { Delivery } from "./Schemas.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
 import { MessageUnreadable, type StoreError } from "./StoreError.ts"
 
+/** The read side of one database. */
 export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
   SessionStore,
   {
@@ -42,6 +43,7 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
   }
 >() {}
 
+/** What the model is shown, as rows. */
 export interface ContextRows {
   readonly cursor: number
   /** The event at the cursor: the same place in a log that was removed and begun again holds another. */
@@ -51,6 +53,7 @@ export interface ContextRows {
   readonly inputs: ReadonlyArray<InputRow>
 }
 
+/** A call whose process died before it ended. */
 export interface UnsettledTool {
   readonly messageID: MessageID
   readonly callID: string

@@ -48,6 +48,7 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/cor
   }
 }
 
+/** A session to be: only its Location is needed. */
 export interface CreateOptions {
   readonly id?: string | undefined
   readonly location: Location
@@ -57,6 +58,7 @@ export interface CreateOptions {
   readonly parentID?: SessionID | undefined
 }
 
+/** A prompt for a session; with an id of the caller's, it can be sent again safely. */
 export interface PromptOptions {
   readonly id?: string | undefined
   readonly sessionID: SessionID
@@ -67,6 +69,7 @@ export interface PromptOptions {
   readonly resume?: boolean | undefined
 }
 
+/** Which sessions, and which page of them. */
 export interface ListOptions {
   /** Sessions of this folder only, whatever spelling of its path is given. */
   readonly directory?: string | undefined
@@ -78,12 +81,14 @@ export interface ListOptions {
   readonly cursor?: string | undefined
 }
 
+/** One page of a list. */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   /** Present when more follow. */
   readonly cursor?: string
 }
 
+/** Which page of a transcript. */
 export interface MessagesOptions {
   readonly sessionID: SessionID
   /** 50 by default, 500 at most. */
@@ -97,6 +102,7 @@ export interface MessagesOptions {
   readonly cursor?: number | undefined
 }
 
+/** One page of a transcript. */
 export interface MessagePage {
   readonly items: ReadonlyArray<Message>
   /** Messages of the session in all. */
@@ -105,6 +111,7 @@ export interface MessagePage {
   readonly cursor?: number
 }
 
+/** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
   {

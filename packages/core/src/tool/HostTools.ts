@@ -5,6 +5,7 @@
 import { Context, Layer } from "effect"
 import { makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 
+/** The host's tools: `register` adds some for as long as a scope. */
 export class HostTools extends Context.Tag("@daybook/core/HostTools")<
   HostTools,
   /** `register` lasts as long as the scope it is used in; closing it shows again what lay below. */

@@ -15,6 +15,7 @@ export interface ToolEntry {
 
 export const entryOf = (definition: ToolDefinition): ToolEntry => ({ definition, wire: wireTool(definition.tool) })
 
+/** Layered registrations, by name. */
 export interface ToolOverlay {
   readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
   readonly get: (name: string) => ToolEntry | undefined

@@ -19,6 +19,7 @@ export type Settled = Data.TaggedEnum<{
   Success: { readonly output: ToolOutput }
   Failure: { readonly error: StoredError }
 }>
+/** Makes and matches settlements. */
 export const Settled = Data.taggedEnum<Settled>()
 
 /** The tools that one provider request offers. */
@@ -36,6 +37,7 @@ export interface MaterializedTools {
   }) => Effect.Effect<Settled, ToolDeclined | ToolStorageError>
 }
 
+/** The tools of one Location. */
 export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   ToolRegistry,
   {
