@@ -31,8 +31,9 @@ const isRow = (raw: Record<string, unknown>): raw is Record<string, unknown> & E
   typeof raw["created"] === "number" &&
   typeof raw["data"] === "string"
 
-/** Rows in one page: what a reader holds in memory, whatever the length of the log. */
+/** Rows in one page, and bytes of their payloads: what a reader holds in memory, whatever the log holds. */
 export const pageSize = 512
+export const pageBytes = 4 * 1024 * 1024
 
 /** The columns that an insert writes. Readers leave `checksum` where it is: `verify` and `rebuild` look at it. */
 export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
@@ -66,6 +67,33 @@ type Raw = Readonly<Record<string, unknown>>
 /** Rows as arrays from the driver, named here: that takes half as long as objects from the driver. */
 const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
   Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
+
+/** How many of the rows with these sizes fit a page: one at the least, and `limit` when all of them do. */
+const fitting = (sizes: ReadonlyArray<ReadonlyArray<unknown>>, limit: number): number => {
+  let bytes = 0
+  for (const [index, [size]] of sizes.entries()) {
+    bytes += Number(size)
+    if (bytes > pageBytes && index > 0) return index
+  }
+  return limit
+}
+
+/** The rows of a session's next page, `limit` at the most. Sizes are in the rows' heads: long payloads are not read. */
+export const pageLimit = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
+  limit === 1
+    ? Effect.succeed(1)
+    : Effect.map(
+        sql`SELECT octet_length(data) FROM event
+          WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`.values,
+        (sizes) => fitting(sizes, limit)
+      )
+
+/** The rows of the feed's next page. */
+export const feedLimit = (sql: SqlClient.SqlClient, after: number) =>
+  Effect.map(
+    sql`SELECT octet_length(data) FROM event WHERE position > ${after} ORDER BY position LIMIT ${pageSize}`.values,
+    (sizes) => fitting(sizes, pageSize)
+  )
 
 /** One page of a session's rows after a cursor. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>

@@ -17,7 +17,7 @@ import {
   type ReadError,
   type ReplayComplete
 } from "./EventLog.ts"
-import { pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
+import { feedLimit, pageLimit, pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
 type Page = {
@@ -68,6 +68,10 @@ const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: num
 const select = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   selectPage(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
 
+/** Fewer rows than were asked for, where they are long. */
+const limited = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
+  pageLimit(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
+
 /** The page that the rows make. The head is asked for only when they do not follow the cursor one by one. */
 const check = (
   sql: SqlClient.SqlClient,
@@ -86,8 +90,10 @@ const check = (
   )
 }
 
-const page = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
-  Effect.flatMap(select(sql, sessionID, after, limit), (rows) => check(sql, sessionID, after, limit, rows))
+const page = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, most: number) =>
+  Effect.flatMap(limited(sql, sessionID, after, most), (limit) =>
+    Effect.flatMap(select(sql, sessionID, after, limit), (rows) => check(sql, sessionID, after, limit, rows))
+  )
 
 /**
  * One page of a tail, which knows what it last gave. The row at the cursor is looked at again: where another one stands,
@@ -97,21 +103,19 @@ const tailPage =
   (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   (after: number, anchor: number | undefined): Effect.Effect<Page, ReadError> => {
     if (after < 0) return page(sql, sessionID, after, pageSize)
-    return Effect.flatMap(select(sql, sessionID, after - 1, pageSize + 1), (rows): Effect.Effect<Page, ReadError> => {
+    return Effect.gen(function* () {
+      const limit = yield* limited(sql, sessionID, after, pageSize)
+      const rows = yield* select(sql, sessionID, after - 1, limit + 1)
       const [first] = rows
       const position = first?.["seq"] === after ? Number(first["position"]) : undefined
       if (position !== undefined && position === (anchor ?? position)) {
-        return Effect.map(check(sql, sessionID, after, pageSize, rows.slice(1)), (found) => ({
-          ...found,
-          anchor: found.anchor ?? position
-        }))
+        const found = yield* check(sql, sessionID, after, limit, rows.slice(1))
+        return { ...found, anchor: found.anchor ?? position }
       }
       // Pruning may have taken the row; the floor tells.
-      return Effect.flatMap(head(sql, sessionID), ({ floor }) =>
-        anchor !== undefined && floor < after
-          ? new SessionNotFound({ sessionID })
-          : page(sql, sessionID, after, pageSize)
-      )
+      const { floor } = yield* head(sql, sessionID)
+      if (anchor !== undefined && floor < after) return yield* new SessionNotFound({ sessionID })
+      return yield* page(sql, sessionID, after, pageSize)
     })
   }
 
@@ -122,10 +126,11 @@ const missing = (sessionID: SessionID, rows: Rows, after: number): EventUnreadab
 }
 
 const feedPage = (sql: SqlClient.SqlClient, after: number) =>
-  selectFeedPage(sql, after, pageSize).pipe(
+  feedLimit(sql, after).pipe(
+    Effect.flatMap((limit) => Effect.map(selectFeedPage(sql, after, limit), (rows) => ({ limit, rows }))),
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap((rows) => toPage(rows, lastOf(rows, after, "position"), pageSize))
+    Effect.flatMap(({ limit, rows }) => toPage(rows, lastOf(rows, after, "position"), limit))
   )
 
 export const read = (sql: SqlClient.SqlClient) =>

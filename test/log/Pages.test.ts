@@ -1,0 +1,47 @@
+/** What a page holds in memory. Payloads here are a mebibyte each: four of them are a page. */
+import { assert, it } from "@effect/vitest"
+import { Chunk, Effect, Stream } from "effect"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import { stores } from "../support/Database.ts"
+import { begin, readAll, renamed, session } from "../support/Logs.ts"
+
+const long = (name: string) => renamed(`${name} ${"x".repeat(1024 * 1024)}`)
+
+for (const [store, layer] of Object.entries(stores)) {
+  it.layer(layer)(`pages on ${store}`, (it) => {
+    it.effect("LG-7: a page ends where its payloads pass 4 MiB together, and says that rows follow", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const id = session()
+        yield* begin(id)
+        for (let index = 0; index < 10; index += 1) yield* log.append(id, [long(String(index))])
+        const first = yield* log.read({ sessionID: id, after: 0 })
+        assert.deepStrictEqual([first.events.length, first.cursor, first.hasMore], [3, 3, true])
+        const all = yield* readAll(id)
+        assert.deepStrictEqual(
+          all.map(({ seq }) => seq),
+          Array.from({ length: 11 }, (_, seq) => seq)
+        )
+        const tailed = yield* Stream.runCollect(Stream.take(log.tail({ sessionID: id }), 11))
+        assert.deepStrictEqual(Chunk.toReadonlyArray(tailed), all)
+        const position = all[0]?.position ?? 0
+        const fed = yield* Stream.runCollect(Stream.take(log.feed({ after: position - 1 }), 11))
+        assert.deepStrictEqual(Chunk.toReadonlyArray(fed), all)
+      })
+    )
+
+    it.effect("LG-7: an event that is longer than a page is a page of its own", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const id = session()
+        yield* begin(id)
+        yield* log.append(id, [renamed("x".repeat(5 * 1024 * 1024))])
+        yield* log.append(id, [renamed("short")])
+        const page = yield* log.read({ sessionID: id, after: 0 })
+        assert.deepStrictEqual([page.events.length, page.cursor, page.hasMore], [1, 1, true])
+        const last = yield* log.read({ sessionID: id, after: 1 })
+        assert.deepStrictEqual([last.events.length, last.cursor, last.hasMore], [1, 2, false])
+      })
+    )
+  })
+}
