@@ -55,9 +55,12 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
   return steps.map((step) => String(Object(step).detail))
 }
 
-/** Steps that walk: lists of our own values, tables of a row or two, and the partial index of what runs, they may. */
+/**
+ * Steps that walk: lists of our own values, what a limited query found, tables of a row or two, and the partial index of
+ * what runs, they may.
+ */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|CONSTANT|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(step)
+  /^SCAN (?!v$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(step)
 
 /** What asks for rows of ours; emptying the scratch database's tables asks for none. */
 const isStatement = (text: string) =>

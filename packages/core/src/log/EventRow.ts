@@ -78,22 +78,26 @@ const fitting = (sizes: ReadonlyArray<ReadonlyArray<unknown>>, limit: number): n
   return limit
 }
 
-/** The rows of a session's next page, `limit` at the most. Sizes are in the rows' heads: long payloads are not read. */
-export const pageLimit = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
+/**
+ * The rows of a page that begins like this, `limit` at the most. Sizes are in the rows' heads, so that long payloads are
+ * not read for it; they are looked at one by one only where their sum says so.
+ */
+const limitOf = (sql: SqlClient.SqlClient, rows: Statement.Fragment, limit: number) =>
   limit === 1
     ? Effect.succeed(1)
-    : Effect.map(
-        sql`SELECT octet_length(data) FROM event
-          WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`.values,
-        (sizes) => fitting(sizes, limit)
+    : Effect.flatMap(sql`SELECT sum(octet_length(data)) FROM (SELECT data ${rows} LIMIT ${limit})`.values, ([sum]) =>
+        Number(sum?.[0] ?? 0) <= pageBytes
+          ? Effect.succeed(limit)
+          : Effect.map(sql`SELECT octet_length(data) ${rows} LIMIT ${limit}`.values, (sizes) => fitting(sizes, limit))
       )
 
-/** The rows of the feed's next page. */
+/** How many rows a session's next page has at the most. */
+export const pageLimit = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
+  limitOf(sql, sql`FROM event WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq`, limit)
+
+/** How many rows the feed's next page has at the most. */
 export const feedLimit = (sql: SqlClient.SqlClient, after: number) =>
-  Effect.map(
-    sql`SELECT octet_length(data) FROM event WHERE position > ${after} ORDER BY position LIMIT ${pageSize}`.values,
-    (sizes) => fitting(sizes, pageSize)
-  )
+  limitOf(sql, sql`FROM event WHERE position > ${after} ORDER BY position`, pageSize)
 
 /** One page of a session's rows after a cursor. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
