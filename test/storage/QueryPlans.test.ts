@@ -60,7 +60,9 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
  * what runs, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(step)
+  /^SCAN (?!v$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(
+    step
+  )
 
 /** What asks for rows of ours; emptying the scratch database's tables asks for none. */
 const isStatement = (text: string) =>
