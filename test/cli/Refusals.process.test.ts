@@ -64,6 +64,7 @@ describe("refusals", () => {
     Effect.gen(function* () {
       const here = yield* place(bundle.bin)
       refused(yield* here.run(["prompt", "hi", "--model", "nowhere/x"]), 5, /provider "nowhere" is not available/)
+      assert.isFalse(existsSync(here.database))
       refused(yield* here.run(["prompt", "hi", "--model", "plain"]), 2, /does not name a model/)
       refused(yield* here.run(["prompt", "hi", "--agent", "nobody"]), 3, /there is no agent "nobody"/)
       refused(yield* here.run(["sessions", "--cwd", "/not/there"]), 2, /--cwd/)

@@ -12,6 +12,9 @@ import { Catalog, Models } from "@daybook/models"
 import { Layer, type ConfigError } from "effect"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
 
+/** The models of the environment, for what can be told without a database. */
+export const models = Models.layer
+
 /** Reads `provider/model`. */
 export const parseModel = Catalog.parseModel
 

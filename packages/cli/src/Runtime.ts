@@ -33,6 +33,10 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, layer(filename))
   })
 
+/** Looks at the models only: what is wrong with one is said before a database is made. */
+export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(host, ({ models }) => Effect.provide(effect, models))
+
 /** Reads `provider/model` and makes sure that it is there. */
 export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
   const { parseModel } = yield* host

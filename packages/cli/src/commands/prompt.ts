@@ -1,14 +1,15 @@
 /** `daybook prompt`: admit a prompt, run it, and stream what comes of it. Spec: CL-4..CL-11, CL-23..CL-26. */
-import { Identifiers, MessageID, Sessions, type Session } from "@daybook/core"
+import { Identifiers, MessageID, ModelResolver, Sessions, type ModelRef, type Session } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
+import * as DatabasePath from "../DatabasePath.ts"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import * as PromptText from "../PromptText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { checkAgent, readModel, resolveModel, withNewSessions } from "../Runtime.ts"
+import { checkAgent, readModel, resolveModel, withModels, withNewSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import * as Turn from "../Turn.ts"
 import type { Verb } from "../Verb.ts"
@@ -33,7 +34,7 @@ interface Options {
   readonly directory: string
   readonly inFolder: boolean
   readonly delivery: "steer" | "queue" | undefined
-  readonly model: string | undefined
+  readonly model: ModelRef | undefined
   readonly agent: string | undefined
   readonly id: MessageID | undefined
   readonly noRun: boolean
@@ -43,8 +44,7 @@ interface Options {
 /** The session to prompt, and whether it was made for it. Everything is checked before anything is made. */
 const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
   const sessions = yield* Sessions
-  const { directory, session: reference, text } = options
-  const model = options.model === undefined ? undefined : yield* readModel(options.model)
+  const { directory, model, session: reference, text } = options
   const agent = options.agent === undefined ? undefined : yield* checkAgent(options.agent)
   const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
   if (found === undefined) {
@@ -95,6 +95,15 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   })
 })
 
+/** The model that was asked for. Without a database there is no session with a model of its own: the default must do. */
+const wantedModel = Effect.fn("Command.prompt.model")(function* (text: string | undefined) {
+  if (text !== undefined) return yield* withModels(readModel(text))
+  if (!(yield* DatabasePath.exists)) {
+    yield* withModels(Effect.flatMap(ModelResolver, (models) => models.resolve(undefined)))
+  }
+  return undefined
+})
+
 export const prompt = {
   name: "prompt",
   summary: "admit a prompt, run it and stream the answer",
@@ -137,7 +146,7 @@ export const prompt = {
           inFolder: cwd !== undefined,
           text: yield* PromptText.read(given.words),
           delivery: Option.getOrUndefined(given.delivery),
-          model: Option.getOrUndefined(given.model),
+          model: yield* wantedModel(Option.getOrUndefined(given.model)),
           agent: Option.getOrUndefined(given.agent),
           id: Option.getOrUndefined(given.id),
           noRun: given.noRun,
