@@ -10,7 +10,7 @@ import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import type { EventID, SessionID } from "../Identifiers.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
-import { inRuns, insertRows, write } from "../projection/SqlTables.ts"
+import { eachRun, insertRows, write } from "../projection/SqlTables.ts"
 import { execute, executeRaw } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
@@ -60,37 +60,40 @@ export type Answer = Either.Either<NonEmptyReadonlyArray<SessionEvent>, SeqConfl
 
 type Head = { readonly seq: number; readonly owner_id: string | null; readonly owner_epoch: number }
 
-const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) =>
-  Effect.map(
-    Effect.forEach(inRuns(ids), (run) =>
-      execute<Head & { readonly session_id: string }>(
-        sql,
-        "SELECT session_id, seq, owner_id, owner_epoch FROM event_sequence " +
-          `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
-        run
+/** Under this name, which no session has, the last position comes with the heads: one statement less. */
+const lastPosition = ""
+
+const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
+  const heads = new Map<string, Head>()
+  return Effect.as(
+    eachRun(ids, (run) =>
+      Effect.map(
+        execute<Head & { readonly session_id: string }>(
+          sql,
+          `SELECT '${lastPosition}' AS session_id, seq, NULL AS owner_id, 0 AS owner_epoch ` +
+            "FROM sqlite_sequence WHERE name = 'event' UNION ALL " +
+            "SELECT session_id, seq, owner_id, owner_epoch FROM event_sequence " +
+            `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
+          run
+        ),
+        (rows) => {
+          for (const head of rows) heads.set(head.session_id, head)
+        }
       )
     ),
-    (pages) => new Map(pages.flat().map((head) => [head.session_id, head]))
+    heads
   )
-
-const selectLastPosition = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    execute<{ readonly seq: number }>(sql, "SELECT seq FROM sqlite_sequence WHERE name = 'event'", []),
-    (rows) => rows[0]?.seq ?? 0
-  )
+}
 
 /** Moves the heads of the sessions, making those that are new. */
 export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, number>) =>
-  Effect.forEach(
-    inRuns([...heads]),
-    (run) =>
-      executeRaw(
-        sql,
-        `INSERT INTO event_sequence (session_id, seq) VALUES ${run.map(() => "(?, ?)").join(", ")} ` +
-          "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
-        run.flat()
-      ),
-    { discard: true }
+  eachRun([...heads], (run) =>
+    executeRaw(
+      sql,
+      `INSERT INTO event_sequence (session_id, seq) VALUES ${run.map(() => "(?, ?)").join(", ")} ` +
+        "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
+      run.flat()
+    )
   )
 
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
@@ -148,7 +151,7 @@ export const writeBatch = Effect.fnUntraced(function* (
   requests: NonEmptyReadonlyArray<Request>
 ) {
   const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])
-  let position = yield* selectLastPosition(sql)
+  let position = heads.get(lastPosition)?.seq ?? 0
   const moved = new Map<string, number>()
   const rows: Array<Record<(typeof columns)[number], string | number>> = []
   const written: Array<SessionEvent> = []

@@ -24,6 +24,15 @@ export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyRea
   return runs
 }
 
+/** Does the same with each run of the rows, in order. Most often there is one. */
+export const eachRun = <A, E, R>(
+  rows: ReadonlyArray<A>,
+  run: (rows: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<unknown, E, R>
+): Effect.Effect<unknown, E, R> => {
+  const runs = inRuns(rows)
+  return runs.length === 1 && runs[0] !== undefined ? run(runs[0]) : Effect.forEach(runs, run, { discard: true })
+}
+
 /** Texts of statements by what tells them apart: there are a few dozen, and writing one out costs as much as running it. */
 const texts = new Map<string, string>()
 
@@ -40,8 +49,11 @@ const placeholders = (columns: number, rows: number): string => {
   return Array.from({ length: rows }, () => row).join(", ")
 }
 
-const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<Value> =>
-  rows.flatMap((row) => columns.map((column) => row[column] ?? null))
+const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<Value> => {
+  const flat: Array<Value> = []
+  for (const row of rows) for (const column of columns) flat.push(row[column] ?? null)
+  return flat
+}
 
 /** Inserts the rows with as few statements as the sizes allow. */
 export const insertRows = (
@@ -49,19 +61,16 @@ export const insertRows = (
   table: string,
   columns: ReadonlyArray<string>,
   rows: ReadonlyArray<AnyRow>
-): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.forEach(
-    inRuns(rows),
-    (run) =>
-      executeRaw(
-        sql,
-        textOf(
-          `insert ${table} ${run.length}`,
-          () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
-        ),
-        values(run, columns)
+): Effect.Effect<unknown, SqlError.SqlError> =>
+  eachRun(rows, (run) =>
+    executeRaw(
+      sql,
+      textOf(
+        `insert ${table} ${run.length}`,
+        () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
       ),
-    { discard: true }
+      values(run, columns)
+    )
   )
 
 const changedRows = (result: unknown): number =>
@@ -136,71 +145,60 @@ const updateRows = (
   return Effect.forEach(
     byShape.values(),
     ({ name, shape, updates: group }) =>
-      Effect.forEach(
-        inRuns(group),
-        (run) => {
-          const parameters = run.flatMap((update) => [
-            ...shape.set.map((column) => update.set[column] ?? null),
-            ...update.add.map(([, amount]) => amount),
-            ...key.map((column) => update.key[column] ?? null)
-          ])
-          const write = () => updateStatement(table, shape, run.length)
-          // Many steps of one session in one write are a rebuild or a replay: not worth keeping.
-          const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
-          return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
-            changedRows(result) === run.length
-              ? Effect.void
-              : Effect.fail<Refusal>({
-                  table,
-                  details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
-                })
-          )
-        },
-        { discard: true }
-      ),
+      eachRun(group, (run) => {
+        const parameters = run.flatMap((update) => [
+          ...shape.set.map((column) => update.set[column] ?? null),
+          ...update.add.map(([, amount]) => amount),
+          ...key.map((column) => update.key[column] ?? null)
+        ])
+        const write = () => updateStatement(table, shape, run.length)
+        // Many steps of one session in one write are a rebuild or a replay: not worth keeping.
+        const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
+        return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
+          changedRows(result) === run.length
+            ? Effect.void
+            : Effect.fail<Refusal>({
+                table,
+                details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
+              })
+        )
+      }),
     { discard: true }
   )
 }
 
 /** A message id that a waiting or another promoted input holds (IN-6); both directions meet here, at the commit. */
-const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<unknown, SqlError.SqlError | Refusal> => {
   const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
     ({ id }) => id ?? null
   )
-  return Effect.forEach(
-    inRuns(ids),
-    (run) =>
-      Effect.flatMap(
-        execute<{ readonly id: string }>(
-          sql,
-          "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
-            `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
-          run
-        ),
-        ([clash]) =>
-          clash === undefined
-            ? Effect.void
-            : Effect.fail<Refusal>({
-                table: "session_message",
-                details: `${clash.id} is reserved by an admitted prompt`
-              })
+  return eachRun(ids, (run) =>
+    Effect.flatMap(
+      execute<{ readonly id: string }>(
+        sql,
+        "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
+          `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
+        run
       ),
-    { discard: true }
+      ([clash]) =>
+        clash === undefined
+          ? Effect.void
+          : Effect.fail<Refusal>({
+              table: "session_message",
+              details: `${clash.id} is reserved by an admitted prompt`
+            })
+    )
   )
 }
 
 /** Writes the changes, or refuses them all. */
-export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> =>
-  Effect.zipRight(
-    Effect.forEach(
-      tableNames,
-      (table) => {
-        const { inserts, updates } = joined[table]
-        const inserting =
-          inserts.size === 0 ? Effect.void : insertRows(sql, table, tables[table].columns, [...inserts.values()])
-        return updates.size === 0 ? inserting : Effect.zipRight(inserting, updateRows(sql, table, updates.values()))
-      },
-      { discard: true }
-    ),
-    reservedIDs(sql, joined)
-  )
+export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+  const steps: Array<Effect.Effect<unknown, SqlError.SqlError | Refusal>> = []
+  for (const table of tableNames) {
+    const { inserts, updates } = joined[table]
+    if (inserts.size > 0) steps.push(insertRows(sql, table, tables[table].columns, [...inserts.values()]))
+    if (updates.size > 0) steps.push(updateRows(sql, table, updates.values()))
+  }
+  steps.push(reservedIDs(sql, joined))
+  return Effect.forEach(steps, (step) => step, { discard: true })
+}

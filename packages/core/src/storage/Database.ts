@@ -5,7 +5,7 @@
 import { Reactivity } from "@effect/experimental"
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
-import { Cause, Context, Effect, Exit, Layer, Option, Schedule, Schema, type Scope } from "effect"
+import { Cause, Context, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import initial from "./migrations/0001_initial.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -59,20 +59,24 @@ export const immediately =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.scoped(
-        Effect.gen(function* () {
-          const connection = yield* restore(sql.reserve)
+        Effect.flatMap(restore(sql.reserve), (connection) => {
           const run = (statement: string) => connection.executeRaw(statement, [])
-          yield* run("BEGIN IMMEDIATE")
-          const exit = yield* Effect.exit(
-            restore(Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const))
-          )
-          if (Exit.isSuccess(exit)) {
-            yield* Effect.onError(run("COMMIT"), () => Effect.ignore(run("ROLLBACK")))
-            return exit.value
-          }
           // SQLite has ended the transaction by itself after some errors (disk full): then there is nothing to undo.
-          yield* Effect.ignore(run("ROLLBACK"))
-          return yield* exit
+          const undo = Effect.ignore(run("ROLLBACK"))
+          const inside = restore(
+            Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
+          )
+          return Effect.zipRight(
+            run("BEGIN IMMEDIATE"),
+            Effect.matchCauseEffect(inside, {
+              onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
+              onSuccess: (value) =>
+                Effect.as(
+                  Effect.tapErrorCause(run("COMMIT"), () => undo),
+                  value
+                )
+            })
+          )
         })
       )
     )
@@ -86,11 +90,12 @@ export const execute = <Row>(
   text: string,
   parameters: ReadonlyArray<string | number | null>
 ): Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError> =>
-  Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (transaction) =>
-    Option.isSome(transaction)
+  Effect.withFiberRuntime(({ currentContext }) => {
+    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
+    return Option.isSome(transaction)
       ? transaction.value[0].execute(text, parameters, undefined)
       : sql.unsafe<Row & object>(text, parameters)
-  )
+  })
 
 /** As `execute`, for a statement without rows: the driver's own result, with the number of changed rows. */
 export const executeRaw = (
@@ -98,9 +103,12 @@ export const executeRaw = (
   text: string,
   parameters: ReadonlyArray<string | number | null>
 ): Effect.Effect<unknown, SqlError.SqlError> =>
-  Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (transaction) =>
-    Option.isSome(transaction) ? transaction.value[0].executeRaw(text, parameters) : sql.unsafe(text, parameters).raw
-  )
+  Effect.withFiberRuntime(({ currentContext }) => {
+    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
+    return Option.isSome(transaction)
+      ? transaction.value[0].executeRaw(text, parameters)
+      : sql.unsafe(text, parameters).raw
+  })
 
 const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
