@@ -146,11 +146,12 @@ const updateRows = (
     byShape.values(),
     ({ name, shape, updates: group }) =>
       eachRun(group, (run) => {
-        const parameters = run.flatMap((update) => [
-          ...shape.set.map((column) => update.set[column] ?? null),
-          ...update.add.map(([, amount]) => amount),
-          ...key.map((column) => update.key[column] ?? null)
-        ])
+        const parameters: Array<Value> = []
+        for (const update of run) {
+          for (const column of shape.set) parameters.push(update.set[column] ?? null)
+          for (const [, amount] of update.add) parameters.push(amount)
+          for (const column of key) parameters.push(update.key[column] ?? null)
+        }
         const write = () => updateStatement(table, shape, run.length)
         // Many steps of one session in one write are a rebuild or a replay: not worth keeping.
         const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)

@@ -43,12 +43,11 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.upTo("10 seconds")
 )
 
-/** Repeats while the database is busy, for about ten seconds. */
+const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
+
+/** Repeats while the database is busy, for about ten seconds: at once, then by the schedule, which few ever need. */
 export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.retry(effect, {
-    schedule: busySchedule,
-    while: (error) => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
-  })
+  Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
 
 /**
  * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
