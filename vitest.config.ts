@@ -10,6 +10,9 @@ export default defineConfig({
     pool: "forks",
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
+    // Many tests wait for processes and disks: every core may have a worker.
+    maxWorkers: "100%",
+    minWorkers: 1,
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000
