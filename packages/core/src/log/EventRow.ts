@@ -31,9 +31,12 @@ const isRow = (raw: Record<string, unknown>): raw is Record<string, unknown> & E
   typeof raw["created"] === "number" &&
   typeof raw["data"] === "string"
 
-/** Rows in one page, and bytes of their payloads: what a reader holds in memory, whatever the log holds. */
+/** Rows in one page: what a reader holds in memory, whatever the length of the log. */
 export const pageSize = 512
-export const pageBytes = 4 * 1024 * 1024
+/** Bytes of payload of a checked page, which is read once. */
+const pageBytes = 4 * 1024 * 1024
+/** A payload longer than this is a page of its own, so that a page is 32 MiB at the most, or one event. */
+const longPayload = 64 * 1024
 
 /** The columns that an insert writes. Readers leave `checksum` where it is: `verify` and `rebuild` look at it. */
 export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
@@ -91,18 +94,24 @@ const limitOf = (sql: SqlClient.SqlClient, rows: Statement.Fragment, limit: numb
           : Effect.map(sql`SELECT octet_length(data) ${rows} LIMIT ${limit}`.values, (sizes) => fitting(sizes, limit))
       )
 
-/** How many rows a session's next page has at the most. */
+/** How many rows a session's next checked page has at the most. */
 export const pageLimit = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   limitOf(sql, sql`FROM event WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq`, limit)
 
-/** How many rows the feed's next page has at the most. */
-export const feedLimit = (sql: SqlClient.SqlClient, after: number) =>
-  limitOf(sql, sql`FROM event WHERE position > ${after} ORDER BY position`, pageSize)
+/** A page is read without its long payloads (their length is in the row's head) and ends before the first of them. */
+const payload = (sql: SqlClient.SqlClient, limit: number) =>
+  limit === 1 ? sql`data` : sql`CASE WHEN octet_length(data) <= ${longPayload} THEN data END`
 
-/** One page of a session's rows after a cursor. */
+/** The rows of a page that hold their payload, after the first `from`, which need none; and how many were wanted. */
+export const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
+  const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
+  return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
+}
+
+/** One page of a session's rows after a cursor; long payloads are null unless it is a page of one. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, seq, type, created, data FROM event
+    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)} FROM event
       WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
     ([position, id, seq, type, created, data]) => ({ position, id, session_id: sessionID, seq, type, created, data })
   )
@@ -110,7 +119,7 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
 /** One page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, session_id, seq, type, created, data FROM event
+    sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)} FROM event
       WHERE position > ${after} ORDER BY position LIMIT ${limit}`,
     ([position, id, session_id, seq, type, created, data]) => ({
       position,

@@ -17,7 +17,7 @@ import {
   type ReadError,
   type ReplayComplete
 } from "./EventLog.ts"
-import { feedLimit, pageLimit, pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
+import { beforeLong, pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
 type Page = {
@@ -68,10 +68,6 @@ const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: num
 const select = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   selectPage(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
 
-/** Fewer rows than were asked for, where they are long. */
-const limited = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
-  pageLimit(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
-
 /** The page that the rows make. The head is asked for only when they do not follow the cursor one by one. */
 const check = (
   sql: SqlClient.SqlClient,
@@ -90,10 +86,17 @@ const check = (
   )
 }
 
-const page = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, most: number) =>
-  Effect.flatMap(limited(sql, sessionID, after, most), (limit) =>
-    Effect.flatMap(select(sql, sessionID, after, limit), (rows) => check(sql, sessionID, after, limit, rows))
-  )
+const page = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  after: number,
+  most: number
+): Effect.Effect<Page, ReadError> =>
+  Effect.flatMap(select(sql, sessionID, after, most), (found) => {
+    const { limit, rows } = beforeLong(found, most)
+    // The next row is a long one: it comes alone.
+    return limit === 0 ? page(sql, sessionID, after, 1) : check(sql, sessionID, after, limit, rows)
+  })
 
 /**
  * One page of a tail, which knows what it last gave. The row at the cursor is looked at again: where another one stands,
@@ -104,12 +107,14 @@ const tailPage =
   (after: number, anchor: number | undefined): Effect.Effect<Page, ReadError> => {
     if (after < 0) return page(sql, sessionID, after, pageSize)
     return Effect.gen(function* () {
-      const limit = yield* limited(sql, sessionID, after, pageSize)
-      const rows = yield* select(sql, sessionID, after - 1, limit + 1)
+      const { limit, rows } = beforeLong(yield* select(sql, sessionID, after - 1, pageSize + 1), pageSize + 1, 1)
       const [first] = rows
       const position = first?.["seq"] === after ? Number(first["position"]) : undefined
       if (position !== undefined && position === (anchor ?? position)) {
-        const found = yield* check(sql, sessionID, after, limit, rows.slice(1))
+        const found =
+          limit === 1
+            ? yield* page(sql, sessionID, after, 1)
+            : yield* check(sql, sessionID, after, limit - 1, rows.slice(1))
         return { ...found, anchor: found.anchor ?? position }
       }
       // Pruning may have taken the row; the floor tells.
@@ -125,12 +130,18 @@ const missing = (sessionID: SessionID, rows: Rows, after: number): EventUnreadab
   return new EventUnreadable({ sessionID, seq: after + 1 + hole, type: "unknown", details: "the row is missing" })
 }
 
-const feedPage = (sql: SqlClient.SqlClient, after: number) =>
-  feedLimit(sql, after).pipe(
-    Effect.flatMap((limit) => Effect.map(selectFeedPage(sql, after, limit), (rows) => ({ limit, rows }))),
+const feedPage = (
+  sql: SqlClient.SqlClient,
+  after: number,
+  most: number
+): Effect.Effect<Page, EventUnreadable | LogUnavailable> =>
+  selectFeedPage(sql, after, most).pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap(({ limit, rows }) => toPage(rows, lastOf(rows, after, "position"), limit))
+    Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
+      const { limit, rows } = beforeLong(found, most)
+      return limit === 0 ? feedPage(sql, after, 1) : toPage(rows, lastOf(rows, after, "position"), limit)
+    })
   )
 
 export const read = (sql: SqlClient.SqlClient) =>
@@ -235,7 +246,7 @@ export const feed =
         return follow({
           tail: followed,
           start,
-          next: (after) => feedPage(sql, after),
+          next: (after) => feedPage(sql, after, pageSize),
           position: ({ position }) => position,
           seam: noMarker
         })
