@@ -33,8 +33,6 @@ const isRow = (raw: Record<string, unknown>): raw is Record<string, unknown> & E
 
 /** Rows in one page: what a reader holds in memory, whatever the length of the log. */
 export const pageSize = 512
-/** Bytes of payload of a checked page, which is read once. */
-const pageBytes = 4 * 1024 * 1024
 /** A payload longer than this is a page of its own, so that a page is 32 MiB at the most, or one event. */
 const longPayload = 64 * 1024
 
@@ -51,11 +49,6 @@ export const checksumOf = (row: {
   readonly data: string
 }): number => crc32(row.data, crc32(`${row.id} ${row.session_id} ${row.seq} ${row.type} ${row.created}`))
 
-/** One page of a session's rows after a cursor, with their checksums. */
-export const selectCheckedPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
-  sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
-    WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`
-
 /** The event of a row whose checksum is compared as well. */
 export const toCheckedEvent = (
   raw: Record<string, unknown>
@@ -71,33 +64,6 @@ type Raw = Readonly<Record<string, unknown>>
 const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
   Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
 
-/** How many of the rows with these sizes fit a page: one at the least, and `limit` when all of them do. */
-const fitting = (sizes: ReadonlyArray<ReadonlyArray<unknown>>, limit: number): number => {
-  let bytes = 0
-  for (const [index, [size]] of sizes.entries()) {
-    bytes += Number(size)
-    if (bytes > pageBytes && index > 0) return index
-  }
-  return limit
-}
-
-/**
- * The rows of a page that begins like this, `limit` at the most. Sizes are in the rows' heads, so that long payloads are
- * not read for it; they are looked at one by one only where their sum says so.
- */
-const limitOf = (sql: SqlClient.SqlClient, rows: Statement.Fragment, limit: number) =>
-  limit === 1
-    ? Effect.succeed(1)
-    : Effect.flatMap(sql`SELECT sum(octet_length(data)) FROM (SELECT data ${rows} LIMIT ${limit})`.values, ([sum]) =>
-        Number(sum?.[0] ?? 0) <= pageBytes
-          ? Effect.succeed(limit)
-          : Effect.map(sql`SELECT octet_length(data) ${rows} LIMIT ${limit}`.values, (sizes) => fitting(sizes, limit))
-      )
-
-/** How many rows a session's next checked page has at the most. */
-export const pageLimit = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
-  limitOf(sql, sql`FROM event WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq`, limit)
-
 /** A page is read without its long payloads (their length is in the row's head) and ends before the first of them. */
 const payload = (sql: SqlClient.SqlClient, limit: number) =>
   limit === 1 ? sql`data` : sql`CASE WHEN octet_length(data) <= ${longPayload} THEN data END`
@@ -107,6 +73,22 @@ export const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) =>
   const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
   return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
 }
+
+/** One page of a session's rows after a cursor, with their checksums; a long one comes alone. */
+export const selectCheckedPage = (
+  sql: SqlClient.SqlClient,
+  sessionID: string,
+  after: number,
+  most: number = pageSize
+): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
+  Effect.flatMap(
+    sql<Raw>`SELECT position, id, session_id, seq, type, created, ${payload(sql, most)} AS data, checksum FROM event
+      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${most}`,
+    (found) => {
+      const { limit, rows } = beforeLong(found, most)
+      return limit === 0 ? selectCheckedPage(sql, sessionID, after, 1) : Effect.succeed(rows)
+    }
+  )
 
 /** One page of a session's rows after a cursor; long payloads are null unless it is a page of one. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>

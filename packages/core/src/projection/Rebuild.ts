@@ -7,7 +7,7 @@ import { Effect, Either, Option } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { SessionID } from "../Identifiers.ts"
 import { CursorExpired, EventRefused, EventUnreadable, SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
-import { pageLimit, pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
 import { join, type AnyRow, type Joined } from "./Change.ts"
 import { project } from "./Projection.ts"
@@ -53,7 +53,7 @@ export const writePage = Effect.fnUntraced(function* (
 
 /** The events of one page, each with its place and its checksum compared. */
 const readPage = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) {
-  const rows = yield* selectCheckedPage(sql, sessionID, after, yield* pageLimit(sql, sessionID, after, pageSize))
+  const rows = yield* selectCheckedPage(sql, sessionID, after)
   const events: Array<SessionEvent> = []
   for (const [index, row] of rows.entries()) {
     const seq = after + 1 + index

@@ -8,7 +8,7 @@ import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { SessionID } from "../Identifiers.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
-import { pageLimit, pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
 import { selectSessions, writePage } from "../projection/Rebuild.ts"
 import { tableNames, tables, type TableName } from "../projection/Tables.ts"
@@ -112,8 +112,7 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
   const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
   let [cursor, position, unknown, folded] = [floor, 0, 0, floor < 0]
   for (;;) {
-    const limit = yield* pageLimit(sql, session_id, cursor, pageSize)
-    const rows = yield* selectCheckedPage(sql, session_id, cursor, limit)
+    const rows = yield* selectCheckedPage(sql, session_id, cursor)
     const events: Array<SessionEvent> = []
     for (const row of rows) {
       const at = Number(row["seq"])
@@ -135,7 +134,7 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
         })
       )
     }
-    if (rows.length < limit || findings.length > enough) break
+    if (rows.length === 0 || findings.length > enough) break
   }
   if (findings.length === 0 && cursor !== seq) found(`its head is ${seq}, its last event is ${cursor}`, restore)
   if (unknown > 0) {
