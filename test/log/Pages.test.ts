@@ -2,6 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Stream } from "effect"
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import { rebuild } from "../../packages/core/src/projection/Rebuild.ts"
+import { verify } from "../../packages/core/src/storage/Doctor.ts"
 import { stores } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 
@@ -32,6 +34,21 @@ for (const [store, layer] of Object.entries(stores)) {
         const position = all[0]?.position ?? 0
         const fed = yield* Stream.runCollect(Stream.take(log.feed({ after: position - 1 }), 11))
         assert.deepStrictEqual(Chunk.toReadonlyArray(fed), all)
+      })
+    )
+
+    it.effect("RP-7: long events are rebuilt and found sound like any others", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const id = session()
+        yield* begin(id)
+        yield* log.append(id, [long("one"), renamed("short"), long("two"), renamed("last")])
+        assert.deepStrictEqual(yield* rebuild(id), { sessions: 1, events: 5 })
+        const findings = yield* Stream.runCollect(verify)
+        assert.deepStrictEqual(
+          Chunk.toReadonlyArray(findings).filter(({ sessionID }) => sessionID === id),
+          []
+        )
       })
     )
 
