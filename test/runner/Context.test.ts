@@ -7,14 +7,17 @@ import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, systemTexts } from "./support/Runs.ts"
 
-const { absent, text, unavailable } = SystemContext
+const { absent, text, textSource, unavailable } = SystemContext
 
 /** A host source whose state the test sets. */
-const source = Effect.fnUntraced(function* (first: SystemContext.Observation, key = "test/rules") {
+const source = Effect.fnUntraced(function* (
+  first: SystemContext.Observation<SystemContext.TextValue>,
+  key = "test/rules"
+) {
   const host = yield* HostContext
   const now = yield* Ref.make(first)
-  yield* host.register({ key, load: Ref.get(now) })
-  return (next: SystemContext.Observation) => Ref.set(now, next)
+  yield* host.register(textSource(key, () => Ref.get(now)))
+  return (next: SystemContext.Observation<SystemContext.TextValue>) => Ref.set(now, next)
 })
 
 /** Prompts, runs, and returns the request. */
@@ -174,7 +177,7 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
       yield* Ref.update(seen, (all) => [...all, `looked at ${latest}, ${epochs.length} epochs`])
       return text(`A is ${yield* Ref.get(value)}.`)
     })
-    yield* host.register({ key: "test/a", load: Effect.orDie(load) })
+    yield* host.register(textSource("test/a", () => load))
     yield* turn(id, "one")
     yield* Ref.set(value, 2)
     yield* turn(id, "two")

@@ -83,7 +83,7 @@ const movesOnce = Effect.fnUntraced(function* (to: string, sessionID: () => Sess
       yield* Effect.orDie(sessions.move(id, { directory: to }))
     return SystemContext.absent
   })
-  yield* host.register({ key: "test/mover", load })
+  yield* host.register(SystemContext.textSource("test/mover", () => load))
 })
 
 it.scoped(

@@ -48,7 +48,7 @@ it.scoped("PR-2: a queued input is promoted first, then the steers that came up 
       Effect.orDie(Effect.provideService(say(id, "steer", { id: "msg_s", resume: false }), Sessions, sessions)),
       SystemContext.absent
     )
-    yield* host.register({ key: "test/late", load })
+    yield* host.register(SystemContext.textSource("test/late", () => load))
     yield* model.answer(says("Yes."))
     yield* sessions.resume(id)
     assert.deepStrictEqual(userTexts(yield* model.request), ["queued", "steer"])

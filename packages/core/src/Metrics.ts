@@ -27,3 +27,19 @@ export const toolTime = Metric.histogram(
 )
 /** Inputs that wait in the inbox of the session last admitted to. */
 export const inboxDepth = Metric.gauge("daybook_inbox_depth")
+/** Milliseconds until every context source was looked at. */
+export const contextTime = Metric.histogram(
+  "daybook_context_observation_ms",
+  MetricBoundaries.exponential({ start: 1, factor: 4, count: 8 }),
+  "how long one look at all context sources took"
+)
+/** Looks at a context source that found it unavailable, by source. */
+export const contextUnavailable = Metric.counter("daybook_context_unavailable_total", { incremental: true })
+/** Characters of the baselines that were rendered. */
+export const contextBaseline = Metric.histogram(
+  "daybook_context_baseline_chars",
+  MetricBoundaries.exponential({ start: 256, factor: 4, count: 8 }),
+  "characters of a rendered baseline"
+)
+/** Characters of the changes that were told. */
+export const contextUpdates = Metric.counter("daybook_context_update_chars_total", { incremental: true })

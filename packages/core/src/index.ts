@@ -2,7 +2,7 @@
 export * as Daybook from "./Daybook.ts"
 export * as Store from "./Store.ts"
 export { Agents, AgentNotFound, defaultAgent, type Agent } from "./agent/Agents.ts"
-export { ContextRegistry, HostContext, type ContextSource } from "./context/ContextRegistry.ts"
+export { ContextRegistry, HostContext } from "./context/ContextRegistry.ts"
 export * as SystemContext from "./context/SystemContext.ts"
 export * from "./events/SessionEvents.ts"
 export * as EventRegistry from "./events/Registry.ts"

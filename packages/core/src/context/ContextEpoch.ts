@@ -1,23 +1,25 @@
 /**
  * The stored context of a session: one baseline, the exact privileged text that the model is shown first, and the
  * snapshot that changes are told from. Initialised before the first prompt becomes visible, advanced in the same
- * transaction as the message that tells the change, cleared by a move. Spec: EX-C1..EX-C5 (EP-1, EP-3, EP-5, EP-9).
+ * transaction as the message that tells the change, rendered anew after a compaction, cleared by a move.
+ * Spec: specs/context.md CX-14..CX-19 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Metric, Schema } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import { Identifiers, type SessionID } from "../Identifiers.ts"
 import { EventLog, type AppendError, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
+import * as Metrics from "../Metrics.ts"
 import { ContextSnapshotUnreadable, InitializationBlocked } from "../session/RunError.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import type { Fence, LocationLeft } from "./LocationFence.ts"
-import { initialize, reconcile, Snapshot, type Initialized, type Observed } from "./SystemContext.ts"
+import { initialize, reconcile, replace, Snapshot, type Observed } from "./SystemContext.ts"
 
 export interface Epoch {
   readonly baseline: string
   readonly snapshot: Snapshot
-  /** The session's latest seq when the baseline was rendered: System messages up to it are contained in it. */
+  /** System messages up to this seq are contained in the baseline. */
   readonly baselineSeq: number
 }
 
@@ -25,7 +27,7 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
   ContextEpoch,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Epoch | undefined, ContextSnapshotUnreadable | LogUnavailable>
-    /** The session's epoch, made from this observation if it has none (EP-3). */
+    /** The session's epoch: made from this look if it has none (EP-3), or if a compaction came after it (EP-8). */
     readonly prepare: (
       sessionID: SessionID,
       observed: Observed,
@@ -46,8 +48,19 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
 const EpochRow = Schema.Struct({
   baseline: Schema.String,
   snapshot: Schema.parseJson(Snapshot),
-  baseline_seq: Schema.Int
+  baseline_seq: Schema.Int,
+  compaction_seq: Schema.NullOr(Schema.Int),
+  told_seq: Schema.NullOr(Schema.Int)
 })
+
+/** An epoch as it is stored, and where the session's history begins. */
+interface Stored {
+  readonly epoch: Epoch
+  /** The latest completed compaction. */
+  readonly compactedSeq: number
+  /** The latest System message. */
+  readonly toldSeq: number
+}
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -55,16 +68,25 @@ const make = Effect.gen(function* () {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
 
-  const get = Effect.fn("ContextEpoch.get")(function* (sessionID: SessionID) {
+  const load = Effect.fnUntraced(function* (sessionID: SessionID) {
+    // Both subqueries are one step in an index of their own.
     const [row] = yield* retryBusy(
-      readSql`SELECT baseline, snapshot, baseline_seq FROM session_context_epoch WHERE session_id = ${sessionID}`
+      readSql`SELECT baseline, snapshot, baseline_seq,
+          (SELECT max(seq) FROM session_message m WHERE m.session_id = e.session_id AND m.type = 'compaction')
+            AS compaction_seq,
+          (SELECT max(seq) FROM session_message m WHERE m.session_id = e.session_id AND m.type = 'system') AS told_seq
+        FROM session_context_epoch e WHERE session_id = ${sessionID}`
     ).pipe(Effect.mapError(unavailable("read")))
     if (row === undefined) return undefined
-    const { baseline, baseline_seq, snapshot } = yield* Effect.mapError(
+    const { baseline, baseline_seq, compaction_seq, snapshot, told_seq } = yield* Effect.mapError(
       Schema.decodeUnknown(EpochRow)(row),
       (error) => new ContextSnapshotUnreadable({ sessionID, details: error.message })
     )
-    return { baseline, snapshot, baselineSeq: baseline_seq } satisfies Epoch
+    return {
+      epoch: { baseline, snapshot, baselineSeq: baseline_seq },
+      compactedSeq: compaction_seq ?? -1,
+      toldSeq: told_seq ?? -1
+    } satisfies Stored
   })
 
   const store = (sessionID: SessionID, { baseline, baselineSeq, snapshot }: Epoch) =>
@@ -77,37 +99,47 @@ const make = Effect.gen(function* () {
 
   const render = Effect.fnUntraced(function* (
     sessionID: SessionID,
-    { baseline, snapshot }: Extract<Initialized, { readonly _tag: "Ready" }>,
+    { baseline, snapshot }: Pick<Epoch, "baseline" | "snapshot">,
+    baselineSeq: number,
     fence: Fence
   ) {
-    const epoch: Epoch = { baseline, snapshot, baselineSeq: yield* log.latest(sessionID) }
+    const epoch: Epoch = { baseline, snapshot, baselineSeq }
     const write = Effect.zipRight(fence(sessionID), store(sessionID, epoch))
     yield* Effect.catchTag(retryBusy(immediately(sql)(write)), "SqlError", (error) => notStored(error))
+    yield* Metric.update(Metrics.contextBaseline, epoch.baseline.length)
     return epoch
   })
 
   return ContextEpoch.of({
-    get,
+    get: Effect.fn("ContextEpoch.get")(function* (sessionID) {
+      return (yield* load(sessionID))?.epoch
+    }),
     prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, fence) {
-      const stored = yield* get(sessionID)
-      if (stored !== undefined) return stored
-      const first = initialize(observed)
-      if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
-      return yield* render(sessionID, first, fence)
+      const stored = yield* load(sessionID)
+      if (stored === undefined) {
+        const first = initialize(observed)
+        if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
+        return yield* render(sessionID, first, yield* log.latest(sessionID), fence)
+      }
+      if (stored.compactedSeq <= stored.epoch.baselineSeq) return stored.epoch
+      const fresh = replace(observed, stored.epoch.snapshot)
+      // Until everything can be seen again, the old baseline and the changes told since stay (EP-8).
+      if (fresh._tag === "Blocked") return stored.epoch
+      // What was told while that lasted is in the fresh baseline too, and would be out of date after it.
+      return yield* render(sessionID, fresh, Math.max(stored.compactedSeq, stored.toldSeq), fence)
     }),
     advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, { fence, owner }) {
       const change = reconcile(observed, epoch.snapshot)
       if (change._tag === "Unchanged") return epoch
-      if (change._tag === "Replace") {
-        const fresh = initialize(observed)
-        // Until everything can be seen again, what was shown stays as it is (EP-8).
-        return fresh._tag === "Blocked" ? epoch : yield* render(sessionID, fresh, fence)
+      if (change._tag === "Replaced") {
+        return yield* render(sessionID, change, yield* log.latest(sessionID), fence)
       }
       const next: Epoch = { ...epoch, snapshot: change.snapshot }
       const told = draft("session.next.context.updated", { messageID: yield* identifiers.message, text: change.text })
       const commit = () => Effect.zipRight(fence(sessionID), store(sessionID, next))
       const stored = log.append(sessionID, [told], { owner, commit })
       yield* Effect.catchTag(stored, "SqlError", (error) => notStored(error))
+      yield* Metric.incrementBy(Metrics.contextUpdates, change.text.length)
       return next
     }),
     clear: (sessionID) => Effect.asVoid(sql`DELETE FROM session_context_epoch WHERE session_id = ${sessionID}`)

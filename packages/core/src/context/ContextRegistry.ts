@@ -1,20 +1,23 @@
-/** The context sources of one Location: built-in ones, the host's, and those registered here. Observes them all. */
-import { Clock, Context, DateTime, Effect, Layer, Schema, type Scope } from "effect"
+/**
+ * The context sources of one Location: built-in ones, the host's, and those registered here. Looks at all of them at
+ * once; a source that fails or takes too long counts as unavailable. Spec: specs/context.md CX-10..CX-13.
+ */
+import { Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
+import * as Metrics from "../Metrics.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
-import { absent, SourceKey, text, unavailable, type Observation, type Observed } from "./SystemContext.ts"
-
-/** A source of privileged text. `load` looks once; a failure to look is `Unavailable`, nothing to say is `Absent`. */
-export interface ContextSource {
-  /** `area/name`, lower case. */
-  readonly key: string
-  readonly load: Effect.Effect<Observation>
-}
+import * as Environment from "./sources/Environment.ts"
+import { hostDate } from "./sources/HostDate.ts"
+import { modelIdentity } from "./sources/ModelIdentity.ts"
+import { SourceKey, type ContextSource, type ContextTurn, type Look, type Observed } from "./SystemContext.ts"
 
 /** Sources of the host, for every Location. A host registers here; the scope takes them away again. */
 export class HostContext extends Context.Tag("@daybook/core/HostContext")<
   HostContext,
   {
-    /** Adds a source until the scope closes. A key that is taken is a defect: two parts of a host disagree. */
+    /**
+     * Adds a source until the scope closes; sessions that were told it are then told that it is gone. A key that is taken
+     * is a defect: two parts of a host disagree.
+     */
     readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
     readonly sources: Effect.Effect<ReadonlyArray<ContextSource>>
   }
@@ -22,8 +25,9 @@ export class HostContext extends Context.Tag("@daybook/core/HostContext")<
 
 const isSourceKey = Schema.is(SourceKey)
 
-const makeSources = (): Context.Tag.Service<typeof HostContext> => {
+const makeSources = (reserved: ReadonlyArray<ContextSource> = []): Context.Tag.Service<typeof HostContext> => {
   const sources = new Map<string, ContextSource>()
+  const taken = (key: string) => sources.has(key) || reserved.some((source) => source.key === key)
   return {
     register: (source) =>
       Effect.acquireRelease(
@@ -31,7 +35,7 @@ const makeSources = (): Context.Tag.Service<typeof HostContext> => {
           if (!isSourceKey(source.key)) {
             return Effect.dieMessage(`"${source.key}" is no key of a context source: use area/name, lower case`)
           }
-          if (sources.has(source.key)) return Effect.dieMessage(`context source ${source.key} is registered already`)
+          if (taken(source.key)) return Effect.dieMessage(`context source ${source.key} is registered already`)
           sources.set(source.key, source)
           return Effect.void
         }),
@@ -42,34 +46,33 @@ const makeSources = (): Context.Tag.Service<typeof HostContext> => {
 }
 
 /** No host sources until they are registered. */
-export const layerHost = Layer.sync(HostContext, makeSources)
+export const layerHost = Layer.sync(HostContext, () => makeSources())
 
 export class ContextRegistry extends Context.Tag("@daybook/core/ContextRegistry")<
   ContextRegistry,
   {
     readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
-    /** Looks at all sources at once. */
-    readonly observe: Effect.Effect<Observed>
+    /** Looks at all sources at once, for one turn. */
+    readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>
   }
 >() {}
 
-/** Where the session works and on what. */
-const environment = (directory: string): ContextSource => ({
-  key: "daybook/environment",
-  load: Effect.sync(() =>
-    text(`You work in the folder ${directory} on ${process.platform}. Paths you give to tools are relative to it.`)
+/** A look that takes longer has failed. */
+const patience = "10 seconds"
+
+const failed: Look = { _tag: "Unavailable", optional: false }
+
+const look = Effect.fnUntraced(function* ({ key, load }: ContextSource, turn: ContextTurn) {
+  const found = yield* Effect.suspend(() => load(turn)).pipe(
+    Effect.timeout(patience),
+    Effect.sandbox,
+    Effect.catchAll((cause) => Effect.as(Effect.logWarning(`context source ${key} could not be read`, cause), failed))
   )
+  if (found._tag === "Unavailable") {
+    yield* Metric.increment(Metric.tagged(Metrics.contextUnavailable, "source", key))
+  }
+  return [key, found] as const
 })
-
-/** The host's date, in its own time zone. */
-const date: ContextSource = {
-  key: "daybook/date",
-  load: Effect.map(Clock.currentTimeMillis, (now) =>
-    text(`Today's date is ${DateTime.formatIsoDate(DateTime.setZone(DateTime.unsafeMake(now), localZone))}.`)
-  )
-}
-
-const localZone = DateTime.zoneMakeLocal()
 
 /** The registry of the current Location. */
 export const layer = Layer.effect(
@@ -77,23 +80,16 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { directory } = yield* CurrentLocation
     const host = yield* HostContext
-    const own = makeSources()
-    const builtin = [environment(directory), date]
-    const observe = Effect.gen(function* () {
-      const sources = [...builtin, ...(yield* host.sources), ...(yield* own.sources)]
-      const observed = yield* Effect.forEach(
-        sources,
-        ({ key, load }) =>
-          Effect.map(
-            Effect.catchAllDefect(load, (defect) =>
-              Effect.as(Effect.logWarning(`context source ${key} failed`, defect), unavailable)
-            ),
-            // Empty text is nothing to say.
-            (observation) =>
-              [key, observation._tag === "Text" && observation.text === "" ? absent : observation] as const
-          ),
-        { concurrency: "unbounded" }
+    const builtin = [hostDate, Environment.make(directory), modelIdentity]
+    const own = makeSources(builtin)
+    const observe = Effect.fn("ContextRegistry.observe")(function* (turn: ContextTurn) {
+      const began = yield* Clock.currentTimeMillis
+      // Of one key the narrower source counts.
+      const sources = new Map(
+        [...(yield* host.sources), ...builtin, ...(yield* own.sources)].map((each) => [each.key, each])
       )
+      const observed = yield* Effect.forEach(sources.values(), (each) => look(each, turn), { concurrency: "unbounded" })
+      yield* Metric.update(Metrics.contextTime, (yield* Clock.currentTimeMillis) - began)
       return new Map(observed)
     })
     return ContextRegistry.of({ register: own.register, observe })

@@ -9,7 +9,7 @@
  */
 import { Prompt } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Cause, Context, Effect, Exit, Layer, Match, Metric, Option } from "effect"
+import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option } from "effect"
 import { Agents, type Agent } from "../agent/Agents.ts"
 import { Compaction } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
@@ -90,7 +90,8 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
   })
 
-  const promotion = ({ createdAt, id, prompt }: Input): Draft =>
+  /** What the prompt came to is in its admission, once. */
+  const promotion = ({ createdAt, id, prompt: { expansion: _, ...prompt } }: Input): Draft =>
     draft("session.next.prompt.promoted", { messageID: id, prompt, timeCreated: createdAt })
 
   /** What becomes visible at this boundary: in queue mode the oldest queued input, then steers up to the cutoff (PR-2). */
@@ -133,12 +134,18 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     if (locationKey(session.location) !== locationKey(here)) return yield* new LocationFence.LocationLeft()
     const agent = yield* agents.get(session.agent)
     activity.agent = agent
-    const observed = yield* registry.observe
+    // Resolved for the context too, but it fails the turn only where its place is (TU-5).
+    const resolved = yield* Effect.either(models.resolve(session.model))
+    const observed = yield* registry.observe({
+      sessionID,
+      agent,
+      model: Either.isRight(resolved) ? resolved.right.info : undefined
+    })
     const initial = yield* epochs.prepare(sessionID, observed, fence)
     // A turn that is assembled anew goes out with the inputs it had (CM-9).
     if (!compacted) yield* promote(input, activity, mode)
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
-    const model = yield* models.resolve(session.model)
+    const model = yield* resolved
     const messages = yield* Effect.catchTags(history.load(sessionID, epoch.baselineSeq), {
       CursorAhead: historyMoved,
       CursorExpired: historyMoved
