@@ -1,14 +1,16 @@
 /**
  * What a tool is to Daybook: an `@effect/ai` tool (name, description, Schema parameters and result) with its handler
  * and the form its result takes for the model. Registration and settlement are in `ToolRegistry.ts`.
- * Spec: TO-1, TO-2, TO-3.
+ * Spec: TO-1, TO-2, TO-3, TO-16.
  */
 import type { Tool } from "@effect/ai"
 import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Agent } from "../agent/Agents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import { clip, describeIssues } from "../Issues.ts"
 import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
+import { jsonSchemaTool } from "./WireTool.ts"
 
 /** The tool could not do what was asked. The model reads `message` and goes on (TO-1..TO-4). */
 export class ToolFailure extends Schema.TaggedError<ToolFailure>("@daybook/core/ToolFailure")("ToolFailure", {
@@ -55,11 +57,26 @@ export interface ToolOutput {
   readonly outputPaths?: ReadonlyArray<string>
 }
 
+/** What one call needs permission for; the tool's `permission` names the action. */
+export interface ToolAuthorization {
+  /** What the call acts on; every one of them has to be allowed. */
+  readonly resources: NonEmptyReadonlyArray<string>
+  /** One line for the person who is asked. */
+  readonly title: string
+  /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
+  readonly always?: ReadonlyArray<string>
+}
+
 /** A registered tool, its parameter and result types behind it. */
 export interface ToolDefinition {
   readonly tool: Tool.Any
   /** The permission that decides whether the tool is offered at all; the tool's own name by default. */
   readonly permission: string
+  /**
+   * What `ToolRegistry` asks `Permission` for before `execute`: for tools that lie in every Location and so cannot ask
+   * by themselves (TO-16). What it refuses is refused without a question.
+   */
+  readonly authorize?: (input: unknown) => Effect.Effect<ToolAuthorization, ToolFailure>
   /** Decodes the input, runs the handler, encodes and renders the result. Every fault of those is a `ToolFailure`. */
   readonly execute: (
     input: unknown,
@@ -101,6 +118,23 @@ const renderEncoded = (encoded: unknown): ToolOutput => {
   return { structured: { value: encoded }, content: [] }
 }
 
+const fault = (type: string, message: string) => new ToolFailure({ type, message })
+
+/** Whatever breaks in a handler is logged with the call, and told to the model in a sentence (TO-2). */
+const guarded = (
+  name: string,
+  call: ToolCall,
+  run: () => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
+) =>
+  Effect.catchAllCause(Effect.suspend(run), (cause) =>
+    Cause.isInterrupted(cause) || Cause.isFailure(cause)
+      ? Effect.failCause(cause)
+      : Effect.zipRight(
+          Effect.logError(`tool "${name}" broke while it served ${call.callID}`, cause),
+          fault("tool.execution", `tool "${name}" broke: ${describeFailure(Cause.squash(cause))}`)
+        )
+  )
+
 /**
  * A tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
  *
@@ -123,7 +157,6 @@ export const define = <
   options: ToolOptions<Schema.Schema.Type<Params>, Schema.Schema.Type<Success>, Schema.Schema.Type<Failure>>
 ): ToolDefinition => {
   const { name } = tool
-  const fault = (type: string, message: string) => new ToolFailure({ type, message })
   const decode = Schema.decodeUnknown(tool.parametersSchema, { errors: "all", onExcessProperty: "error" })
   const encode = Schema.encodeUnknown(tool.successSchema, { errors: "all" })
 
@@ -155,16 +188,40 @@ export const define = <
   return {
     tool,
     permission: options.permission ?? name,
-    execute: (input, call) =>
-      Effect.catchAllCause(
-        Effect.suspend(() => run(input, call)),
-        (cause) =>
-          Cause.isInterrupted(cause) || Cause.isFailure(cause)
-            ? Effect.failCause(cause)
-            : Effect.zipRight(
-                Effect.logError(`tool "${name}" broke while it served ${call.callID}`, cause),
-                fault("tool.execution", `tool "${name}" broke: ${describeFailure(Cause.squash(cause))}`)
-              )
-      )
+    execute: (input, call) => guarded(name, call, () => run(input, call))
+  }
+}
+
+/** A tool whose parameters somebody else described in JSON Schema. */
+export interface JsonSchemaToolOptions {
+  readonly name: string
+  readonly description?: string
+  /** A JSON schema whose root is an object; shown to the model as it is. Its owner checks the input against it. */
+  readonly parameters: JsonRecord
+  /** The permission that decides whether the tool is offered; its name by default. */
+  readonly permission?: string
+  /** What each call needs permission for; with none, a call needs nothing more than to be offered (TO-16). */
+  readonly authorize?: (input: JsonRecord) => ToolAuthorization
+  /** Serves one call. A defect is reported to the model as `tool.execution` and logged. Interruption ends the call. */
+  readonly execute: (
+    input: JsonRecord,
+    call: ToolCall
+  ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
+}
+
+/** A tool from a JSON schema, with its handler. Input has to be an object; no input is an empty one. */
+export const fromJsonSchema = (options: JsonSchemaToolOptions): ToolDefinition => {
+  const { authorize, execute, name } = options
+  const record = (input: unknown): Effect.Effect<JsonRecord, ToolFailure> => {
+    const given = input ?? {}
+    return Predicate.isReadonlyRecord(given)
+      ? Effect.succeed(given)
+      : fault("tool.input", `invalid input for tool "${name}": the input: expected an object`)
+  }
+  return {
+    tool: jsonSchemaTool(options),
+    permission: options.permission ?? name,
+    ...(authorize === undefined ? {} : { authorize: (input) => Effect.map(record(input), authorize) }),
+    execute: (input, call) => guarded(name, call, () => Effect.flatMap(record(input), (given) => execute(given, call)))
   }
 }

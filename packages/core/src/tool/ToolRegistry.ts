@@ -1,16 +1,24 @@
 /**
  * The tools of one Location: built-in ones, above them the host's, above those what was registered here. Says which
  * are offered to an agent, and settles calls. Leaves running, recording and interrupting calls to the runner.
- * Spec: TO-1..TO-6, TO-15.
+ * Spec: TO-1..TO-6, TO-15, TO-16.
  */
 import type { Tool } from "@effect/ai"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../agent/Agents.ts"
+import { Permission } from "../permission/Permission.ts"
 import { deniesAll } from "../permission/Rule.ts"
 import type { StoredError } from "../session/Schemas.ts"
 import { builtins } from "./builtin/index.ts"
 import { HostTools } from "./HostTools.ts"
-import type { ToolCall, ToolDeclined, ToolDefinition, ToolOutput, ToolStorageError } from "./ToolDefinition.ts"
+import {
+  ToolFailure,
+  type ToolCall,
+  type ToolDeclined,
+  type ToolDefinition,
+  type ToolOutput,
+  type ToolStorageError
+} from "./ToolDefinition.ts"
 import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
 import { ToolOutputStore } from "./ToolOutputStore.ts"
 
@@ -56,13 +64,28 @@ const failed = (type: string, message: string) =>
     error: { type, message: message.length <= maximumMessage ? message : `${message.slice(0, maximumMessage)}...` }
   })
 
+const withdrawn = (name: string) =>
+  new ToolFailure({
+    type: "tool.stale",
+    message: `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`
+  })
+
 const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition>) {
   const host = yield* HostTools
   const outputs = yield* ToolOutputStore
+  const permission = yield* Permission
   const own = makeToolOverlay()
   const base = new Map(builtins.map((definition) => [definition.tool.name, entryOf(definition)]))
 
   const current = (name: string) => own.get(name) ?? host.get(name) ?? base.get(name)
+
+  /** Asks for the tools that cannot ask by themselves (TO-16). */
+  const authorize = (definition: ToolDefinition, input: unknown, call: ToolCall) =>
+    definition.authorize === undefined
+      ? Effect.void
+      : Effect.flatMap(definition.authorize(input), (asked) =>
+          permission.authorize({ ...call, ...asked, permission: definition.permission })
+        )
 
   const materialize = (agent: Agent): MaterializedTools => {
     const names = [...new Set([...base.keys(), ...host.names(), ...own.names()])].sort()
@@ -79,10 +102,12 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
         return failed("tool.unknown", `there is no tool "${name}"; ${known}`)
       }
-      if (current(name) !== entry) {
-        return failed("tool.stale", `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`)
-      }
-      return yield* entry.definition.execute(input, call).pipe(
+      // A question may take long: the tool is looked for again after it.
+      const there = Effect.suspend(() => (current(name) === entry ? Effect.void : withdrawn(name)))
+      return yield* there.pipe(
+        Effect.zipRight(authorize(entry.definition, input, call)),
+        Effect.zipRight(there),
+        Effect.zipRight(Effect.suspend(() => entry.definition.execute(input, call))),
         Effect.flatMap((output) => outputs.bound({ sessionID: call.sessionID, callID: call.callID }, output)),
         Effect.map((output) => Settled.Success({ output })),
         Effect.catchTags({
@@ -103,7 +128,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
 /** A registry on top of the given built-in tools. */
 export const layerWith = <E, R>(
   builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
-): Layer.Layer<ToolRegistry, E, R | HostTools | ToolOutputStore> =>
+): Layer.Layer<ToolRegistry, E, R | HostTools | Permission | ToolOutputStore> =>
   Layer.effect(ToolRegistry, Effect.flatMap(builtins, make))
 
 /** A registry on top of Daybook's built-in tools. */

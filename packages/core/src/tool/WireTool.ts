@@ -4,19 +4,30 @@
  * breaks the provider's stream (TO-3).
  */
 import { Tool } from "@effect/ai"
-import { Schema } from "effect"
+import { Context, Schema } from "effect"
 
-export const wireTool = (tool: Tool.Any): Tool.Any => {
-  const jsonSchema = Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast)
-  const anything = Schema.Unknown.annotations({ jsonSchema })
-  return Tool.make(tool.name, {
+/** A tool whose parameters are described by a JSON schema; it decodes any input, and results of any kind. */
+export const jsonSchemaTool = (tool: {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly parameters: object
+  readonly annotations?: Context.Context<never>
+}): Tool.Any =>
+  Tool.make(tool.name, {
     ...(tool.description === undefined ? {} : { description: tool.description }),
     success: Schema.Unknown,
     failure: Schema.Unknown
   })
     .setParameters(
       // The library types parameters as a struct; at run time it asks for a schema only.
-      anything as unknown as Tool.AnyStructSchema
+      Schema.Unknown.annotations({ jsonSchema: tool.parameters }) as unknown as Tool.AnyStructSchema
     )
-    .annotateContext(tool.annotations)
-}
+    .annotateContext(tool.annotations ?? Context.empty())
+
+export const wireTool = (tool: Tool.Any): Tool.Any =>
+  jsonSchemaTool({
+    name: tool.name,
+    description: tool.description,
+    parameters: Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast),
+    annotations: tool.annotations
+  })
