@@ -1,0 +1,107 @@
+/**
+ * Agents from `*.md` files: the user's folder and the project's `.daybook/agents`. Owns which files are looked at and
+ * what becomes of bad ones; what a file may say is in `AgentDefinition.ts`. Spec: CF-14..CF-17.
+ */
+import * as path from "node:path"
+import { Effect, Either, Schema } from "effect"
+import { makeDefinitionFolders, type Definition } from "../config/DefinitionFolder.ts"
+import { projectFolder, warnOnce } from "../config/ProjectFolder.ts"
+import type { Location } from "../session/Schemas.ts"
+import { parseAgentFile, projectAgent, userAgent, type NamedDefinition } from "./AgentDefinition.ts"
+import type { Agent } from "./Agents.ts"
+import { builtins, defaultAgent } from "./BuiltinAgents.ts"
+
+/** A file of agents that cannot be used, or not as it is written. */
+export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
+export type AgentProblem = typeof AgentProblem.Type
+
+export interface AgentFilesOptions {
+  /** Agents of the host and the configuration, as they are. */
+  readonly agents?: ReadonlyArray<Agent> | undefined
+  /** Holds `agents/*.md` of the user: `$XDG_CONFIG_HOME/daybook`. None by default. */
+  readonly userFolder?: string | undefined
+  /** Whether projects may bring agents; true by default. */
+  readonly projectConfig?: boolean | undefined
+}
+
+/** The agents at one place, and what is wrong with their files. */
+export interface FoundAgents {
+  readonly byName: ReadonlyMap<string, Agent>
+  /** Names whose file cannot be used -> why. */
+  readonly broken: ReadonlyMap<string, string>
+  readonly problems: ReadonlyArray<AgentProblem>
+}
+
+/** Turns of an activity when nobody says otherwise (TU-4). */
+const defaultTurns = 25
+
+type File = Definition<NamedDefinition>
+
+/** The user's files over what the host has; then the built-in agents that nobody replaced. */
+const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) => {
+  const byName = new Map(hosts.map((agent) => [agent.name, agent]))
+  const broken = new Map<string, string>()
+  const problems: Array<AgentProblem> = []
+  for (const { path: file, result, stem } of files) {
+    if (Either.isLeft(result)) {
+      problems.push({ path: file, details: result.left })
+      // Its rules may have been stricter than those of what would answer to the name instead.
+      if (!byName.has(stem)) broken.set(stem, `${file}: ${result.left}`)
+    } else if (byName.has(result.right.name)) {
+      const details = `agent "${result.right.name}" is there already, from the configuration or another file; this file is left out`
+      problems.push({ path: file, details })
+    } else {
+      byName.set(result.right.name, userAgent(result.right))
+    }
+  }
+  for (const name of byName.keys()) broken.delete(name)
+  const standing = builtins.flatMap((agent) => byName.get(agent.name) ?? (broken.has(agent.name) ? [] : agent))
+  return { byName: new Map([...standing.map((agent) => [agent.name, agent] as const), ...byName]), broken, problems }
+}
+
+/** The project's files below all that; they add agents and replace none. */
+const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): FoundAgents => {
+  const byName = new Map(above.byName)
+  const broken = new Map(above.broken)
+  const problems = [...above.problems]
+  const from = byName.get(defaultAgent)
+  for (const { path: file, result, stem } of files) {
+    if (Either.isLeft(result)) {
+      problems.push({ path: file, details: result.left })
+      if (!byName.has(stem) && !broken.has(stem)) broken.set(stem, `${file}: ${result.left}`)
+      continue
+    }
+    const { name } = result.right
+    if (byName.has(name) || above.broken.has(name)) {
+      problems.push({
+        path: file,
+        details: `there is an agent "${name}" already, and a project cannot change it; choose another name`
+      })
+    } else if (from === undefined) {
+      const details = `agent "${defaultAgent}", whose rules it starts from, cannot be used`
+      problems.push({ path: file, details })
+      broken.set(name, `${file}: ${details}`)
+    } else {
+      const { agent, ignored } = projectAgent(from, result.right, defaultTurns)
+      byName.set(name, agent)
+      broken.delete(name)
+      problems.push(...ignored.map((details) => ({ path: file, details })))
+    }
+  }
+  return { byName, broken, problems }
+}
+
+/** Looks for the agents at a place; without one, only for those that are everywhere. */
+export const makeAgentFiles = ({ agents = [], projectConfig = true, userFolder }: AgentFilesOptions) => {
+  const folders = makeDefinitionFolders(parseAgentFile)
+  const warn = warnOnce("an agent's file")
+  return Effect.fnUntraced(function* (location: Location | undefined) {
+    const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "agents"))
+    const above = withUserFiles(agents, own)
+    const project = location === undefined || !projectConfig ? undefined : yield* projectFolder(location, "agents")
+    const found =
+      project === undefined ? above : withProjectFiles(above, yield* folders.read(project.folder, project.root))
+    yield* Effect.forEach(found.problems, warn, { discard: true })
+    return found
+  })
+}

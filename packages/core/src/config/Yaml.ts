@@ -1,0 +1,158 @@
+/**
+ * YAML as plain data, and its faults as a person can mend them: where they are and what was expected. Only what JSON can
+ * hold: no tags, anchors, aliases or merge keys, and no key twice. Pure. Spec: CF-2, CF-3.
+ */
+import { Either, ParseResult, Schema } from "effect"
+import { isAlias, isNode, LineCounter, parseDocument, visit, type Document } from "yaml"
+
+/** One fault. `path` is the key path (`mcp.files.args[0]`), empty for the file as a whole; lines and columns count from 1. */
+export const Issue = Schema.Struct({
+  path: Schema.String,
+  line: Schema.optionalWith(Schema.Int, { exact: true }),
+  column: Schema.optionalWith(Schema.Int, { exact: true }),
+  details: Schema.String
+})
+export type Issue = typeof Issue.Type
+
+export type KeyPath = ReadonlyArray<PropertyKey>
+
+/** A document's data, and where a key is in the text. */
+export interface Parsed {
+  readonly value: unknown
+  readonly at: (path: KeyPath) => Pick<Issue, "line" | "column">
+}
+
+const clip = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length)}...`)
+
+/** A key path as people write it. */
+export const showPath = (path: KeyPath): string =>
+  path.reduce<string>((shown, key) => {
+    if (typeof key === "number") return `${shown}[${key}]`
+    const name = clip(String(key), 80)
+    const plain = /^[\w.*/-]+$/.test(name) ? name : JSON.stringify(name)
+    return shown === "" ? plain : `${shown}.${plain}`
+  }, "")
+
+/** One fault as a line of text. */
+export const showIssue = ({ column, details, line, path }: Issue): string => {
+  const place = line === undefined ? "" : `line ${line}${column === undefined ? "" : `, column ${column}`}: `
+  return `${place}${path === "" ? "" : `${path}: `}${details}`
+}
+
+const maximumShown = 20
+
+/** All faults, one per line. */
+export const showIssues = (issues: ReadonlyArray<Issue>): string => {
+  const more = issues.length > maximumShown ? [`and ${issues.length - maximumShown} more`] : []
+  return [...issues.slice(0, maximumShown).map(showIssue), ...more].join("\n")
+}
+
+/** Reads one document. `firstLine` is the line of the file that the text begins on. Nothing at all is an empty map. */
+export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, ReadonlyArray<Issue>> => {
+  const lines = new LineCounter()
+  const place = (offset: number) => {
+    const { col, line } = lines.linePos(offset)
+    return line === 0 ? {} : { line: line + firstLine - 1, column: col }
+  }
+  try {
+    const document: Document = parseDocument(text, {
+      lineCounter: lines,
+      prettyErrors: false,
+      stringKeys: true,
+      merge: false,
+      resolveKnownTags: false,
+      logLevel: "silent"
+    })
+    const issues: Array<Issue> = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
+      path: "",
+      ...place(pos[0]),
+      details: clip(message, 300)
+    }))
+    visit(document, {
+      Node: (_, node) => {
+        if (!isAlias(node) && node.anchor === undefined) return
+        const details = "anchors and aliases are not supported: write the value where it is used"
+        issues.push({ path: "", ...place(node.range?.[0] ?? 0), details })
+      }
+    })
+    if (issues.length > 0) return Either.left(issues)
+    const at = (path: KeyPath) => {
+      for (let length = path.length; length > 0; length--) {
+        const node: unknown = document.getIn(path.slice(0, length), true)
+        if (isNode(node) && node.range) return place(node.range[0])
+      }
+      return {}
+    }
+    return Either.right({ value: document.toJS({ maxAliasCount: 0 }) ?? {}, at })
+  } catch (cause) {
+    // The parser recurses with the text: a text nested thousands of levels deep exhausts the stack.
+    const details = cause instanceof RangeError ? "it is nested too deeply" : "it is not valid YAML"
+    return Either.left([{ path: "", details }])
+  }
+}
+
+/** How many letters have to change to make one word the other. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min((row[j] ?? 0) + (letter === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+const bare = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
+
+/** The known name that was probably meant; undefined when none is near. */
+export const nearest = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (name.length > 64) return undefined
+  const ranked = known.map((word) => ({ word, far: distance(bare(name), bare(word)) })).sort((a, b) => a.far - b.far)
+  const [best] = ranked
+  return best !== undefined && best.far <= Math.max(1, Math.floor(best.word.length / 3)) ? best.word : undefined
+}
+
+/** Known keys, out of the sentence in which the decoder lists them. */
+const listed = (message: string) => [...message.matchAll(/"([^"]+)"/g)].map(([, name]) => name ?? "")
+
+const unknownKey = (name: string, message: string): string => {
+  const known = listed(message)
+  const near = nearest(name, known)
+  const hint = near === undefined ? `known: ${known.join(", ")}` : `did you mean ${JSON.stringify(near)}?`
+  return `there is no such key; ${hint}`
+}
+
+const found = (value: unknown): string => {
+  if (value === null) return "nothing"
+  if (Array.isArray(value)) return "a list"
+  return typeof value === "object" ? "a map" : clip(JSON.stringify(value), 60)
+}
+
+const valueAt = (value: unknown, path: KeyPath): unknown =>
+  path.reduce<unknown>(
+    (at, key) => (typeof at === "object" && at !== null && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined),
+    value
+  )
+
+/** Decodes the data, or names every fault at once. What lies under a path that `secret` names is never shown. */
+export const decodeParsed = <A, I>(
+  schema: Schema.Schema<A, I>,
+  { at, value }: Parsed,
+  secret: (path: KeyPath) => boolean = () => false
+): Either.Either<A, ReadonlyArray<Issue>> =>
+  Either.mapLeft(
+    Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })(value),
+    (error): ReadonlyArray<Issue> =>
+      ParseResult.ArrayFormatter.formatErrorSync(error).map(({ _tag, message, path }) => {
+        const actual = valueAt(value, path)
+        const details =
+          _tag === "Unexpected"
+            ? unknownKey(String(path.at(-1)), message)
+            : actual === undefined || secret(path)
+              ? clip(message, 300)
+              : `${clip(message, 300)}, found ${found(actual)}`
+        return { path: showPath(path), ...at(path), details }
+      })
+  )
