@@ -1,0 +1,121 @@
+/**
+ * A conversation as flat, labelled text: what a summary is made from, and what a checkpoint keeps of the recent past.
+ * Nothing in it is a provider's own, and nothing in it looks like a conversation that wants to be continued. Pure.
+ * Spec: CP-10 to CP-13 (CM-3, CM-8).
+ */
+import { Predicate } from "effect"
+import type { AssistantMessage, Message, Part, ToolPart } from "../session/Message.ts"
+import type { ToolContent } from "../session/Schemas.ts"
+
+/** Characters shown of a tool's input or output, of reasoning, of a shell's output and of a System update. */
+export const clipChars = 2_000
+const nameChars = 200
+
+/** The start of a text, never half a character, and how much is missing. */
+export const clip = (text: string, limit = clipChars): string => {
+  if (text.length <= limit) return text
+  const last = text.charCodeAt(limit - 1)
+  const end = last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit
+  return `${text.slice(0, end)}[... ${text.length - end} more characters]`
+}
+
+/** A text that holds one of the tags around it must not end them: their closing form is broken up. */
+const ownTag = /<\/(?=(?:conversation|conversation-checkpoint|recent-context|previous-summary|previous-recent)>)/g
+export const withoutOwnTags = (text: string): string => text.replace(ownTag, "< /")
+
+const line = (label: string, text: string): string => `[${label}]: ${withoutOwnTags(text)}`
+
+const fileName = (file: { readonly name?: string; readonly uri?: string; readonly mime: string }): string => {
+  const place = file.uri === undefined || file.uri.startsWith("data:") ? "unnamed" : file.uri
+  return `${clip(file.name ?? place, nameChars)} (${clip(file.mime, nameChars)})`
+}
+
+type UserMessage = Extract<Message, { readonly type: "user" }>
+
+/** What a person's message says to the model. */
+export const userText = (message: UserMessage): string => message.text
+
+const userLines = (message: UserMessage): ReadonlyArray<string> => {
+  const files = message.files ?? []
+  const text = userText(message)
+  return [
+    ...(text === "" && files.length > 0 ? [] : [line("User", text)]),
+    ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))])
+  ]
+}
+
+const contentText = (content: ReadonlyArray<ToolContent>): string =>
+  content.map((part) => (part.type === "text" ? part.text : `[file: ${fileName(part)}]`)).join("\n")
+
+/** A result in words: its text, else its facts. A provider's own raw result is left out. */
+const resultText = (part: ToolPart): string => {
+  const text = contentText(part.content ?? [])
+  if (text !== "") return text
+  if (part.structured !== undefined) return JSON.stringify(part.structured)
+  return part.provider?.executed === true ? "(kept by the provider)" : "(nothing)"
+}
+
+const toolLines = (part: ToolPart): ReadonlyArray<string> => {
+  const input = part.input === undefined ? (part.raw ?? "") : JSON.stringify(part.input)
+  const call = line("Assistant tool call", `${clip(part.name, nameChars)} ${clip(input)}`)
+  switch (part.state) {
+    case "completed":
+      return [call, line("Tool result", clip(resultText(part)))]
+    case "error":
+      return [call, line("Tool error", clip(part.error?.message ?? "the tool failed"))]
+    case "pending":
+    case "running":
+      return [call, line("Tool error", "there is no result")]
+  }
+}
+
+const partLines = (part: Part): ReadonlyArray<string> => {
+  if (part.type === "tool") return toolLines(part)
+  const text = (part.text ?? "").trim()
+  if (text === "") return []
+  return [part.type === "text" ? line("Assistant", text) : line("Assistant reasoning", clip(text))]
+}
+
+const assistantLines = ({ content, error }: AssistantMessage): ReadonlyArray<string> => [
+  ...content.flatMap(partLines),
+  ...(error === undefined || content.length === 0 ? [] : [line("Assistant error", clip(error.message))])
+]
+
+const serializeNew = (message: Message): string => {
+  switch (message.type) {
+    case "user":
+      return userLines(message).join("\n")
+    case "assistant":
+      return assistantLines(message).join("\n")
+    case "system":
+      return line("System update", clip(message.text))
+    case "synthetic":
+      return line("Synthetic context", message.text)
+    case "shell":
+      return line("Shell", `$ ${clip(message.command)}\n${clip(message.output ?? "")}`)
+    case "agent-switched":
+    case "model-switched":
+    // A checkpoint is handed on as what it holds, not as one more message.
+    case "compaction":
+      return ""
+  }
+}
+
+/** Histories hold the same objects from turn to turn. */
+const known = new WeakMap<Message, string>()
+
+/** One message as text; empty when the model is shown nothing of it. */
+export const serializeMessage = (message: Message): string => {
+  const before = known.get(message)
+  if (Predicate.isNotUndefined(before)) return before
+  const text = serializeNew(message)
+  known.set(message, text)
+  return text
+}
+
+/** Messages as text, in their order. */
+export const serialize = (messages: ReadonlyArray<Message>): string =>
+  messages
+    .map(serializeMessage)
+    .filter((text) => text !== "")
+    .join("\n\n")

@@ -1,0 +1,146 @@
+/**
+ * Tokens of what the model is shown, before the provider has counted them. With the model's own counter the texts are
+ * counted; without one, a part has a quarter of its JSON's characters. Pure but for a cache by object, so that an
+ * unchanged message is counted once. Spec: CP-5 to CP-9 (CM-1, CM-13).
+ */
+import type { Prompt } from "@effect/ai"
+import { Predicate } from "effect"
+import type { Tokens } from "../session/Schemas.ts"
+
+/** The model's own count of a text, where one is known. */
+export type CountTokens = (text: string) => number
+
+/** A tool's definition as the provider gets it. */
+export interface ToolShape {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly parameters: unknown
+}
+
+export interface EstimatedRequest {
+  readonly system: ReadonlyArray<string>
+  readonly messages: ReadonlyArray<Prompt.MessageEncoded>
+  readonly tools: ReadonlyArray<ToolShape>
+}
+
+export interface Estimate {
+  readonly system: number
+  readonly messages: number
+  readonly tools: number
+  readonly total: number
+  /** One number for each message, in order. */
+  readonly perMessage: ReadonlyArray<number>
+}
+
+/** An image costs about this, whatever its encoded length. */
+export const imageTokens = 1_600
+const maxDocumentTokens = 64_000
+const bytesPerDocumentToken = 32
+/** Role and delimiters around a message or a definition, for counters that see the text only. */
+const framing = 4
+/** Counters may take more than linear time for one long run of characters: they are given this much at a time. */
+const countedAtOnce = 4_000
+
+/** A quarter of the characters, rounded (CM-1). */
+const byLength = (chars: number): number => Math.round(chars / 4)
+
+/** Tokens of a text. */
+export const tokensOf = (text: string, count?: CountTokens): number => {
+  if (count === undefined) return byLength(text.length)
+  let tokens = 0
+  for (let at = 0; at < text.length; at += countedAtOnce) tokens += count(text.slice(at, at + countedAtOnce))
+  return tokens
+}
+
+/** The JSON of a value; what JSON has no form for counts as nothing. */
+const json = (value: unknown): string => JSON.stringify(value) ?? ""
+
+/** A file by its kind and size, never by the length of its encoding. A URL's size is not known. */
+const mediaTokens = ({ data, mediaType }: Prompt.FilePartEncoded): number => {
+  if (mediaType.startsWith("image/")) return imageTokens
+  const bytes = Predicate.isString(data) ? (data.length * 3) / 4 : data instanceof URL ? 0 : data.length
+  return Math.min(maxDocumentTokens, Math.max(imageTokens, Math.round(bytes / bytesPerDocumentToken)))
+}
+
+type AnyPart = Exclude<Prompt.MessageEncoded["content"], string>[number]
+
+const partTokens = (part: AnyPart, count: CountTokens | undefined): number => {
+  if (part.type === "file") {
+    return mediaTokens(part) + tokensOf(json({ ...part, data: "" }), count)
+  }
+  if (count === undefined) return byLength(json(part).length)
+  // What providers want back unchanged (signatures, encrypted reasoning) is no text that a counter knows.
+  const native = part.options === undefined ? 0 : byLength(json(part.options).length)
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return native + tokensOf(part.text, count)
+    case "tool-call":
+      return native + tokensOf(part.name, count) + tokensOf(json(part.params), count)
+    case "tool-result":
+      return native + tokensOf(Predicate.isString(part.result) ? part.result : json(part.result), count)
+  }
+}
+
+const messageParts = (message: Prompt.MessageEncoded, count: CountTokens | undefined): number => {
+  if (Predicate.isString(message.content)) {
+    return framing + tokensOf(count === undefined ? json(message.content) : message.content, count)
+  }
+  let tokens = framing
+  for (const part of message.content) tokens += partTokens(part, count)
+  return tokens
+}
+
+const toolShape = ({ description, name, parameters }: ToolShape, count: CountTokens | undefined): number =>
+  framing + tokensOf(json({ name, description, parameters }), count)
+
+/** Stands for "no counter" as a key. */
+const noCounter: CountTokens = ({ length }) => byLength(length)
+
+/** Counted once for each object and counter: requests and their parts are never changed in place. */
+const remembered = <A extends object>(measure: (value: A, count: CountTokens | undefined) => number) => {
+  const known = new WeakMap<CountTokens, WeakMap<A, number>>()
+  return (value: A, count: CountTokens | undefined): number => {
+    const key = count ?? noCounter
+    let sizes = known.get(key)
+    if (sizes === undefined) known.set(key, (sizes = new WeakMap()))
+    let tokens = sizes.get(value)
+    if (tokens === undefined) sizes.set(value, (tokens = measure(value, count)))
+    return tokens
+  }
+}
+
+/** Tokens of one message. */
+export const messageTokens = remembered(messageParts)
+/** Tokens of one tool's definition. */
+export const toolTokens = remembered(toolShape)
+
+const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)
+
+/** The whole request: system texts, messages and tools (CM-1, CM-13). */
+export const estimate = (request: EstimatedRequest, count?: CountTokens): Estimate => {
+  const perMessage = request.messages.map((message) => messageTokens(message, count))
+  const system = sum(request.system.map((text) => framing + tokensOf(count === undefined ? json(text) : text, count)))
+  const messages = sum(perMessage)
+  const tools = sum(request.tools.map((tool) => toolTokens(tool, count)))
+  return { system, messages, tools, total: system + messages + tools, perMessage }
+}
+
+/** What the provider counted last, and where in the request that was. */
+export interface LastUsage {
+  readonly tokens: Pick<Tokens, "input" | "output">
+  /** How many of the request's messages that step was shown or wrote itself; what comes after them is new. */
+  readonly messages: number
+}
+
+/**
+ * The request's size with the provider's last count as a lower bound: what it counted, and the estimate of what came
+ * after (CM-13). Only for the same model, and only when nothing that the step was shown has been left out since.
+ */
+export const withUsage = (estimated: Estimate, last: LastUsage | undefined): number => {
+  if (last === undefined) return estimated.total
+  const counted = last.tokens.input + last.tokens.output
+  // A provider that counts nothing tells nothing.
+  if (counted === 0) return estimated.total
+  return Math.max(estimated.total, counted + sum(estimated.perMessage.slice(last.messages)))
+}
