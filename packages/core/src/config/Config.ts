@@ -1,0 +1,210 @@
+/**
+ * The user's configuration file: YAML with snake_case keys, read into the fields that `Daybook.Options` has. Reads that
+ * one file and does nothing else; every fault in it is named at once. Spec: CF-1..CF-9.
+ */
+import { homedir } from "node:os"
+import * as path from "node:path"
+import { Effect, Either, ParseResult, Predicate, Redacted, Schema } from "effect"
+import { ConfiguredAgent, userAgent } from "../agent/AgentDefinition.ts"
+import type { Agent } from "../agent/Agents.ts"
+import { HttpServer, isStdio, StdioServer, type McpServer } from "../mcp/McpServer.ts"
+import { expandVariables } from "./EnvironmentVariables.ts"
+import {
+  amount,
+  boolean,
+  counting,
+  namePattern,
+  nameRule,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts,
+  whole
+} from "./Fields.ts"
+import type { Template } from "./Templates.ts"
+import { readText } from "./TextFile.ts"
+import { decodeParsed, Issue, parseYaml, showIssues, showPath, type KeyPath, type Parsed } from "./Yaml.ts"
+
+/** The file cannot be used; `issues` are all of its faults. */
+export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/core/ConfigInvalid")("ConfigInvalid", {
+  file: Schema.String,
+  issues: Schema.Array(Issue)
+}) {
+  override get message() {
+    return `the configuration ${this.file} cannot be used:\n${showIssues(this.issues)}`
+  }
+}
+
+/** A configured reference: a file or folder that prompts can mention by name. */
+export interface Reference {
+  /** Absolute. */
+  readonly path: string
+  readonly description?: string
+}
+
+/** What a configuration says; what it leaves out is not there. Fits into `Daybook.Options`. */
+export interface Settings {
+  readonly compaction?: {
+    readonly enabled?: boolean
+    readonly reserveTokens?: number
+    readonly keepRecentTokens?: number
+    readonly prune?: boolean
+  }
+  /** As written: paths, globs, URLs. */
+  readonly instructions?: ReadonlyArray<string>
+  readonly references?: Readonly<Record<string, Reference>>
+  /** Absolute folders. */
+  readonly skills?: ReadonlyArray<string>
+  readonly agents?: ReadonlyArray<Agent>
+  readonly templates?: ReadonlyArray<Template>
+  /** Environment and headers are redacted. */
+  readonly mcp?: Readonly<Record<string, McpServer>>
+  /** US dollars and tokens of one session. */
+  readonly budget?: { readonly cost?: number; readonly tokens?: number }
+}
+
+const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
+
+const named = <A, I>(value: Schema.Schema<A, I>) =>
+  optional(Schema.Record({ key: Schema.String, value }).pipe(shaped("a map of names")))
+
+const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
+const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
+
+const File = Schema.Struct({
+  compaction: optional(
+    Schema.Struct({
+      enabled: optional(boolean),
+      reserve_tokens: optional(counting),
+      keep_recent_tokens: optional(whole),
+      prune: optional(boolean)
+    }).pipe(shaped("a map"))
+  ),
+  instructions: optional(texts),
+  references: named(
+    selected<typeof WrittenReference.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenReference)
+        : (input, options) =>
+            ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (text) => ({ path: text }))
+    )
+  ),
+  skills: optional(texts),
+  agents: named(ConfiguredAgent),
+  templates: named(
+    selected<typeof WrittenTemplate.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenTemplate)
+        : (input, options) => ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (body) => ({ body }))
+    )
+  ),
+  mcp: named(
+    selected<McpServer>((value) =>
+      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(StdioServer)
+    )
+  ),
+  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map")))
+}).pipe(shaped("a map of settings"))
+
+/** What servers are given is never shown: arguments and URLs may hold secrets as well. */
+const secret = (at: KeyPath) => at[0] === "mcp"
+
+/** A section with nothing in it, as when all of it is commented out, is not there. */
+const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
+  at,
+  value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
+})
+
+const serverName = /^[a-z0-9][a-z0-9_-]{0,31}$/
+
+/** Names that the sections do not take. */
+const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
+  (["agents", "references", "templates", "mcp"] as const).flatMap((section) =>
+    Object.keys(file[section] ?? {})
+      .filter((key) => !(section === "mcp" ? serverName : namePattern).test(key))
+      .map((key) => {
+        const rule = section === "mcp" ? "at most 32 of a-z, 0-9, _ and -, the first a letter or digit" : nameRule
+        return { path: showPath([section, key]), ...at([section, key]), details: `expected a name: ${rule}` }
+      })
+  )
+
+const redacted = (values: Readonly<Record<string, string | Redacted.Redacted>>) =>
+  Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [key, Redacted.isRedacted(value) ? value : Redacted.make(value)])
+  )
+
+const closed = (server: McpServer): McpServer =>
+  isStdio(server)
+    ? { ...server, ...(server.env === undefined ? {} : { env: redacted(server.env) }) }
+    : { ...server, ...(server.headers === undefined ? {} : { headers: redacted(server.headers) }) }
+
+const mapValues = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))
+
+/** Leaves out what is undefined. */
+const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
+  // What is left has the fields' own types; `fromEntries` cannot say so.
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof A]?: Exclude<A[K], undefined>
+  }
+
+/** Where the file is, and what its texts refer to. */
+export interface Surroundings {
+  readonly folder: string
+  readonly home: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** Reads a configuration's text: its settings, or all that is wrong with it. Pure. */
+export const parseConfig = (
+  text: string,
+  { environment, folder, home }: Surroundings
+): Either.Either<Settings, ReadonlyArray<Issue>> => {
+  const document = Either.map(parseYaml(text), withoutEmpty)
+  if (Either.isLeft(document)) return Either.left(document.left)
+  const { at } = document.right
+  const { issues: variables, value } = expandVariables(document.right, environment)
+  const decoded = decodeParsed(File, { at, value }, secret)
+  const names = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
+  const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => names }), ...variables]
+  if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
+  const { agents, budget, compaction, instructions, mcp, references, skills, templates } = decoded.right
+  const absolute = (written: string) =>
+    path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
+  return Either.right(
+    present({
+      compaction:
+        compaction &&
+        present({
+          enabled: compaction.enabled,
+          reserveTokens: compaction.reserve_tokens,
+          keepRecentTokens: compaction.keep_recent_tokens,
+          prune: compaction.prune
+        }),
+      instructions,
+      references: references && mapValues(references, (each) => ({ ...each, path: absolute(each.path) })),
+      skills: skills?.map(absolute),
+      agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
+      templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
+      mcp: mcp && mapValues(mcp, closed),
+      budget
+    })
+  )
+}
+
+const maximumBytes = 1024 * 1024
+
+/** What `load` takes from around it unless told otherwise: the process's environment and the user's home folder. */
+export type LoadOptions = Partial<Pick<Surroundings, "environment" | "home">>
+
+/** The settings of a file. One that is not there says nothing. */
+export const load = Effect.fn("Config.load")(function* (file: string, options: LoadOptions = {}) {
+  const invalid = (issues: ReadonlyArray<Issue>) => new ConfigInvalid({ file, issues })
+  const text = yield* Effect.catchAll(readText(file, { maxBytes: maximumBytes }), ({ details, reason }) =>
+    reason === "missing" ? Effect.succeed("") : invalid([{ path: "", details }])
+  )
+  const { environment = process.env, home = homedir() } = options
+  const folder = path.dirname(path.resolve(file))
+  return yield* Either.mapLeft(parseConfig(text, { environment, folder, home }), invalid)
+})

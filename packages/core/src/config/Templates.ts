@@ -1,0 +1,119 @@
+/**
+ * Templates: texts that are prompted by name. Owns which template a name means: the host's or configuration's, then the
+ * user's folder, then the project's. Putting arguments in is in `TemplateText.ts`. Spec: CF-17, CF-19.
+ */
+import * as path from "node:path"
+import { Context, Effect, Either, Layer, Schema } from "effect"
+import type { Location } from "../session/Schemas.ts"
+import { makeDefinitionFolders } from "./DefinitionFolder.ts"
+import { name as Name, optional, shaped, someText } from "./Fields.ts"
+import type { Frontmatter } from "./Frontmatter.ts"
+import { projectFolder, warnOnce } from "./ProjectFolder.ts"
+import { decodeParsed, type Issue } from "./Yaml.ts"
+
+export { expandTemplate, splitWords, TemplateTooLong } from "./TemplateText.ts"
+
+/** A text with places for arguments. */
+export interface Template {
+  readonly name: string
+  readonly description?: string
+  readonly body: string
+}
+
+/** There is no such template, or its file cannot be used. */
+export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@daybook/core/TemplateNotFound")(
+  "TemplateNotFound",
+  {
+    template: Schema.String,
+    known: Schema.Array(Schema.String),
+    /** What is wrong with the file that should have been this template. */
+    problem: Schema.optionalWith(Schema.String, { exact: true })
+  }
+) {
+  override get message() {
+    if (this.problem !== undefined) return `template "${this.template}" cannot be used: ${this.problem}`
+    const known = this.known.length === 0 ? "there are none" : `known: ${this.known.join(", ")}`
+    return `there is no template "${this.template}"; ${known}`
+  }
+}
+
+/** A file of templates that cannot be used. */
+export interface TemplateProblem {
+  readonly path: string
+  readonly details: string
+}
+
+export interface TemplateOptions {
+  /** Templates of the host and the configuration. */
+  readonly templates?: ReadonlyArray<Template> | undefined
+  /** Holds `templates/*.md` of the user: `$XDG_CONFIG_HOME/daybook`. None by default. */
+  readonly userFolder?: string | undefined
+  /** Whether projects may bring templates; true by default. */
+  readonly projectConfig?: boolean | undefined
+}
+
+/** The templates of this host, its user, and the project at a Location. */
+export class Templates extends Context.Tag("@daybook/core/Templates")<
+  Templates,
+  {
+    readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
+    readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
+    /** Files that cannot be used. */
+    readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
+  }
+>() {}
+
+const Head = Schema.Struct({ description: optional(someText) }).pipe(shaped("a map"))
+
+const parse = ({ body, data }: Frontmatter, stem: string): Either.Either<Template, ReadonlyArray<Issue>> =>
+  Either.flatMap(
+    Either.all({ head: decodeParsed(Head, data), name: decodeParsed(Name, { ...data, value: stem }) }),
+    ({ head, name }) =>
+      body === ""
+        ? Either.left([{ path: "", details: "it has no text after its front matter" }])
+        : Either.right({ ...head, name, body })
+  )
+
+const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOptions) => {
+  const folders = makeDefinitionFolders(parse)
+  const warn = warnOnce("a template's file")
+
+  const look = Effect.fnUntraced(function* (location: Location | undefined) {
+    const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "templates"))
+    const project = location === undefined || !projectConfig ? undefined : yield* projectFolder(location, "templates")
+    const theirs = project === undefined ? [] : yield* folders.read(project.folder, project.root)
+    const byName = new Map(templates.map((template) => [template.name, template]))
+    const broken = new Map<string, string>()
+    const problems: Array<TemplateProblem> = []
+    for (const { path: file, result, stem } of [...own, ...theirs]) {
+      const above = byName.has(stem) || broken.has(stem)
+      if (Either.isLeft(result)) {
+        problems.push({ path: file, details: result.left })
+        if (!above) broken.set(stem, `${file}: ${result.left}`)
+      } else if (above) {
+        problems.push({ path: file, details: `there is a template "${stem}" already; choose another name` })
+      } else {
+        byName.set(stem, result.right)
+      }
+    }
+    yield* Effect.forEach(problems, warn, { discard: true })
+    return { byName, broken, problems }
+  })
+
+  return Templates.of({
+    find: Effect.fn("Templates.find")(function* (name, location) {
+      const { broken, byName } = yield* look(location)
+      const template = byName.get(name)
+      if (template !== undefined) return template
+      const problem = broken.get(name)
+      const known = [...byName.keys()]
+      return yield* new TemplateNotFound({ template: name, known, ...(problem === undefined ? {} : { problem }) })
+    }),
+    list: Effect.fn("Templates.list")((location) => Effect.map(look(location), ({ byName }) => [...byName.values()])),
+    problems: Effect.fn("Templates.problems")((location) => Effect.map(look(location), ({ problems }) => problems))
+  })
+}
+
+/** Templates from a list and from files. */
+export const layer = (options: TemplateOptions = {}): Layer.Layer<Templates> =>
+  Layer.sync(Templates, () => make(options))
