@@ -26,7 +26,13 @@ const rowsOf = (version: string, table: string): ReadonlyArray<Record<string, st
     .split("\n")
     .map((line) => JSON.parse(line))
 
-const order = { session: "id", session_input: "admitted_seq", session_message: "seq", session_part: "seq" } as const
+const order = {
+  session: "id",
+  session_input: "admitted_seq",
+  session_message: "seq",
+  session_part: "seq",
+  session_instruction: "seq"
+} as const
 const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
 const versions = ["0.1.0"]
@@ -70,7 +76,7 @@ for (const version of versions) {
   )
 }
 
-it.effect("ST-5: the first migration makes the tables that release 0.1.0 had: it is never edited", () =>
+it.effect("ST-5: the migrations make the tables that release 0.1.0 has", () =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const rows = yield* sql<{ readonly sql: string }>`SELECT sql FROM sqlite_master

@@ -18,7 +18,8 @@ const order: Record<TableName, string> = {
   session: "id",
   session_input: "admitted_seq",
   session_message: "seq",
-  session_part: "seq"
+  session_part: "seq",
+  session_instruction: "seq"
 }
 
 /** A session's projected rows as the database holds them. */

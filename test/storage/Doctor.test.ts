@@ -8,6 +8,7 @@ import type { SessionID } from "../../packages/core/src/Identifiers.ts"
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
 import * as Doctor from "../../packages/core/src/storage/Doctor.ts"
+import { schemaVersion } from "../../packages/core/src/storage/Database.ts"
 import { logAt, memoryLog, temporaryDatabase, unique } from "../support/Database.ts"
 import { admitted, begin, contents, created, message, renamed, session } from "../support/Logs.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
@@ -129,13 +130,13 @@ it.effect("ST-13: types that this build does not know, other settings and anothe
     const [sql, id] = [yield* SqlClient.SqlClient, session()]
     yield* full(id)
     yield* sql`PRAGMA synchronous = NORMAL`
-    yield* sql`INSERT INTO migration (migration_id, name) VALUES (2, 'later')`
+    yield* sql`INSERT INTO migration (migration_id, name) VALUES (${schemaVersion + 1}, 'later')`
     const found = yield* findings
     assert.deepStrictEqual(
       found.map(({ severity, what }) => [severity, what]),
       [
         ["warning", "synchronous is 1, not 2"],
-        ["error", "the schema is version 2, this build knows 1"]
+        ["error", `the schema is version ${schemaVersion + 1}, this build knows ${schemaVersion}`]
       ]
     )
   }).pipe(Effect.provide(memoryLog))

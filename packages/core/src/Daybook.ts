@@ -8,6 +8,9 @@ import * as Agents from "./agent/Agents.ts"
 import * as Compaction from "./compaction/Compaction.ts"
 import * as ContextEpoch from "./context/ContextEpoch.ts"
 import * as ContextRegistry from "./context/ContextRegistry.ts"
+import * as ContextSettings from "./context/ContextSettings.ts"
+import * as InstructionDiscovery from "./context/InstructionDiscovery.ts"
+import * as Skills from "./context/Skills.ts"
 import * as Identifiers from "./Identifiers.ts"
 import type { Projector } from "./log/Appends.ts"
 import type { EventLog } from "./log/EventLog.ts"
@@ -17,6 +20,7 @@ import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
 import type { PermissionStore } from "./permission/PermissionStore.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
+import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
 import * as SessionExecution from "./session/SessionExecution.ts"
 import * as SessionInput from "./session/SessionInput.ts"
@@ -51,6 +55,14 @@ export interface Options {
   readonly recovery?: "manual" | "resume"
   /** Read models of other packages, written in the transaction of each append. */
   readonly projectors?: ReadonlyArray<Projector>
+  /** The user's own folder, with `AGENTS.md` and `skills/`; without it, nothing of the user's is read. */
+  readonly userFolder?: string
+  /** Further instructions: files, globs, and http(s) URLs. */
+  readonly instructions?: ReadonlyArray<string>
+  /** Further folders of skills. */
+  readonly skills?: ReadonlyArray<string>
+  /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
+  readonly projectConfig?: boolean
 }
 
 /** What the layer offers. The log, the stores and the connections are there for readers and for projectors' tables. */
@@ -58,6 +70,7 @@ export type Services =
   | Sessions
   | HostTools.HostTools
   | ContextRegistry.HostContext
+  | ContextSettings.ContextSettings
   | EventLog
   | Agents.Agents
   | Identifiers.Identifiers
@@ -93,7 +106,10 @@ const outputs = ({ filename, toolOutputs }: Options) =>
 const locationLayer = (options: Options) =>
   SessionRunner.layer({
     steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER)
-  }).pipe(Layer.provide([ToolRegistry.layer, ContextRegistry.layer]), Layer.provide(Permission.layer))
+  }).pipe(
+    Layer.provide([ToolRegistry.layer, ContextRegistry.layer]),
+    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer])
+  )
 
 /** Cut-off sessions that go on at the same time. */
 const resumedAtOnce = 16
@@ -132,7 +148,9 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     SessionOwner.layer,
     HostTools.layer,
     ContextRegistry.layerHost,
+    ContextSettings.layer(options),
     Compaction.layerNone,
+    PromptExpander.layerNone,
     SqlPermissionStore.layer,
     options.permissionAsker ?? layerHeadless,
     outputs(options)

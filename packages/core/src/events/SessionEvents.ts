@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { ActivityID, EventID, MessageID, SessionID } from "../Identifiers.ts"
 import {
   ActivityOutcome,
+  Budget,
   Delivery,
   JsonRecord,
   Location,
@@ -70,6 +71,33 @@ export const ActivitySettled = durable("session.next.activity.settled", 1, {
   activityID: ActivityID,
   outcome: ActivityOutcome,
   error: optional(StoredError)
+})
+
+/**
+ * The part of a request that is not history, as far as it changed since the frame before: with it, what a turn was shown
+ * can be shown again. `hash` is that of the whole frame; `tools` defines what is new or changed of those offered.
+ */
+export const RequestFramed = durable("session.next.request.framed", 1, {
+  hash: Schema.NonEmptyString,
+  system: optional(Schema.Array(Schema.String)),
+  tools: optional(
+    Schema.Struct({
+      offered: Schema.Array(Schema.String),
+      defined: Schema.Array(
+        Schema.Struct({
+          name: Schema.NonEmptyString,
+          description: optional(Schema.String),
+          parameters: JsonRecord
+        })
+      )
+    })
+  ),
+  settings: optional(JsonRecord)
+})
+
+/** Instruction files that reads came upon, by their canonical paths; shown from the next safe boundary on. */
+export const InstructionsDiscovered = durable("session.next.instructions.discovered", 1, {
+  paths: Schema.Array(Schema.NonEmptyString)
 })
 
 export const ContextUpdated = durable("session.next.context.updated", 1, { messageID: MessageID, text: Schema.String })
@@ -175,13 +203,44 @@ export const CompactionStarted = durable("session.next.compaction.started", 1, {
   messageID: MessageID,
   reason: CompactionReason
 })
+/** What the request for the summary used. */
+const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens) }
+const paths = Schema.Array(Schema.String)
+
+/** Somebody asked for a compaction; it is done at the next safe boundary. */
+export const CompactionRequested = durable("session.next.compaction.requested", 1, { messageID: MessageID })
 /** `text` is the summary, `recent` the recent context in serialized form. */
 export const CompactionEnded = durable("session.next.compaction.ended", 2, {
   messageID: MessageID,
   reason: CompactionReason,
   text: Schema.String,
-  recent: Schema.String
+  recent: Schema.String,
+  /** Files read and modified so far, over all compactions. */
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  /** Estimated tokens of the request that gave the occasion. */
+  tokensBefore: optional(Schema.Finite),
+  ...spent
 })
+/** The attempt came to nothing: what the model is shown stays as it was. */
+export const CompactionFailed = durable("session.next.compaction.failed", 1, {
+  messageID: MessageID,
+  error: StoredError,
+  ...spent
+})
+/** Results of tools in messages up to `through` are shown as placeholders; -1 shows all again. Nothing stored changes. */
+export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
+
+const question = { assistantMessageID, callID }
+/** One answer to each question of the call, in order. */
+export const QuestionAnswered = durable("session.next.question.answered", 1, {
+  ...question,
+  answers: Schema.Array(Schema.String)
+})
+export const QuestionDismissed = durable("session.next.question.dismissed", 1, question)
+
+/** From now on the session and its children may spend this much in all; without fields there is no limit. */
+export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget })
 
 /** The durable types that this build writes and folds, each at its current version. */
 export const durableDefinitions = [
@@ -196,6 +255,8 @@ export const durableDefinitions = [
   InterruptRequested,
   ActivityStarted,
   ActivitySettled,
+  RequestFramed,
+  InstructionsDiscovered,
   ContextUpdated,
   Synthetic,
   ShellStarted,
@@ -214,8 +275,14 @@ export const durableDefinitions = [
   ToolSuccess,
   ToolFailed,
   Retried,
+  CompactionRequested,
   CompactionStarted,
-  CompactionEnded
+  CompactionEnded,
+  CompactionFailed,
+  ContextPruned,
+  QuestionAnswered,
+  QuestionDismissed,
+  BudgetSet
 ] as const
 
 export const TextDelta = live("session.next.text.delta", { assistantMessageID, textID, delta: Schema.String })

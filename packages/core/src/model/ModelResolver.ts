@@ -7,6 +7,8 @@ import { LanguageModel } from "@effect/ai"
 import { Context, Effect, Layer, Schema, type Duration } from "effect"
 import { ModelRef, sameModel } from "../session/Schemas.ts"
 
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
 /** No model was asked for and the resolver has no default. */
 export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@daybook/core/ModelNotSelected")(
   "ModelNotSelected",
@@ -78,6 +80,8 @@ export interface ModelInfo {
   readonly contextTokens: number
   /** Tokens that one answer may have; 0 when unknown. */
   readonly outputTokens: number
+  /** Where the provider takes system messages: before the first other one (the default), or anywhere. */
+  readonly systemMessages?: "leading" | "anywhere"
   /** US dollars per million tokens; absent when unknown, and then a step costs 0. */
   readonly price?: {
     readonly input: number
@@ -103,10 +107,29 @@ export interface ModelPolicy {
   }
 }
 
+/**
+ * What a request asks of a model beside its prompt. What a provider does not know is left out by its adapter. `body` is
+ * laid over the request's JSON, `headers` over its headers: for settings that have no name here.
+ */
+export const RequestSettings = Schema.Struct({
+  maxOutputTokens: optional(Schema.Int.pipe(Schema.positive())),
+  temperature: optional(Schema.Finite),
+  topP: optional(Schema.Finite),
+  topK: optional(Schema.Int.pipe(Schema.positive())),
+  stop: optional(Schema.Array(Schema.NonEmptyString)),
+  /** How much effort to spend, in the provider's own words; a model's variant comes first. */
+  effort: optional(Schema.NonEmptyString),
+  headers: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.String })),
+  body: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Unknown }))
+})
+export type RequestSettings = typeof RequestSettings.Type
+
 /** A model that is ready to be asked. */
 export interface ResolvedModel {
   readonly info: ModelInfo
   readonly policy: ModelPolicy
+  /** Counts tokens of a text with the model's own tokenizer, where there is one that fits. */
+  readonly countTokens?: (text: string) => number
   /** Streams with `disableToolCallResolution`: the runtime settles tools itself. */
   readonly model: LanguageModel.Service
 }
@@ -115,8 +138,14 @@ export interface ResolvedModel {
 export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
   ModelResolver,
   {
-    /** The model for a session's reference, or the default one when the session names none. */
-    readonly resolve: (ref: ModelRef | undefined) => Effect.Effect<ResolvedModel, ModelResolutionError>
+    /**
+     * The model for a session's reference, or the default one when the session names none; its requests are made with
+     * the settings.
+     */
+    readonly resolve: (
+      ref: ModelRef | undefined,
+      settings?: RequestSettings
+    ) => Effect.Effect<ResolvedModel, ModelResolutionError>
   }
 >() {}
 

@@ -63,7 +63,8 @@ const empty = (): Joined => ({
   session: { inserts: new Map(), updates: new Map() },
   session_input: { inserts: new Map(), updates: new Map() },
   session_message: { inserts: new Map(), updates: new Map() },
-  session_part: { inserts: new Map(), updates: new Map() }
+  session_part: { inserts: new Map(), updates: new Map() },
+  session_instruction: { inserts: new Map(), updates: new Map() }
 })
 
 const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {

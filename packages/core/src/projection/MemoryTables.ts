@@ -23,7 +23,8 @@ export const make = (): MemoryTables => {
     session: new Map(),
     session_input: new Map(),
     session_message: new Map(),
-    session_part: new Map()
+    session_part: new Map(),
+    session_instruction: new Map()
   }
   const inputs = new Map<string, string>()
   const messages = new Map<string, string>()

@@ -3,6 +3,7 @@
  * no database. It never reads: what an event does not carry, it does not need (EV-9). Spec: specs/projections.md.
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import type { Tokens } from "../session/Schemas.ts"
 import type { Change } from "./Change.ts"
 import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
 
@@ -103,7 +104,13 @@ const created = (event: EventOfType<"session.created">): Change => ({
     activity_id: null,
     activity_state: null,
     time_created: event.created,
-    time_updated: event.created
+    time_updated: event.created,
+    activity_error: null,
+    frame: null,
+    pruned_seq: null,
+    compaction_requested: null,
+    compaction_running: null,
+    budget: null
   }
 })
 
@@ -122,6 +129,20 @@ const input = (
     promoted_seq: promotedSeq,
     time_created: event.created
   }
+})
+
+/** What a request to a provider adds to the session's totals. */
+const spent = ({ cost, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined }) => ({
+  ...(cost === undefined ? {} : { cost }),
+  ...(tokens === undefined
+    ? {}
+    : {
+        tokens_input: tokens.input,
+        tokens_output: tokens.output,
+        tokens_reasoning: tokens.reasoning,
+        tokens_cache_read: tokens.cache.read,
+        tokens_cache_write: tokens.cache.write
+      })
 })
 
 /** The changes that one event makes, in order. */
@@ -159,9 +180,27 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
         message(event, event.data.messageID, "user", { time_created: event.data.timeCreated })
       ]
     case "session.next.activity.started":
-      return [session(event, { activity_id: event.data.activityID, activity_state: "running" })]
-    case "session.next.activity.settled":
-      return [session(event, { activity_id: event.data.activityID, activity_state: event.data.outcome })]
+      return [session(event, { activity_id: event.data.activityID, activity_state: "running", activity_error: null })]
+    case "session.next.activity.settled": {
+      const { activityID, error, outcome } = event.data
+      return [
+        session(event, {
+          activity_id: activityID,
+          activity_state: outcome,
+          activity_error: error === undefined ? null : json(error)
+        })
+      ]
+    }
+    case "session.next.request.framed":
+      return [session(event, { frame: plain(event.data.hash) })]
+    case "session.next.instructions.discovered":
+      return [
+        {
+          op: "insert",
+          table: "session_instruction",
+          row: { session_id: event.sessionID, seq: event.seq, paths: json(event.data.paths) }
+        }
+      ]
     case "session.next.context.updated":
       return [message(event, event.data.messageID, "system", { data: json({ text: event.data.text }) })]
     case "session.next.synthetic":
@@ -187,22 +226,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     }
     case "session.next.step.ended": {
       const { assistantMessageID, ...settled } = event.data
-      const { cache, ...tokens } = settled.tokens
-      return [
-        settleMessage(event, assistantMessageID, settled),
-        session(
-          event,
-          {},
-          {
-            cost: settled.cost,
-            tokens_input: tokens.input,
-            tokens_output: tokens.output,
-            tokens_reasoning: tokens.reasoning,
-            tokens_cache_read: cache.read,
-            tokens_cache_write: cache.write
-          }
-        )
-      ]
+      return [settleMessage(event, assistantMessageID, settled), session(event, {}, spent(settled))]
     }
     case "session.next.step.failed":
       return [settleMessage(event, event.data.assistantMessageID, { finish: "error", error: event.data.error })]
@@ -278,13 +302,33 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
         })
       ]
     }
-    case "session.next.compaction.ended":
+    case "session.next.compaction.requested":
+      return [session(event, { compaction_requested: event.data.messageID })]
+    case "session.next.compaction.started": {
+      const { messageID, reason } = event.data
+      // A manual one answers the request; an automatic one leaves a request as it is.
       return [
-        message(event, event.data.messageID, "compaction", {
-          data: json({ reason: event.data.reason, summary: event.data.text, recent: event.data.recent })
+        session(event, {
+          compaction_running: messageID,
+          ...(reason === "manual" ? { compaction_requested: null } : {})
         })
       ]
-    case "session.next.compaction.started":
+    }
+    case "session.next.compaction.ended": {
+      const { cost, messageID, text, tokens, tokensBefore: _, ...data } = event.data
+      return [
+        message(event, messageID, "compaction", { data: json({ ...data, summary: text }) }),
+        session(event, { compaction_running: null }, spent({ cost, tokens }))
+      ]
+    }
+    case "session.next.compaction.failed":
+      return [session(event, { compaction_running: null }, spent(event.data))]
+    case "session.next.context.pruned":
+      return [session(event, { pruned_seq: event.data.through })]
+    case "session.next.budget.set":
+      return [session(event, { budget: json(event.data.budget) })]
+    case "session.next.question.answered":
+    case "session.next.question.dismissed":
     case "session.next.interrupt.requested":
     case "session.next.retried":
       return []

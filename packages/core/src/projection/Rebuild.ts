@@ -71,7 +71,7 @@ const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, se
     SELECT seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
   if (head === undefined || head.seq < 0) return yield* new SessionNotFound({ sessionID })
   if (head.floor >= 0) return yield* new CursorExpired({ cursor: -1, floor: head.floor })
-  for (const table of ["session_part", "session_message", "session_input"] as const) {
+  for (const table of ["session_instruction", "session_part", "session_message", "session_input"] as const) {
     yield* sql.unsafe(`DELETE FROM ${table} WHERE session_id = ?`, [sessionID])
   }
   let cursor = -1

@@ -6,7 +6,7 @@
 /** A column's value. JSON columns hold text. */
 export type Value = string | number | null
 
-/** `session`: one row a session. `location` and `model` are JSON; times are milliseconds since the epoch. */
+/** `session`: one row a session. `location`, `model`, `activity_error` and `budget` are JSON; times are milliseconds since the epoch. */
 export type SessionRow = {
   readonly id: string
   readonly parent_id: string | null
@@ -25,6 +25,13 @@ export type SessionRow = {
   readonly tokens_cache_write: number
   readonly activity_id: string | null
   readonly activity_state: string | null
+  readonly activity_error: string | null
+  /** The hash of the last request's frame. */
+  readonly frame: string | null
+  readonly pruned_seq: number | null
+  readonly compaction_requested: string | null
+  readonly compaction_running: string | null
+  readonly budget: string | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -80,11 +87,19 @@ export type PartRow = {
   readonly time_settled: number | null
 }
 
+/** `session_instruction`: instruction files that a session's reads came upon; `paths` is a JSON list. */
+export type InstructionRow = {
+  readonly session_id: string
+  readonly seq: number
+  readonly paths: string
+}
+
 export type Rows = {
   readonly session: SessionRow
   readonly session_input: InputRow
   readonly session_message: MessageRow
   readonly session_part: PartRow
+  readonly session_instruction: InstructionRow
 }
 export type TableName = keyof Rows
 
@@ -115,7 +130,13 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "activity_id",
       "activity_state",
       "time_created",
-      "time_updated"
+      "time_updated",
+      "activity_error",
+      "frame",
+      "pruned_seq",
+      "compaction_requested",
+      "compaction_running",
+      "budget"
     ],
     key: ["id"],
     once: []
@@ -150,8 +171,19 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     ],
     key: ["message_id", "kind", "key", "session_id"],
     once: ["settled", "called"]
+  },
+  session_instruction: {
+    columns: ["session_id", "seq", "paths"],
+    key: ["session_id", "seq"],
+    once: []
   }
 }
 
 /** Tables in an order that foreign keys allow. */
-export const tableNames: ReadonlyArray<TableName> = ["session", "session_input", "session_message", "session_part"]
+export const tableNames: ReadonlyArray<TableName> = [
+  "session",
+  "session_input",
+  "session_message",
+  "session_part",
+  "session_instruction"
+]

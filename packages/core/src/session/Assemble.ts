@@ -43,7 +43,18 @@ export const toSession = (row: SessionRow): Either.Either<Session, string> =>
         reasoning: row.tokens_reasoning,
         cache: { read: row.tokens_cache_read, write: row.tokens_cache_write }
       },
-      activity: row.activity_id === null ? undefined : { id: row.activity_id, state: row.activity_state },
+      activity:
+        row.activity_id === null
+          ? undefined
+          : present({ id: row.activity_id, state: row.activity_state, error: parse(row.activity_error) }),
+      compaction:
+        row.compaction_running !== null
+          ? { id: row.compaction_running, state: "running" }
+          : row.compaction_requested !== null
+            ? { id: row.compaction_requested, state: "requested" }
+            : undefined,
+      prunedSeq: row.pruned_seq,
+      budget: parse(row.budget),
       createdAt: row.time_created,
       updatedAt: row.time_updated
     })

@@ -3,15 +3,13 @@ import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "../Identifiers.ts"
 import {
   ActivityOutcome,
-  AgentMention,
+  Budget,
   Delivery,
-  FileAttachment,
   JsonRecord,
   Location,
   ModelRef,
   Prompt,
   ProviderMetadata,
-  ReferenceMention,
   StoredError,
   Tokens,
   ToolContent
@@ -31,7 +29,20 @@ export const Session = Schema.Struct({
   cost: Schema.Finite,
   tokens: Tokens,
   /** The last activity. `running` beside a process that is gone means it was cut off (TU-13). */
-  activity: optional(Schema.Struct({ id: ActivityID, state: Schema.Literal("running", ...ActivityOutcome.literals) })),
+  activity: optional(
+    Schema.Struct({
+      id: ActivityID,
+      state: Schema.Literal("running", ...ActivityOutcome.literals),
+      /** Why it failed or was interrupted. */
+      error: optional(StoredError)
+    })
+  ),
+  /** A compaction that was asked for and waits, or that runs. */
+  compaction: optional(Schema.Struct({ id: MessageID, state: Schema.Literal("requested", "running") })),
+  /** Results of tools in messages up to this place are shown to the model as placeholders. */
+  prunedSeq: optional(Schema.Int),
+  /** What the session with its children may spend; the host's own limit where it is absent. */
+  budget: optional(Budget),
   createdAt: Schema.Int,
   updatedAt: Schema.Int
 })
@@ -90,11 +101,9 @@ export type Part = typeof Part.Type
 export const UserMessage = Schema.Struct({
   type: Schema.Literal("user"),
   ...base,
-  text: Schema.String,
-  files: optional(Schema.Array(FileAttachment)),
-  agents: optional(Schema.Array(AgentMention)),
-  references: optional(Schema.Array(ReferenceMention))
+  ...Prompt.fields
 })
+export type UserMessage = typeof UserMessage.Type
 export const AssistantMessage = Schema.Struct({
   type: Schema.Literal("assistant"),
   ...base,
@@ -129,7 +138,9 @@ export const Message = Schema.Union(
     ...base,
     reason: Schema.Literal("auto", "manual"),
     summary: Schema.String,
-    recent: Schema.String
+    recent: Schema.String,
+    readFiles: optional(Schema.Array(Schema.String)),
+    modifiedFiles: optional(Schema.Array(Schema.String))
   })
 )
 export type Message = typeof Message.Type

@@ -53,13 +53,69 @@ export const ReferenceMention = Schema.Struct({
   source: Schema.optionalWith(SourceSpan, { exact: true })
 })
 
-/** What a caller asks: text, with what it points at. */
-export const Prompt = Schema.Struct({
+/** An answer of a given form: JSON that fits `schema`, a JSON Schema whose root is an object (RQ-40). */
+export const OutputFormat = Schema.Struct({
+  schema: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  description: optionalText
+})
+export type OutputFormat = typeof OutputFormat.Type
+
+const asked = {
   text: Schema.String,
   files: Schema.optionalWith(Schema.Array(FileAttachment), { exact: true }),
   agents: Schema.optionalWith(Schema.Array(AgentMention), { exact: true }),
-  references: Schema.optionalWith(Schema.Array(ReferenceMention), { exact: true })
+  references: Schema.optionalWith(Schema.Array(ReferenceMention), { exact: true }),
+  /** Privileged text for this prompt, shown directly before it. */
+  system: optionalText,
+  /**
+   * Tools by name pattern (`*` any run of characters), on or off until the next prompt; the last match decides. Nothing
+   * that the agent's rules deny is offered.
+   */
+  tools: Schema.optionalWith(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Boolean }), { exact: true }),
+  output: Schema.optionalWith(OutputFormat, { exact: true })
+}
+
+/** What a caller asks: text, with what it points at. */
+export const PromptInput = Schema.Struct(asked)
+export type PromptInput = typeof PromptInput.Type
+
+/** What a tool shows the model, in order. */
+export const ToolContent = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("file"),
+    uri: Schema.NonEmptyString,
+    mime: Schema.NonEmptyString,
+    name: optionalText
+  })
+)
+export type ToolContent = typeof ToolContent.Type
+
+/** One thing that a prompt pointed at, as it was when the prompt was admitted, or why it could not be had. */
+export const ExpandedPart = Schema.Struct({
+  kind: Schema.Literal(
+    "file",
+    "directory",
+    "media",
+    "agent",
+    "reference",
+    "resource",
+    "template",
+    /** What was pointed at could not be had; the content says why. */
+    "failure"
+  ),
+  name: Schema.String,
+  content: ToolContent,
+  source: Schema.optionalWith(SourceSpan, { exact: true })
 })
+export type ExpandedPart = typeof ExpandedPart.Type
+
+/** What a prompt came to before it was admitted; `text` is there where a template took the place of the words. */
+export const Expansion = Schema.Struct({ text: optionalText, parts: Schema.Array(ExpandedPart) })
+export type Expansion = typeof Expansion.Type
+
+/** A prompt as it is stored: what was asked, and what that came to. */
+export const Prompt = Schema.Struct({ ...asked, expansion: Schema.optionalWith(Expansion, { exact: true }) })
 export type Prompt = typeof Prompt.Type
 
 /** Finite: JSON has no infinity, and what is stored must be readable. */
@@ -82,18 +138,6 @@ export type ProviderMetadata = typeof ProviderMetadata.Type
 export const StoredError = Schema.Struct({ type: Schema.NonEmptyString, message: Schema.String })
 export type StoredError = typeof StoredError.Type
 
-/** What a tool shows the model, in order. */
-export const ToolContent = Schema.Union(
-  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
-  Schema.Struct({
-    type: Schema.Literal("file"),
-    uri: Schema.NonEmptyString,
-    mime: Schema.NonEmptyString,
-    name: optionalText
-  })
-)
-export type ToolContent = typeof ToolContent.Type
-
 /** A JSON object whose fields this runtime does not interpret. */
 export const JsonRecord = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 export type JsonRecord = typeof JsonRecord.Type
@@ -101,3 +145,10 @@ export type JsonRecord = typeof JsonRecord.Type
 /** How an activity ended. */
 export const ActivityOutcome = Schema.Literal("completed", "failed", "interrupted")
 export type ActivityOutcome = typeof ActivityOutcome.Type
+
+/** The most that a session with its children may spend. An absent field is no limit. Cost is in US dollars. */
+export const Budget = Schema.Struct({
+  cost: Schema.optionalWith(Schema.Finite.pipe(Schema.nonNegative()), { exact: true }),
+  tokens: Schema.optionalWith(Schema.Int.pipe(Schema.nonNegative()), { exact: true })
+})
+export type Budget = typeof Budget.Type

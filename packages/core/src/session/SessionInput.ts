@@ -11,7 +11,8 @@ import { unavailable } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Input } from "./Message.ts"
-import { Delivery, Prompt } from "./Schemas.ts"
+import { PromptExpander } from "../prompt/PromptExpander.ts"
+import { Delivery, PromptInput, type Prompt } from "./Schemas.ts"
 import { InboxFullError, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
 import { validate } from "./Validate.ts"
@@ -31,14 +32,18 @@ export interface InputOptions {
   readonly inboxLimit: number
 }
 
-const equivalent = (input: Input, sessionID: SessionID, prompt: Prompt, delivery: Delivery): boolean =>
-  input.sessionID === sessionID && input.delivery === delivery && sameJson(input.prompt, prompt)
+/** What was asked is compared, not what it came to: a file may have changed between two tries. */
+const equivalent = (input: Input, sessionID: SessionID, prompt: PromptInput, delivery: Delivery): boolean => {
+  const { expansion: _, ...asked } = input.prompt
+  return input.sessionID === sessionID && input.delivery === delivery && sameJson(asked, prompt)
+}
 
 const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const sql = yield* SqlClient.SqlClient
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
+  const expander = yield* PromptExpander
 
   /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
   const checkRoom = (sessionID: SessionID) =>
@@ -56,7 +61,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const receipt = Effect.fnUntraced(function* (
     messageID: MessageID,
     sessionID: SessionID,
-    prompt: Prompt,
+    prompt: PromptInput,
     delivery: Delivery
   ) {
     const existing = yield* store.input(messageID)
@@ -71,12 +76,14 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
     const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
     const sessionID = yield* validate("sessionID", SessionID, options.sessionID)
-    const prompt = yield* validate("prompt", Prompt, options.prompt)
+    const asked = yield* validate("prompt", PromptInput, options.prompt)
     const messageID =
       options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
-    yield* store.get(sessionID)
-    const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, prompt, delivery)
+    const session = yield* store.get(sessionID)
+    const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, asked, delivery)
     if (before !== undefined) return before
+    const expansion = yield* expander.expand(session, asked)
+    const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
     const input = Effect.map(
       log.append(sessionID, [admitted], { commit: () => checkRoom(sessionID) }),
@@ -91,7 +98,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     )
     return yield* Effect.catchTag(input, "EventRefused", (refused) =>
       // Somebody admitted the id between the look and the write: theirs counts.
-      Effect.flatMap(receipt(messageID, sessionID, prompt, delivery), (theirs) =>
+      Effect.flatMap(receipt(messageID, sessionID, asked, delivery), (theirs) =>
         // Nobody did: the session itself is gone, or the log says what is wrong.
         theirs === undefined ? Effect.zipRight(store.get(sessionID), Effect.fail(refused)) : Effect.succeed(theirs)
       )

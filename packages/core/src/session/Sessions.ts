@@ -16,7 +16,7 @@ import type {
 import type { Input, Message, Session } from "./Message.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { RunError } from "./RunError.ts"
-import type { Delivery, Location, ModelRef, Prompt } from "./Schemas.ts"
+import type { Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
 
 /** The message id was used before for another session, prompt or delivery, or belongs to a message (IN-5, IN-6). */
 export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
@@ -62,7 +62,7 @@ export interface CreateOptions {
 export interface PromptOptions {
   readonly id?: string | undefined
   readonly sessionID: SessionID
-  readonly prompt: Prompt
+  readonly prompt: PromptInput
   /** `steer` by default. */
   readonly delivery?: Delivery | undefined
   /** False admits only; otherwise the session is woken. */

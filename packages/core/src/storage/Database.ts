@@ -7,6 +7,7 @@ import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Cause, Context, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import initial from "./migrations/0001_initial.ts"
+import context from "./migrations/0002_context.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
@@ -31,7 +32,10 @@ export interface DatabaseOptions {
 /** Marks a file as ours in SQLite's header ("DayB"). */
 export const applicationID = 0x44617942
 
-const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = { "0001_initial": initial }
+const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
+  "0001_initial": initial,
+  "0002_context": context
+}
 
 /** The newest schema that this build knows. */
 export const schemaVersion = Object.keys(migrations).length
