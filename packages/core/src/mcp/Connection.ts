@@ -1,0 +1,197 @@
+/**
+ * One connection to a server, as long as its scope: requests with their cancellation, the server's notice that its tools
+ * changed, and the news that the server is lost. Leaves tools, status and connecting again to `Supervisor.ts`.
+ * Spec: MC-3..MC-6, MC-20, MC-23.
+ */
+import type { Progress } from "@modelcontextprotocol/sdk/types.js"
+import { Data, Deferred, Effect, Predicate, Queue, type Scope } from "effect"
+import type { JsonRecord } from "../session/Schemas.ts"
+import { inSentence, isStdio, redactor, type McpServer } from "./McpServer.ts"
+import { readListing, listingLimits, type Listing } from "./ToolListing.ts"
+import { open } from "./Transports.ts"
+
+/** What went wrong with a server, in a sentence without its secrets. */
+export class ServerFault extends Data.TaggedError("ServerFault")<{ readonly details: string }> {}
+
+/** A resource that a server names. */
+export interface McpResource {
+  readonly uri: string
+  readonly name: string
+  readonly description?: string
+  readonly mime?: string
+}
+
+/** A connected server. Requests can be interrupted, and then are cancelled on the server. */
+export interface Connection {
+  readonly listTools: Effect.Effect<Listing, ServerFault>
+  readonly callTool: (
+    name: string,
+    input: JsonRecord,
+    onProgress: (progress: Progress) => void
+  ) => Effect.Effect<JsonRecord, ServerFault>
+  readonly listResources: Effect.Effect<ReadonlyArray<McpResource>, ServerFault>
+  readonly readResource: (uri: string) => Effect.Effect<JsonRecord, ServerFault>
+  /** Comes back when the server has said that its tools changed. */
+  readonly changed: Effect.Effect<void>
+  /** Fails when the server is lost; never succeeds. */
+  readonly lost: Effect.Effect<never, ServerFault>
+  /** A text of the server without the secrets that it was given. */
+  readonly redact: (text: string) => string
+}
+
+/** As long as a timer can be: how long a request may take is decided by our own clock. */
+const noTimeout = 2 ** 31 - 1
+
+/** Codes of the protocol's errors. */
+const connectionClosed = -32000
+const methodNotFound = -32601
+
+const pingTimeout = "5 seconds"
+
+const resourceLimit = 1_000
+
+const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
+
+/** What an error of the transport or the protocol says, and what is behind it. */
+const describe = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  const inner = cause.cause instanceof Error ? cause.cause : undefined
+  const behind = inner === undefined ? "" : inner.message !== "" ? inner.message : String(codeOf(inner) ?? inner.name)
+  return behind === "" || cause.message.includes(behind) ? cause.message : `${cause.message}: ${behind}`
+}
+
+/** Connects to a server. A fault says why it cannot be reached. */
+export const connect = Effect.fn("Mcp.connect")(function* (
+  server: McpServer
+): Effect.fn.Return<Connection, ServerFault, Scope.Scope> {
+  const redact = redactor(server)
+  const changed = yield* Queue.sliding<void>(1)
+  const doubts = yield* Queue.sliding<void>(1)
+  const closed = yield* Deferred.make<void>()
+  const [{ Client }, { ResultSchema, ToolListChangedNotificationSchema }] = yield* Effect.promise(() =>
+    Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")])
+  )
+  const way = yield* open(server, redact)
+
+  const lastWords = () => {
+    const words = inSentence(way.words().trim().split("\n").slice(-3).join(" "), 300)
+    return words === "" ? "" : `; its last words: ${words}`
+  }
+  const fault = (details: string) => new ServerFault({ details: inSentence(redact.all(details)) })
+  const faultOf = (cause: unknown) =>
+    codeOf(cause) === connectionClosed ? fault("it went away before it answered") : fault(describe(cause))
+  const unreachable = (cause: unknown) => {
+    if (!isStdio(server)) return fault(`it cannot be reached: ${describe(cause)}`)
+    switch (codeOf(cause)) {
+      case "ENOENT":
+        return fault(
+          `there is no command ${JSON.stringify(server.command)}` +
+            (server.cwd === undefined ? "" : `, or no folder ${JSON.stringify(server.cwd)}`)
+        )
+      case "EACCES":
+        return fault(`the command ${JSON.stringify(server.command)} may not be run`)
+      default:
+        return new ServerFault({ details: fault(`it does not start: ${describe(cause)}`).details + lastWords() })
+    }
+  }
+
+  // No capabilities: what a server could ask of us (sampling, elicitation, roots) is not offered (MC-6).
+  const client = new Client({ name: "daybook", version: "1" }, { capabilities: {} })
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changed.unsafeOffer(undefined))
+  // oxlint-disable unicorn/prefer-add-event-listener -- the client has no listeners
+  client.onclose = () => Deferred.unsafeDone(closed, Effect.void)
+  client.onerror = () => void doubts.unsafeOffer(undefined)
+  // oxlint-enable unicorn/prefer-add-event-listener
+  yield* Effect.tryPromise({
+    try: () => client.connect(way.transport, { timeout: noTimeout }),
+    catch: unreachable
+  })
+  const offers = client.getServerCapabilities() ?? {}
+
+  const request = (method: string, params: JsonRecord, onprogress?: (progress: Progress) => void) =>
+    Effect.tryPromise({
+      // The aborted signal sends the protocol's cancellation.
+      try: (signal): Promise<JsonRecord> =>
+        client.request({ method, params }, ResultSchema, {
+          signal,
+          timeout: noTimeout,
+          ...(onprogress === undefined ? {} : { onprogress })
+        }),
+      catch: faultOf
+    })
+
+  /** Everything of a list that comes in pages; a server that never ends it is not followed for ever. */
+  const pages = Effect.fnUntraced(function* (method: string, key: string, limit: number) {
+    const all: Array<unknown> = []
+    let cursor: string | undefined
+    for (let page = 0; page < listingLimits.pages; page++) {
+      const result = yield* request(method, cursor === undefined ? {} : { cursor })
+      const values = result[key]
+      if (!Array.isArray(values)) return yield* fault(`it answered ${method} without a list of ${key}`)
+      all.push(...values.slice(0, limit + 1 - all.length))
+      const next = result["nextCursor"]
+      if (typeof next !== "string" || all.length > limit) break
+      cursor = next
+    }
+    return all
+  })
+
+  const listTools =
+    offers.tools === undefined
+      ? Effect.succeed<Listing>({ tools: [], leftOut: [] })
+      : Effect.flatMap(pages("tools/list", "tools", listingLimits.tools), (values) =>
+          Effect.try({ try: () => readListing(values), catch: faultOf })
+        )
+
+  const readResourceEntry = (value: unknown): ReadonlyArray<McpResource> => {
+    if (!Predicate.isReadonlyRecord(value) || typeof value["uri"] !== "string") return []
+    const { description, mimeType, name, title, uri } = value
+    const shown = [title, name].find((each) => typeof each === "string" && each !== "")
+    return [
+      {
+        uri,
+        name: typeof shown === "string" ? inSentence(shown, 200) : uri,
+        ...(typeof description === "string" ? { description: inSentence(description) } : {}),
+        ...(typeof mimeType === "string" ? { mime: inSentence(mimeType, 100) } : {})
+      }
+    ]
+  }
+
+  const listResources =
+    offers.resources === undefined
+      ? Effect.succeed([])
+      : Effect.map(pages("resources/list", "resources", resourceLimit), (values) =>
+          values.slice(0, resourceLimit).flatMap(readResourceEntry)
+        )
+
+  /** Any answer, even that there is no such method, is one of a living server. */
+  const ping = Effect.tryPromise({
+    try: (signal) => client.ping({ signal, timeout: noTimeout }),
+    catch: (cause) => cause
+  }).pipe(
+    Effect.catchIf(
+      (cause) => codeOf(cause) === methodNotFound,
+      () => Effect.void
+    ),
+    Effect.mapError((cause) => fault(`it was lost: ${describe(cause)}`)),
+    Effect.timeoutFail({ duration: pingTimeout, onTimeout: () => fault("it was lost: it no longer answers") })
+  )
+  const ended = Effect.zipRight(
+    Deferred.await(closed),
+    Effect.suspend(
+      () => new ServerFault({ details: `${isStdio(server) ? "its process" : "the connection"} ended${lastWords()}` })
+    )
+  )
+  // HTTP has no connection that could break: after every fault of the transport the server is asked whether it lives.
+  const examined = Effect.forever(Effect.zipRight(Queue.take(doubts), ping))
+
+  return {
+    listTools,
+    callTool: (name, input, onProgress) => request("tools/call", { name, arguments: input }, onProgress),
+    listResources,
+    readResource: (uri) => request("resources/read", { uri }),
+    changed: Queue.take(changed),
+    lost: Effect.raceFirst(ended, examined),
+    redact: redact.all
+  }
+})

@@ -1,0 +1,93 @@
+/**
+ * The MCP servers of this host: their tools lie in every Location, and their resources can be read. Process-global.
+ * Leaves a server's connection to `Supervisor.ts`. Spec: MC-1..MC-31.
+ */
+import { Context, Deferred, Effect, Layer, Stream, SubscriptionRef } from "effect"
+import type { ToolContent } from "../session/Schemas.ts"
+import { HostTools } from "../tool/HostTools.ts"
+import type { Connection, McpResource, ServerFault } from "./Connection.ts"
+import { readContents } from "./Content.ts"
+import { callTimeout, isEnabled, McpError, type McpServers } from "./McpServer.ts"
+import { connectTimeout, supervise, type McpStatus } from "./Supervisor.ts"
+
+export { McpError, McpServer, McpServers } from "./McpServer.ts"
+export type { McpResource } from "./Connection.ts"
+export type { McpStatus } from "./Supervisor.ts"
+
+/** The configured MCP servers. Their tools are registered with `HostTools`; calling them is not done here. */
+export class Mcp extends Context.Tag("@daybook/core/Mcp")<
+  Mcp,
+  {
+    /** Comes back when every server has connected or failed, after 10 seconds at most (MC-7). */
+    readonly ready: Effect.Effect<void>
+    /** How every enabled server is, by name. Nothing in it is a secret (MC-8). */
+    readonly status: Effect.Effect<ReadonlyArray<McpStatus>>
+    /** The same, now and after every change. */
+    readonly changes: Stream.Stream<ReadonlyArray<McpStatus>>
+    /** The resources that a server names: the first 1,000 (MC-30). */
+    readonly listResources: (server: string) => Effect.Effect<ReadonlyArray<McpResource>, McpError>
+    /** One resource, bounded (MC-31). A server that is still connecting is waited for. */
+    readonly readResource: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, McpError>
+  }
+>() {}
+
+const byName = (all: ReadonlyMap<string, McpStatus>): ReadonlyArray<McpStatus> =>
+  [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+
+const make = Effect.fnUntraced(function* (configured: McpServers) {
+  const host = yield* HostTools
+  const servers = Object.entries(configured).filter(([, server]) => isEnabled(server))
+  const names = servers.map(([name]) => name)
+  const status = yield* SubscriptionRef.make<ReadonlyMap<string, McpStatus>>(
+    new Map(names.map((name) => [name, { name, state: "connecting", tools: 0 }]))
+  )
+  const connections = new Map<string, Connection>()
+  const supervised = yield* Effect.forEach(servers, ([name, server]) =>
+    Effect.map(Deferred.make<void>(), (settled) => ({ name, server, names, host, status, connections, settled }))
+  )
+  // One fiber for all: when the scope closes, they end at the same time.
+  yield* Effect.forkScoped(Effect.forEach(supervised, supervise, { concurrency: "unbounded", discard: true }))
+
+  const settled = ({ settled }: { readonly settled: Deferred.Deferred<void> }) =>
+    Effect.asVoid(Effect.timeoutOption(Deferred.await(settled), connectTimeout))
+
+  /** Asks a connected server, within the time of a call. */
+  const ask = Effect.fnUntraced(function* <A>(
+    server: string,
+    question: (connection: Connection) => Effect.Effect<A, ServerFault>
+  ) {
+    const refuse = (reason: McpError["reason"], details: string) => new McpError({ server, reason, details })
+    const known = supervised.find(({ name }) => name === server)
+    if (known === undefined) {
+      return yield* refuse("unknown", `none is configured under this name; there are: ${names.join(", ") || "none"}`)
+    }
+    yield* settled(known)
+    const connection = connections.get(server)
+    if (connection === undefined) {
+      const { details, state } = (yield* status).get(server) ?? { state: "failed", details: undefined }
+      return yield* refuse("unavailable", details ?? `it is not connected (${state})`)
+    }
+    return yield* question(connection).pipe(
+      Effect.mapError(({ details }) => refuse("refused", details)),
+      Effect.timeoutFail({
+        duration: callTimeout(known.server),
+        onTimeout: () => refuse("timeout", "it did not answer in time")
+      })
+    )
+  })
+
+  return Mcp.of({
+    ready: Effect.forEach(supervised, settled, { concurrency: "unbounded", discard: true }),
+    status: Effect.map(status, byName),
+    changes: Stream.map(status.changes, byName),
+    listResources: Effect.fn("Mcp.listResources")((server: string) =>
+      ask(server, ({ listResources }) => listResources)
+    ),
+    readResource: Effect.fn("Mcp.readResource")((server: string, uri: string) =>
+      ask(server, ({ readResource }) => Effect.map(readResource(uri), readContents))
+    )
+  })
+})
+
+/** Connects to the servers in the background, for as long as the scope. With none, nothing is loaded or started. */
+export const layer = (servers: McpServers): Layer.Layer<Mcp, never, HostTools> => Layer.scoped(Mcp, make(servers))

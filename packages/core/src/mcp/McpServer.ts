@@ -1,0 +1,153 @@
+/**
+ * What a configured MCP server is: how it is reached, with what secrets, and how long a call may take. The same schema
+ * reads the configuration file and the options of an application. Spec: MC-1, MC-2.
+ */
+import { Duration, Option, Predicate, Redacted, Schema } from "effect"
+
+/** A message of our own: the schema's would show the value, and that may be a secret. */
+const saying = (text: string) => ({ message: () => ({ message: text, override: true }) })
+
+/** Text that may be kept from logs by its type; in a configuration file it is plain text. */
+const Secret = Schema.Union(Schema.String, Schema.RedactedFromSelf(Schema.String)).annotations(
+  saying("expected text; put numbers in quotes")
+)
+type Secret = typeof Secret.Type
+
+/** The text of a secret. */
+export const reveal = (secret: Secret): string => (Redacted.isRedacted(secret) ? Redacted.value(secret) : secret)
+
+const maximumTimeout = Duration.days(1)
+
+const isTimeout = (value: unknown): value is Duration.DurationInput =>
+  (typeof value === "string" || Duration.isDuration(value)) &&
+  Option.exists(
+    Duration.decodeUnknown(value),
+    (duration) => Duration.greaterThan(duration, Duration.zero) && Duration.lessThanOrEqualTo(duration, maximumTimeout)
+  )
+
+const Timeout = Schema.declare(isTimeout).annotations(
+  saying('expected a duration of at most a day with its unit, such as "90 seconds"')
+)
+
+const line = (text: string) => !/[\r\n\0]/.test(text)
+
+const Url = Schema.String.pipe(
+  Schema.filter((text) => URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol))
+).annotations(saying("expected a URL that begins with http:// or https://"))
+
+const Headers = Schema.Record({ key: Schema.String, value: Secret })
+  .pipe(
+    Schema.filter((headers) =>
+      Object.entries(headers).every(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && line(reveal(value)))
+    )
+  )
+  .annotations(saying("expected header names, with values of one line of text; put numbers in quotes"))
+
+const Environment = Schema.Record({ key: Schema.String, value: Secret })
+  .pipe(
+    Schema.filter((env) =>
+      Object.entries(env).every(([name, value]) => /^[^=\0]+$/.test(name) && !reveal(value).includes("\0"))
+    )
+  )
+  .annotations(saying("expected names of variables, with values of text; put numbers in quotes"))
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const ofEvery = {
+  /** How long a call may take; a minute by default. */
+  timeout: optional(Timeout),
+  /** `false` leaves the server alone; `true` by default. */
+  enabled: optional(Schema.Boolean)
+}
+
+/** A server that is a process of ours, spoken to over its standard streams. */
+export const StdioServer = Schema.Struct({
+  command: Schema.NonEmptyString,
+  args: optional(Schema.Array(Schema.String)),
+  /** Given to the process besides a few harmless variables (`PATH`, `HOME` and such); nothing else is passed on. */
+  env: optional(Environment),
+  cwd: optional(Schema.NonEmptyString),
+  ...ofEvery
+})
+export type StdioServer = typeof StdioServer.Type
+
+/** A server that is reached over streamable HTTP. */
+export const HttpServer = Schema.Struct({ url: Url, headers: optional(Headers), ...ofEvery })
+export type HttpServer = typeof HttpServer.Type
+
+/** One configured server: a `command`, or a `url`. */
+export const McpServer = Schema.Union(StdioServer, HttpServer)
+export type McpServer = typeof McpServer.Type
+
+export const isStdio = (server: McpServer): server is StdioServer => "command" in server
+
+/** Configured servers by name. */
+export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }).pipe(
+  Schema.filter((servers) => {
+    const bad = Object.keys(servers).find((name) => !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name))
+    return bad === undefined
+      ? undefined
+      : `the server name ${JSON.stringify(bad.slice(0, 100))}: expected at most 32 of a-z, 0-9, "_" and "-", the first a letter or digit`
+  })
+)
+export type McpServers = typeof McpServers.Type
+
+/** A server could not do what was asked of it. */
+export class McpError extends Schema.TaggedError<McpError>("@daybook/core/McpError")("McpError", {
+  server: Schema.String,
+  /** `unknown`: none is configured under that name. `unavailable`: it is not connected. */
+  reason: Schema.Literal("unknown", "unavailable", "refused", "timeout"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `MCP server "${this.server}": ${this.details}`
+  }
+}
+
+/** Shorter values hide too much else. */
+const shortestSecret = 6
+
+/** The texts of a server's configuration that must not be shown. */
+const secretsOf = (server: McpServer): ReadonlyArray<string> => {
+  if (isStdio(server)) return Object.values(server.env ?? {}).map(reveal)
+  const { password, searchParams, username } = new URL(server.url)
+  return [...Object.values(server.headers ?? {}).map(reveal), username, password, ...searchParams.values()].flatMap(
+    // Of `Bearer abc` the second word is the secret, and may be shown without the first.
+    (secret) => [secret, ...secret.split(" ")]
+  )
+}
+
+const mask = "\u{e000}"
+
+/** Takes a server's secrets out of a text; `last` keeps no more than the text's end, whatever a secret's part is there. */
+export const redactor = (server: McpServer) => {
+  const secrets = [...new Set(secretsOf(server).flatMap((secret) => [secret, encodeURIComponent(secret)]))]
+    .filter((secret) => secret.length >= shortestSecret)
+    .sort((a, b) => b.length - a.length)
+  // Masked to the same length first, so that positions in the text stay.
+  const masked = (text: string) =>
+    secrets.reduce((rest, secret) => rest.replaceAll(secret, mask.repeat(secret.length)), text)
+  const shown = (text: string) => text.replaceAll(new RegExp(`${mask}+`, "gu"), "<redacted>")
+  return {
+    /** How much more than its `last` has to be kept of a text. */
+    longest: secrets[0]?.length ?? 0,
+    all: (text: string): string => shown(masked(text)),
+    last: (text: string, limit: number): string => shown(masked(text).slice(-limit))
+  }
+}
+export type Redactor = ReturnType<typeof redactor>
+
+/** Text of a server as part of a sentence: one line, bounded. */
+export const inSentence = (text: string, limit = 500): string => {
+  const words = text
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()
+    .replace(/[.!]+$/, "")
+  return words.length <= limit ? words : `${words.slice(0, limit)}...`
+}
+
+/** A configured server's `timeout`. */
+export const callTimeout = (server: McpServer): Duration.Duration => Duration.decode(server.timeout ?? "1 minute")
+
+export const isEnabled = (server: McpServer): boolean =>
+  !Predicate.hasProperty(server, "enabled") || server.enabled !== false

@@ -1,0 +1,215 @@
+/**
+ * Keeps one server connected: connects, registers its tools for as long as they are there, and connects again after a
+ * fault, later each time. What happens to others is not its concern. Spec: MC-5, MC-7..MC-14, MC-20..MC-25.
+ *
+ *   connecting -> connected -> (lost: tools withdrawn) -> failed -> (pause) -> connected ...
+ *        \-------------------------------------------------^
+ */
+import {
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  ExecutionStrategy,
+  Exit,
+  Queue,
+  Schedule,
+  Scope,
+  SubscriptionRef
+} from "effect"
+import type { JsonRecord } from "../session/Schemas.ts"
+import type { HostTools } from "../tool/HostTools.ts"
+import { fromJsonSchema, ToolFailure, type ToolCall, type ToolDefinition } from "../tool/ToolDefinition.ts"
+import { connect, ServerFault, type Connection } from "./Connection.ts"
+import { readProgress, readResult, wordsOf } from "./Content.ts"
+import { callTimeout, inSentence, type McpServer } from "./McpServer.ts"
+import { describeLeftOut, type ListedTool, type Listing } from "./ToolListing.ts"
+import { offeredNames } from "./ToolNames.ts"
+
+/** How a server is. */
+export interface McpStatus {
+  readonly name: string
+  readonly state: "connecting" | "connected" | "failed"
+  /** Why it failed, or which of its tools cannot be offered. */
+  readonly details?: string
+  /** Tools that it offers now. */
+  readonly tools: number
+}
+
+/** What a supervisor works with. */
+export interface Supervised {
+  readonly name: string
+  readonly server: McpServer
+  /** All configured servers' names: they decide what names are free. */
+  readonly names: ReadonlyArray<string>
+  readonly host: HostTools["Type"]
+  readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
+  /** Connected servers. */
+  readonly connections: Map<string, Connection>
+  /** Done when the server has connected or failed for the first time. */
+  readonly settled: Deferred.Deferred<void>
+}
+
+/** What connecting and the first list may take together, and each later list. */
+export const connectTimeout = Duration.seconds(10)
+
+const late = {
+  duration: connectTimeout,
+  onTimeout: () => new ServerFault({ details: `it did not answer within ${Duration.format(connectTimeout)}` })
+}
+
+/** 1, 2, 4 ... seconds, at most a minute, for ever: a server may come back at any time. */
+const pauses = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("1 minute"))
+
+/** A server that was connected for so long is not one that fails again and again. */
+const steady = Duration.toMillis("1 minute")
+
+/** One tool of a connection, for the registry. */
+const definitionOf = (
+  { name: server, server: configured }: Supervised,
+  connection: Connection,
+  offered: string,
+  tool: ListedTool
+): ToolDefinition => {
+  const timeout = callTimeout(configured)
+  const execute = Effect.fn("Mcp.call")(function* (input: JsonRecord, call: ToolCall) {
+    yield* Effect.annotateCurrentSpan({ "mcp.server": server, "tool.name": offered })
+    // What comes faster than it is stored is dropped: the next report says more.
+    const reports = yield* Queue.sliding<Parameters<typeof readProgress>[0]>(1)
+    yield* Queue.take(reports).pipe(
+      Effect.flatMap((report) => call.progress(readProgress(report))),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    const result = yield* connection
+      .callTool(tool.name, input, (progress) => void reports.unsafeOffer(progress))
+      .pipe(
+        Effect.mapError(
+          ({ details }) =>
+            new ToolFailure({
+              type: "tool.execution",
+              message: `tool "${offered}" of MCP server "${server}": ${details}`
+            })
+        ),
+        Effect.timeoutFail({
+          duration: timeout,
+          onTimeout: () =>
+            new ToolFailure({
+              type: "tool.timeout",
+              message: `MCP server "${server}" gave no result within ${Duration.format(timeout)}; the call was cancelled`
+            })
+        })
+      )
+    const { isError, output } = readResult(result)
+    if (!isError) return output
+    return yield* new ToolFailure({ type: "tool.execution", message: connection.redact(wordsOf(output)) })
+  }, Effect.scoped)
+  return fromJsonSchema({
+    name: offered,
+    ...(tool.description === undefined ? {} : { description: tool.description }),
+    parameters: tool.parameters,
+    authorize: (input) => ({
+      resources: [JSON.stringify(input)],
+      title: `Call ${offered} of MCP server "${server}"`,
+      // The same input hardly comes twice, so "always" means the tool.
+      always: ["*"]
+    }),
+    execute
+  })
+}
+
+/** The registered tools of one connection. Listing anew leaves those alone that stayed as they were. */
+const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connection: Connection) {
+  const scope = yield* Effect.scope
+  const registered = new Map<string, { readonly print: string; readonly scope: Scope.CloseableScope }>()
+  const withdraw = (name: string) =>
+    Effect.suspend(() => {
+      const entry = registered.get(name)
+      registered.delete(name)
+      return entry === undefined ? Effect.void : Scope.close(entry.scope, Exit.void)
+    })
+  const sync = Effect.fnUntraced(function* (listing: Listing) {
+    const byName = new Map(listing.tools.map((tool) => [tool.name, tool]))
+    const names = offeredNames(supervised.name, supervised.names, [...byName.keys()])
+    for (const name of [...registered.keys()].filter((each) => !names.has(each))) yield* withdraw(name)
+    for (const [name, own] of names) {
+      const tool = byName.get(own)
+      const print = JSON.stringify(tool)
+      if (tool === undefined || registered.get(name)?.print === print) continue
+      const lifetime = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+      yield* Scope.extend(supervised.host.register([definitionOf(supervised, connection, name, tool)]), lifetime)
+      // The new one lies on top already: at no time is there none.
+      yield* withdraw(name)
+      registered.set(name, { print, scope: lifetime })
+    }
+    return registered.size
+  }, Effect.uninterruptible)
+  return { sync }
+})
+
+/** Says how the server is; a fault that is not the last one once more is logged. */
+const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervised, now: Omit<McpStatus, "name">) {
+  const before = yield* SubscriptionRef.getAndUpdate(status, (all) => new Map(all).set(name, { name, ...now }))
+  yield* Deferred.succeed(settled, undefined)
+  if (now.details !== undefined && before.get(name)?.details !== now.details) {
+    yield* Effect.logWarning(`MCP server "${name}" (${now.state}): ${now.details}`)
+  }
+})
+
+/** Connecting and the first list of tools. The connection lives in the caller's scope, however this ends. */
+const open = (server: McpServer) =>
+  Effect.gen(function* () {
+    const connection = yield* connect(server)
+    return { connection, listing: yield* connection.listTools }
+  }).pipe(Effect.timeoutFail(late))
+
+/** Offers the tools of a connection until it is lost, and lists them anew when the server says so. */
+const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: Connection, listing: Listing) {
+  const { connections, name } = supervised
+  yield* Effect.acquireRelease(
+    Effect.sync(() => connections.set(name, connection)),
+    () => Effect.sync(() => connections.delete(name))
+  )
+  const tools = yield* makeTools(supervised, connection)
+  const show = Effect.fnUntraced(function* (listed: Listing) {
+    const details = describeLeftOut(listed)
+    const count = yield* tools.sync(listed)
+    yield* report(supervised, { state: "connected", tools: count, ...(details === undefined ? {} : { details }) })
+  })
+  yield* show(listing)
+  const follow = Effect.zipRight(connection.changed, Effect.timeoutFail(connection.listTools, late)).pipe(
+    Effect.flatMap(show),
+    // The tools stay as they were; whether the server is lost is found out elsewhere.
+    Effect.catchAll(({ details }) =>
+      Effect.logWarning(`MCP server "${name}": its tools could not be listed anew: ${details}`)
+    ),
+    Effect.forever
+  )
+  return yield* Effect.raceFirst(connection.lost, follow)
+}, Effect.scoped)
+
+/** One connection from its beginning to its loss. What it ends with is said when its tools are gone. */
+const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
+  const { connection, listing } = yield* open(supervised.server)
+  return yield* serve(supervised, connection, listing)
+})
+
+/** Keeps the server connected until it is interrupted. */
+export const supervise = Effect.fnUntraced(function* (supervised: Supervised) {
+  const pause = yield* Schedule.driver(pauses)
+  for (;;) {
+    const began = yield* Clock.currentTimeMillis
+    yield* attempt(supervised).pipe(
+      Effect.catchAllDefect(
+        (defect) =>
+          new ServerFault({
+            details: `it broke its connection: ${defect instanceof Error ? inSentence(defect.message) : "unknown fault"}`
+          })
+      ),
+      Effect.catchAll(({ details }) => report(supervised, { state: "failed", details, tools: 0 })),
+      Effect.scoped
+    )
+    if ((yield* Clock.currentTimeMillis) - began >= steady) yield* pause.reset
+    yield* Effect.ignore(pause.next(undefined))
+  }
+})

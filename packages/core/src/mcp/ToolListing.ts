@@ -1,0 +1,93 @@
+/**
+ * What a server says its tools are, brought into the form that providers take: bounded, with an object at the root of
+ * the schema. A tool that cannot be offered is left out and named, and never takes the others with it. Pure.
+ * Spec: MC-11..MC-13.
+ */
+import { Option, Predicate, Record, Schema } from "effect"
+import { JsonRecord } from "../session/Schemas.ts"
+import { inSentence } from "./McpServer.ts"
+
+export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const
+
+/** A tool as its server describes it. Hints of harmlessness are not read: they have no authority. */
+export interface ListedTool {
+  readonly name: string
+  readonly description?: string
+  readonly parameters: JsonRecord
+}
+
+/** What can be offered, and what cannot, with the reason. */
+export interface Listing {
+  readonly tools: ReadonlyArray<ListedTool>
+  readonly leftOut: ReadonlyArray<string>
+}
+
+const Described = Schema.Struct({
+  name: Schema.NonEmptyString,
+  title: Schema.optional(Schema.Unknown),
+  description: Schema.optional(Schema.Unknown),
+  inputSchema: Schema.optional(Schema.Unknown),
+  execution: Schema.optional(Schema.Unknown)
+})
+const decode = Schema.decodeUnknownOption(Described)
+
+const combinators = ["allOf", "anyOf", "oneOf"] as const
+const notAtRoot: ReadonlySet<string> = new Set([...combinators, "enum", "not"])
+
+const propertiesOf = (schema: unknown): JsonRecord =>
+  Predicate.isRecord(schema) && Predicate.isRecord(schema["properties"])
+    ? Object.fromEntries(Object.entries(schema["properties"]))
+    : {}
+
+/**
+ * The schema with an object at its root. Some providers refuse a request whose tools have combinators there: they are
+ * taken away, and the properties that they name are shown as optional ones. The server still checks the input.
+ */
+export const objectSchema = (schema: JsonRecord): JsonRecord => {
+  const branches = combinators.flatMap((key) => (Array.isArray(schema[key]) ? schema[key] : []))
+  const rest = Record.filter(schema, (_, key) => !notAtRoot.has(key))
+  const properties = [...branches.map(propertiesOf), propertiesOf(schema)].reduce(
+    (all, more) => ({ ...all, ...more }),
+    {}
+  )
+  return { ...rest, type: "object", properties }
+}
+
+const readTool = (value: unknown): ListedTool | string => {
+  const described = decode(value)
+  if (Option.isNone(described)) return "a tool without a name"
+  const { description, execution, inputSchema, name, title } = described.value
+  const without = (reason: string) => `${inSentence(name, 100)} (${reason})`
+  if (Predicate.isRecord(execution) && execution["taskSupport"] === "required") {
+    return without("it can only be called as a task, which is not supported")
+  }
+  if (inputSchema !== undefined && !Predicate.isRecord(inputSchema)) return without("its schema is no object")
+  const parameters = objectSchema(Object.fromEntries(Object.entries(inputSchema ?? {})))
+  if (Buffer.byteLength(JSON.stringify(parameters)) > listingLimits.schemaBytes) {
+    return without(`its schema has more than ${listingLimits.schemaBytes} bytes`)
+  }
+  const text = [description, title].find((each) => typeof each === "string" && each.trim() !== "")
+  if (typeof text !== "string") return { name, parameters }
+  const { description: limit } = listingLimits
+  return { name, parameters, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
+}
+
+/** Reads the tools of all pages; the first of two with one name is the tool. */
+export const readListing = (values: ReadonlyArray<unknown>): Listing => {
+  const tools = new Map<string, ListedTool>()
+  const leftOut: Array<string> = []
+  for (const value of values.slice(0, listingLimits.tools)) {
+    const tool = readTool(value)
+    if (typeof tool === "string") leftOut.push(tool)
+    else if (!tools.has(tool.name)) tools.set(tool.name, tool)
+  }
+  if (values.length > listingLimits.tools) leftOut.push(`whatever comes after the first ${listingLimits.tools}`)
+  return { tools: [...tools.values()], leftOut }
+}
+
+/** One sentence about what is not offered; none when everything is. */
+export const describeLeftOut = ({ leftOut }: Listing): string | undefined => {
+  if (leftOut.length === 0) return undefined
+  const more = leftOut.length > 5 ? ` and ${leftOut.length - 5} more` : ""
+  return `left out of its tools: ${leftOut.slice(0, 5).join(", ")}${more}`
+}

@@ -1,0 +1,89 @@
+/**
+ * How a server is reached: a process of ours with its standard streams, or streamable HTTP. The protocol's packages are
+ * loaded when a server is first connected, so that who has none configured does not pay for them. Leaves the protocol
+ * to `Connection.ts`. Spec: MC-3..MC-5.
+ */
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
+import { Effect, Record, type Scope } from "effect"
+import { boundedFetch, messageLimit } from "./BoundedFetch.ts"
+import { isStdio, reveal, type HttpServer, type McpServer, type Redactor, type StdioServer } from "./McpServer.ts"
+
+/** A way to a server that is not opened yet. It is closed with its scope. */
+export interface Way {
+  readonly transport: Transport
+  /** The end of what the server wrote to its standard error. */
+  readonly words: () => string
+}
+
+/** Kept of what a server writes to its standard error. */
+const stderrLimit = 4 * 1024
+
+/** A session that is not ended within this time is left to the server. */
+const farewellMillis = 1_000
+
+/** Waits for a promise, for at most so long by the system's clock; how it ended does not matter. */
+const within = (promise: Promise<unknown>, millis: number) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, millis)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    promise.then(done, done)
+  })
+
+/** The end of a stream's text. A secret's part at the beginning is not shown: more than that is kept. */
+const makeTail = (redact: Redactor) => {
+  let kept = ""
+  return {
+    add: (chunk: string) => {
+      kept = (kept + chunk).slice(-(stderrLimit + redact.longest))
+    },
+    text: () => redact.last(kept, stderrLimit)
+  }
+}
+
+const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Redactor) {
+  const { StdioClientTransport } = yield* Effect.promise(() => import("@modelcontextprotocol/sdk/client/stdio.js"))
+  const transport = new StdioClientTransport({
+    command: server.command,
+    args: [...(server.args ?? [])],
+    // What the package passes on by itself are `PATH`, `HOME` and such.
+    env: Record.map(server.env ?? {}, reveal),
+    stderr: "pipe",
+    maxBufferSize: messageLimit,
+    ...(server.cwd === undefined ? {} : { cwd: server.cwd })
+  })
+  const tail = makeTail(redact)
+  // Decoded as it comes: a character that is cut between two chunks must not become two.
+  const decoder = new TextDecoder()
+  transport.stderr?.on("data", (chunk: Uint8Array) => tail.add(decoder.decode(chunk, { stream: true })))
+  // The protocol closes a transport on its own when connecting fails, and does not wait: one closing for both.
+  const close = transport.close.bind(transport)
+  let closing: Promise<void> | undefined
+  transport.close = () => (closing ??= close())
+  yield* Effect.addFinalizer(() => Effect.promise(() => transport.close().catch(() => undefined)))
+  return { transport, words: tail.text }
+})
+
+const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
+  const { StreamableHTTPClientTransport } = yield* Effect.promise(
+    () => import("@modelcontextprotocol/sdk/client/streamableHttp.js")
+  )
+  const transport = new StreamableHTTPClientTransport(new URL(server.url), {
+    fetch: boundedFetch,
+    requestInit: { headers: Record.map(server.headers ?? {}, reveal) }
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      await within(transport.terminateSession(), farewellMillis)
+      await transport.close().catch(() => undefined)
+    })
+  )
+  // The package's class declares an optional field as one that may be undefined.
+  return { transport: transport as Transport, words: () => "" }
+})
+
+/** The way to a server, for as long as a scope. A process is asked to end when its scope closes, then killed. */
+export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, never, Scope.Scope> =>
+  isStdio(server) ? openStdio(server, redact) : openHttp(server)

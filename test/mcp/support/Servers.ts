@@ -1,0 +1,84 @@
+/** Real MCP servers as real processes, and a Location whose registry has their tools. */
+import { fork } from "node:child_process"
+import { createRequire } from "node:module"
+import { fileURLToPath } from "node:url"
+import { Context, Deferred, Effect, Layer, Stream } from "effect"
+import * as Mcp from "../../../packages/core/src/mcp/Mcp.ts"
+import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
+import { makeWorkbench, textOf, type Options } from "../../tools/Workbench.ts"
+
+const { resolve } = createRequire(import.meta.url)
+const node = (...args: ReadonlyArray<string>) => ({ command: process.execPath, args })
+
+const program = fileURLToPath(new URL("server.mjs", import.meta.url))
+
+/** The protocol's reference servers, and our own, over their standard streams. */
+export const everything = node(resolve("@modelcontextprotocol/server-everything/dist/index.js"), "stdio")
+export const filesystem = (folder: string) =>
+  node(resolve("@modelcontextprotocol/server-filesystem/dist/index.js"), folder)
+export const obedient = node(program, "stdio")
+/** Takes whatever is said to it, and never answers. */
+export const silent = node("-e", "process.stdin.resume()")
+
+interface HttpProcess {
+  readonly url: string
+  /** Ends the process at once, and waits for it. */
+  readonly kill: Effect.Effect<void>
+}
+
+const startHttp = (
+  file: string,
+  args: ReadonlyArray<string>,
+  port: number,
+  listening: (child: ReturnType<typeof fork>, done: (port: number) => void) => void
+) =>
+  Effect.acquireRelease(
+    Effect.gen(function* () {
+      const ended = yield* Deferred.make<void>()
+      const child = fork(file, [...args], {
+        env: { ...process.env, ...(port === 0 ? {} : { PORT: String(port) }) },
+        execArgv: [],
+        silent: true
+      })
+      child.on("exit", () => Deferred.unsafeDone(ended, Effect.void))
+      const found = yield* Effect.async<number>((resume) => listening(child, (it) => resume(Effect.succeed(it))))
+      const kill = Effect.zipRight(
+        Effect.sync(() => child.kill("SIGKILL")),
+        Deferred.await(ended)
+      )
+      return { url: `http://127.0.0.1:${found}/mcp`, port: found, kill }
+    }),
+    ({ kill }) => kill
+  )
+
+/** Our own server over HTTP, on a free port unless one is given. */
+export const obedientHttp = (port = 0) =>
+  startHttp(program, ["http"], port, (child, done) => child.on("message", (found) => done(Number(found))))
+
+/** The reference server over HTTP. It takes its port from the environment, and says on its standard error when it is there. */
+export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, import("effect").Scope.Scope> =>
+  startHttp(everything.args[0] ?? "", ["streamableHttp"], port, (child, done) =>
+    child.stderr?.on("data", (chunk: Buffer) => {
+      if (chunk.toString().includes("listening")) done(port)
+    })
+  )
+
+/** A Location with the tools of these servers, when all of them have connected or failed. */
+export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, options: Options = {}) {
+  const bench = yield* makeWorkbench(options)
+  const host = Layer.succeed(HostTools, Context.get(bench.context, HostTools))
+  const mcp = Context.get(yield* Layer.build(Layer.provide(Mcp.layer(servers), host)), Mcp.Mcp)
+  const offered = Effect.map(bench.registry.materialize(bench.agent), ({ definitions }) =>
+    definitions.map(({ name }) => name)
+  )
+  /** Waits until a server is as it should be. */
+  const until = (name: string, matches: (status: Mcp.McpStatus) => boolean) =>
+    mcp.changes.pipe(
+      Stream.flattenIterables,
+      Stream.filter((status) => status.name === name && matches(status)),
+      Stream.runHead,
+      Effect.flatMap(Effect.orDie<Mcp.McpStatus, unknown, never>)
+    )
+  const said = (name: string, input: unknown = {}) => Effect.map(bench.succeed(name, input), textOf)
+  return { ...bench, mcp, offered, until, said }
+})
