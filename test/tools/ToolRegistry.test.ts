@@ -62,7 +62,7 @@ describe("ToolRegistry", () => {
       const bench = yield* makeWorkbench()
       const offered = (rules: Parameters<typeof agentWith>[0]) =>
         Effect.map(bench.registry.materialize(agentWith(rules)), ({ definitions }) => names(definitions))
-      assert.deepStrictEqual(yield* offered(allowAll), ["bash", "edit", "glob", "grep", "read", "write"])
+      assert.deepStrictEqual(yield* offered(allowAll), ["apply_patch", "bash", "edit", "glob", "grep", "read", "write"])
       assert.deepStrictEqual(yield* offered([{ permission: "edit", resource: "*", verdict: "deny" }]), [
         "bash",
         "glob",

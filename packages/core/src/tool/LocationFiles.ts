@@ -30,6 +30,8 @@ export interface Target {
 export interface WritableTarget extends Target {
   /** What is there now; undefined when nothing is. */
   readonly stats: Stats | undefined
+  /** Whether the path given ends in a symbolic link to it. */
+  readonly link: boolean
 }
 
 export interface OpenFile {
@@ -59,7 +61,8 @@ const refuse = (type: string, message: string) => new ToolFailure({ type, messag
 
 const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
 
-const codeOf = (cause: unknown): string =>
+/** The system's code for a file fault, such as `ENOENT`. */
+export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 const reasons: Readonly<Record<string, string>> = {
@@ -72,7 +75,9 @@ const reasons: Readonly<Record<string, string>> = {
   EISDIR: "it is a folder",
   EROFS: "the disk is read-only",
   ENOSPC: "the disk is full",
-  EMFILE: "too many files are open"
+  EMFILE: "too many files are open",
+  EEXIST: "it is there already",
+  EIO: "the disk failed"
 }
 
 /** A file system fault as a sentence for the model. */
@@ -162,12 +167,13 @@ const make = Effect.gen(function* () {
       const real = path.join(base, rest)
       if (!isWithin(root, base)) return yield* outside(name)
       const target = { real, resource: resourceOf(root, real) }
-      if (rest !== "") return { ...target, stats: undefined }
+      if (rest !== "") return { ...target, stats: undefined, link: false }
       const stats = yield* tryFile("write", name, () => fs.lstat(real))
       if (stats.isDirectory()) return yield* refuse("file.access", `cannot write ${quoted(name)}: it is a folder`)
       if (!stats.isFile()) return yield* special(name)
       yield* tryFile("write", name, () => fs.access(real, constants.W_OK))
-      return { ...target, stats }
+      const last = yield* tryFile("write", name, () => fs.lstat(full))
+      return { ...target, stats, link: last.isSymbolicLink() }
     }
   )
 

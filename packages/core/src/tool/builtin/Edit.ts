@@ -2,11 +2,10 @@
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles, tryFile, type Target } from "../LocationFiles.ts"
+import { LocationFiles, type Target } from "../LocationFiles.ts"
 import { define, ToolFailure } from "../ToolDefinition.ts"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
-
-const maximumBytes = 10 * 1024 * 1024
+import { isCrlf, readWholeText } from "./WholeText.ts"
 
 const EditTool = Tool.make("edit", {
   description:
@@ -27,8 +26,6 @@ const refuse = (message: string) => new ToolFailure({ type: "edit.refused", mess
 
 const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 
-const isCrlf = (content: string) => content.includes("\r\n") && !/(^|[^\r])\n/.test(content)
-
 /**
  * The content with the text replaced, and how often. A file whose every line ends in CR LF is matched, and written, so
  * even when the texts given end their lines in LF.
@@ -39,22 +36,11 @@ export const replaceText = (content: string, oldText: string, newText: string) =
   return { content: parts.join(lines(newText)), replacements: parts.length - 1 }
 }
 
-const decode = (name: string, bytes: Uint8Array) =>
-  Effect.try({
-    try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
-    catch: () => refuse(`${JSON.stringify(name)} is not UTF-8 text, so it cannot be edited`)
-  })
-
 const missing = (target: Target) =>
   new ToolFailure({
     type: "file.missing",
     message: `${JSON.stringify(target.resource)} does not exist; create it with write`
   })
-
-const load = (files: LocationFiles["Type"], target: Target) =>
-  Effect.scoped(
-    Effect.flatMap(files.open(target), ({ handle }) => tryFile("read", target.resource, () => handle.readFile()))
-  )
 
 /** `edit`, inside the current Location. */
 export const makeEdit = Effect.gen(function* () {
@@ -76,12 +62,7 @@ export const makeEdit = Effect.gen(function* () {
           const target = yield* confirm(files, asked)
           const { resource, stats } = target
           if (stats === undefined) return yield* missing(target)
-          if (stats.size > maximumBytes) {
-            return yield* refuse(
-              `${JSON.stringify(resource)} has ${stats.size} bytes; at most ${maximumBytes} can be edited`
-            )
-          }
-          const before = yield* decode(resource, yield* load(files, target))
+          const { text: before } = yield* readWholeText(files, target)
           const after = replaceText(before, oldText, newText)
           if (after.replacements === 0) {
             return yield* refuse(

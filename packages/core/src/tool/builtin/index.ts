@@ -1,19 +1,36 @@
 /** The tools that every Location has. */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
+import { Skills } from "../../context/Skills.ts"
 import { layer as layerFiles } from "../LocationFiles.ts"
 import type { Permission } from "../../permission/Permission.ts"
 import type { CurrentLocation } from "../../session/CurrentLocation.ts"
 import type { ToolDefinition } from "../ToolDefinition.ts"
 import type { ToolOutputStore } from "../ToolOutputStore.ts"
+import { makeApplyPatch } from "./ApplyPatch.ts"
 import { makeBash } from "./Bash.ts"
 import { makeEdit } from "./Edit.ts"
 import { makeGlob } from "./Glob.ts"
 import { makeGrep } from "./Grep.ts"
 import { makeRead } from "./Read.ts"
+import { makeSkill } from "./Skill.ts"
 import { makeWrite } from "./Write.ts"
+
+/** `skill`, where there is somebody to ask for skills. */
+const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
+  Option.isNone(found)
+    ? Effect.succeed([])
+    : Effect.map(Effect.provideService(makeSkill, Skills, found.value), (tool) => [tool])
+)
 
 export const builtins: Effect.Effect<
   ReadonlyArray<ToolDefinition>,
   never,
   CurrentLocation | Permission | ToolOutputStore
-> = Effect.provide(Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeBash()]), layerFiles)
+> = Effect.provide(
+  Effect.zipWith(
+    Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeApplyPatch(), makeBash()]),
+    skills,
+    (always, more) => [...always, ...more]
+  ),
+  layerFiles
+)

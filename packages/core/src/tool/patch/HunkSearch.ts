@@ -1,0 +1,79 @@
+/**
+ * Finds the lines that hunks name in the lines of a file. Pure. Only lines that some hunk names are indexed, and
+ * the work is bounded, so that no patch can hold up the process. Spec: TO-73.
+ */
+import { Either } from "effect"
+import type { Hunk } from "./Patch.ts"
+
+/** How two lines are compared: as they are, without blanks at the end, without blanks around. */
+export type Tolerance = "exact" | "end" | "around"
+
+const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
+  exact: (line) => line,
+  end: (line) => line.trimEnd(),
+  around: (line) => line.trim()
+}
+
+/** More comparisons than this are not made for one file. */
+const maximumSteps = 5_000_000
+
+/** What a hunk expects to find: the lines that stay and those that go. */
+export const oldLines = (hunk: Hunk): ReadonlyArray<string> =>
+  hunk.lines.flatMap(({ kind, text }) => (kind === "add" ? [] : [text]))
+
+export const makeHunkSearch = (lines: ReadonlyArray<string>, hunks: ReadonlyArray<Hunk>) => {
+  const wanted = hunks.flatMap((hunk) => [...hunk.anchors, ...oldLines(hunk)])
+  const indexes = new Map<Tolerance, ReadonlyMap<string, ReadonlyArray<number>>>()
+  let steps = 0
+
+  const indexOf = (tolerance: Tolerance) => {
+    const known = indexes.get(tolerance)
+    if (known !== undefined) return known
+    const made = new Map<string, Array<number>>(wanted.map((line) => [reduce[tolerance](line), []]))
+    lines.forEach((line, at) => made.get(reduce[tolerance](line))?.push(at))
+    indexes.set(tolerance, made)
+    return made
+  }
+
+  const spend = (more: number): Either.Either<void, "too much"> => {
+    steps += more
+    return steps > maximumSteps ? Either.left("too much") : Either.void
+  }
+
+  /** Where a line is, in order; `"too much"` when the file's share of work is used up. */
+  const places = (line: string, tolerance: Tolerance): Either.Either<ReadonlyArray<number>, "too much"> => {
+    const found = indexOf(tolerance).get(reduce[tolerance](line)) ?? []
+    return Either.map(spend(found.length), () => found)
+  }
+
+  /** Where all of the given lines are, one after the other, from a line on. */
+  const runs = (
+    sought: ReadonlyArray<string>,
+    from: number,
+    tolerance: Tolerance
+  ): Either.Either<ReadonlyArray<number>, "too much"> =>
+    Either.gen(function* () {
+      const same = reduce[tolerance]
+      const expected = sought.map(same)
+      // The line that is there least often leaves the fewest places to look at.
+      let pivot = 0
+      let candidates: ReadonlyArray<number> | undefined
+      for (const [index, line] of expected.entries()) {
+        const others = indexOf(tolerance).get(line) ?? []
+        if (candidates === undefined || others.length < candidates.length) [pivot, candidates] = [index, others]
+      }
+      yield* spend(expected.length + (candidates?.length ?? 0))
+      const found: Array<number> = []
+      for (const candidate of candidates ?? []) {
+        const start = candidate - pivot
+        if (start < from || start + expected.length > lines.length) continue
+        let index = 0
+        while (index < expected.length && same(lines[start + index] ?? "") === expected[index]) index++
+        yield* spend(index)
+        if (index === expected.length) found.push(start)
+      }
+      return found
+    })
+
+  return { places, runs }
+}
