@@ -5,7 +5,8 @@
 import * as path from "node:path"
 import { Effect, Either, Schema } from "effect"
 import { makeDefinitionFolders, type Definition } from "../config/DefinitionFolder.ts"
-import { projectFolder, warnOnce } from "../config/ProjectFolder.ts"
+import { projectFolder } from "../config/ProjectFolder.ts"
+import { warnOnce } from "../context/WarnOnce.ts"
 import type { Location } from "../session/Schemas.ts"
 import { parseAgentFile, projectAgent, userAgent, type NamedDefinition } from "./AgentDefinition.ts"
 import type { Agent } from "./Agents.ts"
@@ -94,14 +95,16 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
 /** Looks for the agents at a place; without one, only for those that are everywhere. */
 export const makeAgentFiles = ({ agents = [], projectConfig = true, userFolder }: AgentFilesOptions) => {
   const folders = makeDefinitionFolders(parseAgentFile)
-  const warn = warnOnce("an agent's file")
+  const warn = warnOnce()
   return Effect.fnUntraced(function* (location: Location | undefined) {
     const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "agents"))
     const above = withUserFiles(agents, own)
     const project = location === undefined || !projectConfig ? undefined : yield* projectFolder(location, "agents")
     const found =
       project === undefined ? above : withProjectFiles(above, yield* folders.read(project.folder, project.root))
-    yield* Effect.forEach(found.problems, warn, { discard: true })
+    yield* Effect.forEach(found.problems, ({ details, path: file }) => warn(`agent file ${file}: ${details}`), {
+      discard: true
+    })
     return found
   })
 }

@@ -13,36 +13,43 @@ export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybo
 
 const limit = 1024 * 1024
 
+/** Characters that mean nothing but themselves: outside quotes, and within either kind. */
+const plain = { "": /[^\s"'\\]+/y, "'": /[^']+/y, '"': /[^"\\]+/y } as const
+
 /**
  * Words as a shell splits them: at white space, except within quotes. Single quotes keep everything; in double quotes a
  * backslash keeps a quote or a backslash; elsewhere it keeps any character. A quote that is not closed ends with the text.
  */
 export const splitWords = (text: string): ReadonlyArray<string> => {
   const words: Array<string> = []
-  let [word, quote, open]: [string, string, boolean] = ["", "", false]
+  let quote: keyof typeof plain = ""
+  // Undefined between words: an empty word is one.
+  let word: string | undefined
   for (let index = 0; index < text.length; index++) {
+    const run = plain[quote]
+    run.lastIndex = index
+    const [same] = run.exec(text) ?? []
     const character = text.charAt(index)
     const next = text.charAt(index + 1)
-    if (character === "\\" && next !== "" && (quote === "" || (quote === '"' && (next === '"' || next === "\\")))) {
-      word += next
-      open = true
-      index++
-    } else if (quote !== "") {
-      if (character === quote) quote = ""
-      else word += character
+    if (same !== undefined) {
+      word = (word ?? "") + same
+      index += same.length - 1
+    } else if (character === "\\") {
+      const keeps = next !== "" && (quote === "" || next === '"' || next === "\\")
+      word = (word ?? "") + (keeps ? next : character)
+      if (keeps) index++
+    } else if (character === quote) {
+      quote = ""
     } else if (character === '"' || character === "'") {
       quote = character
-      open = true
-    } else if (/\s/.test(character)) {
-      if (open) words.push(word)
-      word = ""
-      open = false
+      word ??= ""
     } else {
-      word += character
-      open = true
+      // White space outside quotes: everything else has been taken.
+      if (word !== undefined) words.push(word)
+      word = undefined
     }
   }
-  return open ? [...words, word] : words
+  return word === undefined ? words : [...words, word]
 }
 
 /** A second dollar sign before it makes a placeholder plain text. */

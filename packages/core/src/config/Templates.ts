@@ -4,11 +4,12 @@
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
+import { warnOnce } from "../context/WarnOnce.ts"
 import type { Location } from "../session/Schemas.ts"
 import { makeDefinitionFolders } from "./DefinitionFolder.ts"
 import { name as Name, optional, shaped, someText } from "./Fields.ts"
 import type { Frontmatter } from "./Frontmatter.ts"
-import { projectFolder, warnOnce } from "./ProjectFolder.ts"
+import { projectFolder } from "./ProjectFolder.ts"
 import { decodeParsed, type Issue } from "./Yaml.ts"
 
 export { expandTemplate, splitWords, TemplateTooLong } from "./TemplateText.ts"
@@ -76,7 +77,7 @@ const parse = ({ body, data }: Frontmatter, stem: string): Either.Either<Templat
 
 const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOptions) => {
   const folders = makeDefinitionFolders(parse)
-  const warn = warnOnce("a template's file")
+  const warn = warnOnce()
 
   const look = Effect.fnUntraced(function* (location: Location | undefined) {
     const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "templates"))
@@ -96,7 +97,9 @@ const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOpti
         byName.set(stem, result.right)
       }
     }
-    yield* Effect.forEach(problems, warn, { discard: true })
+    yield* Effect.forEach(problems, ({ details, path: file }) => warn(`template file ${file}: ${details}`), {
+      discard: true
+    })
     return { byName, broken, problems }
   })
 

@@ -3,7 +3,7 @@
  * hold: no tags, anchors, aliases or merge keys, and no key twice. Pure. Spec: CF-2, CF-3.
  */
 import { Either, ParseResult, Schema } from "effect"
-import { isAlias, isNode, LineCounter, parseDocument, visit, type Document } from "yaml"
+import { isAlias, isNode, Lexer, LineCounter, parseDocument, Parser, visit, type Document } from "yaml"
 
 /** One fault. `path` is the key path (`mcp.files.args[0]`), empty for the file as a whole; lines and columns count from 1. */
 export const Issue = Schema.Struct({
@@ -47,8 +47,30 @@ export const showIssues = (issues: ReadonlyArray<Issue>): string => {
   return [...issues.slice(0, maximumShown).map(showIssue), ...more].join("\n")
 }
 
+const maximumNesting = 64
+const maximumTokens = 20_000
+
+/**
+ * Whether a text is too deep or too long in tokens. Looked at first and in linear time: composing recurses with the text
+ * and compares a map's keys with each other, and a regular expression compiled on a stack that is nearly used up ends the
+ * process.
+ */
+const unmanageable = (text: string): string | undefined => {
+  const parser = new Parser()
+  let tokens = 0
+  for (const lexeme of new Lexer().lex(text)) {
+    // Only the parser's stack is of interest here, not what it yields.
+    for (const token of parser.next(lexeme)) void token
+    if (parser.stack.length > maximumNesting) return "it is nested too deeply"
+    if (++tokens > maximumTokens) return "it has too many keys and values"
+  }
+  return undefined
+}
+
 /** Reads one document. `firstLine` is the line of the file that the text begins on. Nothing at all is an empty map. */
 export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, ReadonlyArray<Issue>> => {
+  const unread = unmanageable(text)
+  if (unread !== undefined) return Either.left([{ path: "", details: unread }])
   const lines = new LineCounter()
   const place = (offset: number) => {
     const { col, line } = lines.linePos(offset)
@@ -61,7 +83,7 @@ export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, Re
       stringKeys: true,
       merge: false,
       resolveKnownTags: false,
-      logLevel: "silent"
+      logLevel: "error"
     })
     const issues: Array<Issue> = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
       path: "",
@@ -84,10 +106,8 @@ export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, Re
       return {}
     }
     return Either.right({ value: document.toJS({ maxAliasCount: 0 }) ?? {}, at })
-  } catch (cause) {
-    // The parser recurses with the text: a text nested thousands of levels deep exhausts the stack.
-    const details = cause instanceof RangeError ? "it is nested too deeply" : "it is not valid YAML"
-    return Either.left([{ path: "", details }])
+  } catch {
+    return Either.left([{ path: "", details: "it is not valid YAML" }])
   }
 }
 

@@ -1,7 +1,5 @@
 /** Locations as keys: two spellings of one place are one Location. */
 import { FileSystem, Path } from "@effect/platform"
-import { lstat } from "node:fs/promises"
-import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { Location } from "./Schemas.ts"
 import { InvalidInput } from "./Sessions.ts"
@@ -21,16 +19,3 @@ export const canonical = Effect.fn("Locations.canonical")(function* (location: L
   if (info.type !== "Directory") return yield* refuse(`${absolute} is no folder`)
   return { ...location, directory: real }
 })
-
-/** The project that a folder belongs to: the nearest folder upwards that has a `.git`, or else the folder itself. */
-export const projectRoot = (directory: string): Effect.Effect<string> => {
-  const from = (folder: string): Effect.Effect<string> =>
-    Effect.matchEffect(
-      Effect.tryPromise(() => lstat(join(folder, ".git"))),
-      {
-        onSuccess: () => Effect.succeed(folder),
-        onFailure: () => (dirname(folder) === folder ? Effect.succeed(directory) : from(dirname(folder)))
-      }
-    )
-  return from(directory)
-}
