@@ -2,7 +2,7 @@
 import { fork } from "node:child_process"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
-import { Context, Deferred, Effect, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, Layer, Stream, type Scope } from "effect"
 import * as Mcp from "../../../packages/core/src/mcp/Mcp.ts"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
 import { makeWorkbench, textOf, type Options } from "../../tools/Workbench.ts"
@@ -56,7 +56,7 @@ export const obedientHttp = (port = 0) =>
   startHttp(program, ["http"], port, (child, done) => child.on("message", (found) => done(Number(found))))
 
 /** The reference server over HTTP. It takes its port from the environment, and says on its standard error when it is there. */
-export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, import("effect").Scope.Scope> =>
+export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, Scope.Scope> =>
   startHttp(everything.args[0] ?? "", ["streamableHttp"], port, (child, done) =>
     child.stderr?.on("data", (chunk: Buffer) => {
       if (chunk.toString().includes("listening")) done(port)
@@ -80,5 +80,5 @@ export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, opt
       Effect.flatMap(Effect.orDie<Mcp.McpStatus, unknown, never>)
     )
   const said = (name: string, input: unknown = {}) => Effect.map(bench.succeed(name, input), textOf)
-  return { ...bench, mcp, offered, until, said }
+  return { ...bench, bench, mcp, offered, until, said }
 })

@@ -4,11 +4,11 @@
  * Spec: MC-3..MC-6, MC-20, MC-23.
  */
 import type { Progress } from "@modelcontextprotocol/sdk/types.js"
-import { Data, Deferred, Effect, Predicate, Queue, type Scope } from "effect"
+import { Data, Deferred, Effect, Predicate, Queue } from "effect"
 import type { JsonRecord } from "../session/Schemas.ts"
-import { inSentence, isStdio, redactor, type McpServer } from "./McpServer.ts"
+import { inSentence, isStdio, type McpServer, type Redactor } from "./McpServer.ts"
 import { readListing, listingLimits, type Listing } from "./ToolListing.ts"
-import { open } from "./Transports.ts"
+import type { Way } from "./Transports.ts"
 
 /** What went wrong with a server, in a sentence without its secrets. */
 export class ServerFault extends Data.TaggedError("ServerFault")<{ readonly details: string }> {}
@@ -60,23 +60,18 @@ const describe = (cause: unknown): string => {
   return behind === "" || cause.message.includes(behind) ? cause.message : `${cause.message}: ${behind}`
 }
 
-/** Connects to a server. A fault says why it cannot be reached. */
+/** Connects to a server. A fault says why it cannot be reached. The connection ends with its way. */
 export const connect = Effect.fn("Mcp.connect")(function* (
-  server: McpServer
-): Effect.fn.Return<Connection, ServerFault, Scope.Scope> {
-  const redact = redactor(server)
+  server: McpServer,
+  way: Way,
+  redact: Redactor
+): Effect.fn.Return<Connection, ServerFault> {
   const changed = yield* Queue.sliding<void>(1)
   const doubts = yield* Queue.sliding<void>(1)
   const closed = yield* Deferred.make<void>()
   const [{ Client }, { ResultSchema, ToolListChangedNotificationSchema }] = yield* Effect.promise(() =>
     Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")])
   )
-  const way = yield* open(server, redact)
-
-  const lastWords = () => {
-    const words = inSentence(way.words().trim().split("\n").slice(-3).join(" "), 300)
-    return words === "" ? "" : `; its last words: ${words}`
-  }
   const fault = (details: string) => new ServerFault({ details: inSentence(redact.all(details)) })
   const faultOf = (cause: unknown) =>
     codeOf(cause) === connectionClosed ? fault("it went away before it answered") : fault(describe(cause))
@@ -90,8 +85,10 @@ export const connect = Effect.fn("Mcp.connect")(function* (
         )
       case "EACCES":
         return fault(`the command ${JSON.stringify(server.command)} may not be run`)
+      case connectionClosed:
+        return new ServerFault({ details: `its process ended before it answered${way.lastWords()}` })
       default:
-        return new ServerFault({ details: fault(`it does not start: ${describe(cause)}`).details + lastWords() })
+        return new ServerFault({ details: fault(`it does not start: ${describe(cause)}`).details + way.lastWords() })
     }
   }
 
@@ -179,7 +176,8 @@ export const connect = Effect.fn("Mcp.connect")(function* (
   const ended = Effect.zipRight(
     Deferred.await(closed),
     Effect.suspend(
-      () => new ServerFault({ details: `${isStdio(server) ? "its process" : "the connection"} ended${lastWords()}` })
+      () =>
+        new ServerFault({ details: `${isStdio(server) ? "its process" : "the connection"} ended${way.lastWords()}` })
     )
   )
   // HTTP has no connection that could break: after every fault of the transport the server is asked whether it lives.

@@ -22,9 +22,10 @@ import type { HostTools } from "../tool/HostTools.ts"
 import { fromJsonSchema, ToolFailure, type ToolCall, type ToolDefinition } from "../tool/ToolDefinition.ts"
 import { connect, ServerFault, type Connection } from "./Connection.ts"
 import { readProgress, readResult, wordsOf } from "./Content.ts"
-import { callTimeout, inSentence, type McpServer } from "./McpServer.ts"
+import { callTimeout, inSentence, redactor, type McpServer } from "./McpServer.ts"
 import { describeLeftOut, type ListedTool, type Listing } from "./ToolListing.ts"
 import { offeredNames } from "./ToolNames.ts"
+import * as Transports from "./Transports.ts"
 
 /** How a server is. */
 export interface McpStatus {
@@ -53,10 +54,11 @@ export interface Supervised {
 /** What connecting and the first list may take together, and each later list. */
 export const connectTimeout = Duration.seconds(10)
 
-const late = {
+const late = (lastWords: () => string) => ({
   duration: connectTimeout,
-  onTimeout: () => new ServerFault({ details: `it did not answer within ${Duration.format(connectTimeout)}` })
-}
+  onTimeout: () =>
+    new ServerFault({ details: `it did not answer within ${Duration.format(connectTimeout)}${lastWords()}` })
+})
 
 /** 1, 2, 4 ... seconds, at most a minute, for ever: a server may come back at any time. */
 const pauses = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("1 minute"))
@@ -157,11 +159,14 @@ const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervise
 })
 
 /** Connecting and the first list of tools. The connection lives in the caller's scope, however this ends. */
-const open = (server: McpServer) =>
-  Effect.gen(function* () {
-    const connection = yield* connect(server)
+const open = Effect.fnUntraced(function* (server: McpServer) {
+  const redact = redactor(server)
+  const way = yield* Transports.open(server, redact)
+  return yield* Effect.gen(function* () {
+    const connection = yield* connect(server, way, redact)
     return { connection, listing: yield* connection.listTools }
-  }).pipe(Effect.timeoutFail(late))
+  }).pipe(Effect.timeoutFail(late(way.lastWords)))
+})
 
 /** Offers the tools of a connection until it is lost, and lists them anew when the server says so. */
 const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: Connection, listing: Listing) {
@@ -177,7 +182,13 @@ const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: C
     yield* report(supervised, { state: "connected", tools: count, ...(details === undefined ? {} : { details }) })
   })
   yield* show(listing)
-  const follow = Effect.zipRight(connection.changed, Effect.timeoutFail(connection.listTools, late)).pipe(
+  const follow = Effect.zipRight(
+    connection.changed,
+    Effect.timeoutFail(
+      connection.listTools,
+      late(() => "")
+    )
+  ).pipe(
     Effect.flatMap(show),
     // The tools stay as they were; whether the server is lost is found out elsewhere.
     Effect.catchAll(({ details }) =>

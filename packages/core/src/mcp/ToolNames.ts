@@ -25,7 +25,7 @@ export const offeredNames = (
   servers: ReadonlyArray<string>,
   tools: ReadonlyArray<string>
 ): ReadonlyMap<string, string> => {
-  const plain = new Map(tools.map((tool) => [tool, `${server}_${tool.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`]))
+  const plain = new Map(tools.map((tool) => [tool, `${server}_${tool}`.replaceAll(/[^A-Za-z0-9_-]/g, "_")]))
   const counts = new Map<string, number>()
   for (const name of plain.values()) counts.set(name, (counts.get(name) ?? 0) + 1)
   // `a` with `b_c`, and `a_b` with `c`: the tools of the server with the longer name keep theirs.

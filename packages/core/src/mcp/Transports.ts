@@ -6,13 +6,21 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Record, type Scope } from "effect"
 import { boundedFetch, messageLimit } from "./BoundedFetch.ts"
-import { isStdio, reveal, type HttpServer, type McpServer, type Redactor, type StdioServer } from "./McpServer.ts"
+import {
+  inSentence,
+  isStdio,
+  reveal,
+  type HttpServer,
+  type McpServer,
+  type Redactor,
+  type StdioServer
+} from "./McpServer.ts"
 
 /** A way to a server that is not opened yet. It is closed with its scope. */
 export interface Way {
   readonly transport: Transport
-  /** The end of what the server wrote to its standard error. */
-  readonly words: () => string
+  /** What the server wrote last to its standard error, as the end of a sentence; empty when it wrote nothing. */
+  readonly lastWords: () => string
 }
 
 /** Kept of what a server writes to its standard error. */
@@ -39,7 +47,10 @@ const makeTail = (redact: Redactor) => {
     add: (chunk: string) => {
       kept = (kept + chunk).slice(-(stderrLimit + redact.longest))
     },
-    text: () => redact.last(kept, stderrLimit)
+    lastWords: () => {
+      const words = inSentence(redact.last(kept, stderrLimit).trim().split("\n").slice(-3).join(" "), 300)
+      return words === "" ? "" : `; its last words: ${words}`
+    }
   }
 }
 
@@ -63,7 +74,7 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   let closing: Promise<void> | undefined
   transport.close = () => (closing ??= close())
   yield* Effect.addFinalizer(() => Effect.promise(() => transport.close().catch(() => undefined)))
-  return { transport, words: tail.text }
+  return { transport, lastWords: tail.lastWords }
 })
 
 const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
@@ -81,7 +92,7 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
     })
   )
   // The package's class declares an optional field as one that may be undefined.
-  return { transport: transport as Transport, words: () => "" }
+  return { transport: transport as Transport, lastWords: () => "" }
 })
 
 /** The way to a server, for as long as a scope. A process is asked to end when its scope closes, then killed. */
