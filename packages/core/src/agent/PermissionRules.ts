@@ -19,8 +19,8 @@ const Listed = Schema.Array(
     verdict: WrittenVerdict
   }).pipe(shaped("a map with permission, resource and verdict"))
 ).pipe(
-  Schema.maxItems(maximumRules, { message: () => `expected at most ${maximumRules} rules` }),
-  shaped("a list of rules")
+  shaped("a list of rules"),
+  Schema.filter((rules) => rules.length <= maximumRules, { message: () => `expected at most ${maximumRules} rules` })
 )
 
 const ByResource = Schema.Record({ key: Schema.String, value: WrittenVerdict })

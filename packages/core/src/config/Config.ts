@@ -72,6 +72,8 @@ const named = <A, I>(value: Schema.Schema<A, I>) =>
 const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
 const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
 
+const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
+
 const File = Schema.Struct({
   compaction: optional(
     Schema.Struct({
@@ -101,7 +103,7 @@ const File = Schema.Struct({
   ),
   mcp: named(
     selected<McpServer>((value) =>
-      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(StdioServer)
+      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
     )
   ),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map")))

@@ -111,17 +111,21 @@ export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, Re
   }
 }
 
-/** How many letters have to change to make one word the other. */
+/** How many letters have to be changed, added, left out or swapped with their neighbour to make one word the other. */
 const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1]
-    for (let j = 0; j < b.length; j++) {
-      next.push(Math.min((row[j] ?? 0) + (letter === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+  const rows: Array<ReadonlyArray<number>> = [Array.from({ length: b.length + 1 }, (_, column) => column)]
+  const at = (row: number, column: number) => rows[row]?.[column] ?? 0
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const other = a[i - 1] === b[j - 1] ? 0 : 1
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const steps = [at(i - 1, j - 1) + other, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1]
+      row.push(Math.min(...steps, swapped ? at(i - 2, j - 2) + 1 : Infinity))
     }
-    row = next
+    rows.push(row)
   }
-  return row[b.length] ?? 0
+  return at(a.length, b.length)
 }
 
 const bare = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
@@ -144,7 +148,7 @@ const unknownKey = (name: string, message: string): string => {
   return `there is no such key; ${hint}`
 }
 
-const found = (value: unknown): string => {
+const shown = (value: unknown): string => {
   if (value === null) return "nothing"
   if (Array.isArray(value)) return "a list"
   return typeof value === "object" ? "a map" : clip(JSON.stringify(value), 60)
@@ -165,14 +169,14 @@ export const decodeParsed = <A, I>(
   Either.mapLeft(
     Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })(value),
     (error): ReadonlyArray<Issue> =>
-      ParseResult.ArrayFormatter.formatErrorSync(error).map(({ _tag, message, path }) => {
-        const actual = valueAt(value, path)
-        const details =
-          _tag === "Unexpected"
-            ? unknownKey(String(path.at(-1)), message)
-            : actual === undefined || secret(path)
-              ? clip(message, 300)
-              : `${clip(message, 300)}, found ${found(actual)}`
-        return { path: showPath(path), ...at(path), details }
-      })
+      ParseResult.ArrayFormatter.formatErrorSync(error)
+        .map(({ _tag, message, path }) => {
+          const actual = valueAt(value, path)
+          // A message that the schema did not write itself ends with the value.
+          const expected = clip(message.replace(/, actual [^]*$/, "").replace(/^Expected /, "expected "), 300)
+          const found = actual === undefined || secret(path) ? "" : `, found ${shown(actual)}`
+          const details = _tag === "Unexpected" ? unknownKey(String(path.at(-1)), message) : `${expected}${found}`
+          return { path: showPath(path), ...at(path), details }
+        })
+        .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
   )
