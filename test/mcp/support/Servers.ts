@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { Context, Deferred, Effect, Layer, Stream, type Scope } from "effect"
 import * as Mcp from "../../../packages/core/src/mcp/Mcp.ts"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
-import { makeWorkbench, textOf, type Options } from "../../tools/Workbench.ts"
+import { callBy, makeWorkbench, textOf, type Options } from "../../tools/Workbench.ts"
 
 const { resolve } = createRequire(import.meta.url)
 const node = (...args: ReadonlyArray<string>) => ({ command: process.execPath, args })
@@ -80,5 +80,6 @@ export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, opt
       Effect.flatMap(Effect.orDie<Mcp.McpStatus, unknown, never>)
     )
   const said = (name: string, input: unknown = {}) => Effect.map(bench.succeed(name, input), textOf)
-  return { ...bench, bench, mcp, offered, until, said }
+  const call = () => callBy(bench.agent, bench.folder)
+  return { ...bench, bench, call, mcp, offered, until, said }
 })

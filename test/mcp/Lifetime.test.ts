@@ -1,0 +1,174 @@
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
+import { temporaryFolder } from "../tools/Workbench.ts"
+import { makeLifeline } from "../tools/Lifeline.ts"
+import { makeMcp, obedient, obedientHttp, silent } from "./support/Servers.ts"
+
+const failed = ({ state }: { readonly state: string }) => state === "failed"
+const connected = ({ state }: { readonly state: string }) => state === "connected"
+
+/** What is logged while an effect runs. */
+const logsOf = <A, E, R>(run: (logs: ReadonlyArray<string>) => Effect.Effect<A, E, R>) => {
+  const logs: Array<string> = []
+  const collector = Logger.make(({ cause, message }) => void logs.push(`${String(message)} ${String(cause)}`))
+  return Effect.provide(run(logs), Logger.add(collector))
+}
+
+describe("a server's tools", () => {
+  it.scoped("MC-14: are listed anew when the server says so; those that stayed are not withdrawn", () =>
+    Effect.gen(function* () {
+      const { agent, bench, call, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
+      yield* mcp.ready
+      const before = (yield* mcp.status)[0]?.tools ?? 0
+      const tools = yield* bench.registry.materialize(agent)
+      yield* said("own_change", {
+        add: [{ name: "grown" }, { name: "more" }, { name: "pid", description: "Another process" }],
+        remove: ["fail"]
+      })
+      yield* until("own", ({ tools: now }) => now === before + 1)
+      const now = yield* offered
+      assert.includeMembers(now, ["own_grown", "own_more", "own_pid", "own_echo"])
+      assert.notInclude(now, "own_fail")
+      assert.strictEqual(yield* said("own_grown"), "grown: {}")
+      const old = (name: string) =>
+        Effect.map(tools.settle({ name, input: {}, call: call() }), (settled) =>
+          settled._tag === "Failure" ? settled.error.type : settled._tag
+        )
+      assert.strictEqual(yield* old("own_echo"), "Success")
+      assert.strictEqual(yield* old("own_pid"), "tool.stale")
+      assert.strictEqual(yield* old("own_fail"), "tool.stale")
+    })
+  )
+})
+
+describe("a lost server", () => {
+  it.scoped("MC-8: its tools go when its process is killed, and come back with the next one", () =>
+    Effect.gen(function* () {
+      const { agent, bench, call, fail, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
+      yield* mcp.ready
+      const tools = yield* bench.registry.materialize(agent)
+      const pid = Number(yield* said("own_pid"))
+      process.kill(pid, "SIGKILL")
+      const status = yield* until("own", failed)
+      assert.strictEqual(status.details, "its process ended")
+      assert.strictEqual(status.tools, 0)
+      assert.deepStrictEqual(
+        (yield* offered).filter((name) => name.startsWith("own_")),
+        []
+      )
+      const stale = yield* tools.settle({ name: "own_pid", input: {}, call: call() })
+      assert.strictEqual(stale._tag === "Failure" ? stale.error.type : "", "tool.stale")
+      assert.strictEqual((yield* fail("own_pid", {})).type, "tool.unknown")
+      yield* TestClock.adjust("1 second")
+      yield* until("own", connected)
+      assert.notStrictEqual(Number(yield* said("own_pid")), pid)
+    })
+  )
+
+  it.scoped("MC-8: the same over HTTP, when the server comes back at its address", () =>
+    Effect.gen(function* () {
+      const first = yield* obedientHttp()
+      const { fail, mcp, said, until } = yield* makeMcp({ own: { url: first.url } })
+      yield* mcp.ready
+      const pid = yield* said("own_pid")
+      yield* first.kill
+      assert.include((yield* until("own", failed)).details, "it was lost")
+      assert.strictEqual((yield* fail("own_pid", {})).type, "tool.unknown")
+      yield* obedientHttp(first.port)
+      yield* TestClock.adjust("1 second")
+      yield* until("own", connected)
+      assert.notStrictEqual(yield* said("own_pid"), pid)
+    })
+  )
+
+  it.scoped("MC-8: a call that it was serving fails, and says so", () =>
+    Effect.gen(function* () {
+      const { fail, mcp, until } = yield* makeMcp({ own: obedient })
+      yield* mcp.ready
+      const error = yield* fail("own_die", {})
+      assert.strictEqual(error.type, "tool.execution")
+      assert.include(error.message, 'MCP server "own": it went away before it answered')
+      yield* until("own", failed)
+    })
+  )
+})
+
+describe("a server that cannot be reached", () => {
+  it.scoped("MC-7: one that never answers holds nothing up for more than ten seconds", () =>
+    Effect.gen(function* () {
+      const { mcp, offered, said, until } = yield* makeMcp({ silent, own: obedient })
+      const ready = yield* Effect.fork(mcp.ready)
+      yield* until("own", connected)
+      assert.strictEqual(yield* said("own_echo", { said: "hi" }), 'echo: {"said":"hi"}')
+      assert.isTrue((yield* Fiber.poll(ready))._tag === "None")
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(ready)
+      assert.strictEqual((yield* until("silent", failed)).details, "it did not answer within 10s")
+      assert.notInclude((yield* offered).join(), "silent_")
+    })
+  )
+
+  it.scoped("MC-8: the reason is said: no such command, one that ends at once, nobody at the address", () =>
+    Effect.gen(function* () {
+      const ends = { command: process.execPath, args: ["-e", "console.error('no key\\n'); process.exit(3)"] }
+      const { mcp, until } = yield* makeMcp({
+        missing: { command: "no-such-command" },
+        ends,
+        nobody: { url: "http://127.0.0.1:1/mcp" }
+      })
+      yield* mcp.ready
+      assert.strictEqual((yield* until("missing", failed)).details, 'there is no command "no-such-command"')
+      assert.strictEqual(
+        (yield* until("ends", failed)).details,
+        "its process ended before it answered; its last words: no key"
+      )
+      assert.match((yield* until("nobody", failed)).details ?? "", /^it cannot be reached: fetch failed: /)
+    })
+  )
+
+  it.scoped("MC-9: neither status nor log has the secrets that a server was given", () =>
+    logsOf((logs) =>
+      Effect.gen(function* () {
+        const leaks =
+          "console.error('my key is ' + process.env.KEY + ' '.repeat(4000) + process.env.KEY); process.exit(1)"
+        const { mcp, until } = yield* makeMcp({
+          leaks: {
+            command: process.execPath,
+            args: ["-e", leaks],
+            env: { KEY: Redacted.make("k".repeat(40) + "tail-of-it") }
+          },
+          address: {
+            url: "http://user:password-1@127.0.0.1:1/mcp?key=token-22",
+            headers: { authorization: "Bearer t0ken-33" }
+          }
+        })
+        yield* mcp.ready
+        yield* until("leaks", failed)
+        yield* until("address", failed)
+        const said = JSON.stringify([yield* mcp.status, logs])
+        assert.include(said, "<redacted>")
+        assert.include(logs.join(), 'MCP server "leaks" (failed)')
+        for (const secret of ["tail-of-it", "kkk", "password-1", "token-22", "t0ken-33"])
+          assert.notInclude(said, secret)
+      })
+    )
+  )
+})
+
+describe("the scope of the servers", () => {
+  it.scoped("MC-4: its end ends their processes, even one that does not listen", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const lifeline = yield* makeLifeline(folder)
+      const deaf =
+        "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6);" +
+        `require('node:fs').writeSync(require('node:fs').openSync(${JSON.stringify(join(folder, "life"))}, 'w'), 'here')`
+      const scope = yield* Scope.make()
+      yield* Scope.extend(makeMcp({ deaf: { command: process.execPath, args: ["-e", deaf] } }), scope)
+      assert.strictEqual(yield* lifeline.first, "here")
+      yield* Scope.close(scope, Exit.void)
+      yield* lifeline.ended
+    })
+  )
+})
