@@ -61,6 +61,8 @@ it("CM-3: a cut never leaves half a character", () => {
   for (const lead of ["", "x"]) {
     const cut = clip(lead + "𝄞".repeat(clipChars))
     assert.strictEqual(Buffer.from(cut).toString(), cut)
+    const [, kept = "", missing] = /^(.*)\[\.\.\. (\d+) more characters\]$/.exec(cut) ?? []
+    assert.strictEqual(kept.length + Number(missing), lead.length + 2 * clipChars)
   }
 })
 
