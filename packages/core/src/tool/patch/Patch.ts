@@ -1,6 +1,6 @@
 /**
  * The text of a patch, read into file changes. Pure: says which files a patch names and what it wants of each, or what
- * is wrong with it and on which line. Leaves fitting hunks into a file to `ApplyHunks.ts`. Spec: TO-71, TO-72.
+ * is wrong with it and on which line. Leaves fitting hunks into a file to `ApplyHunks.ts`. Spec: TO-71.
  */
 import { Data, Either, Schema } from "effect"
 

@@ -88,11 +88,23 @@ export const commit = Effect.fn("PatchCommit.commit")(function* (steps: Readonly
     }
   }
 
-  const linkOrCopy = (from: string, to: string) =>
-    io.link(from, to).catch((cause: unknown) => {
+  /** Gives a file a second name beside the target, or, where that cannot be, a copy. */
+  const linkOrCopy = async (target: Target, from: string, to: string) => {
+    try {
+      await io.link(from, to)
+      spare.set(to, beside(target, to))
+    } catch (cause) {
       if (!noLinks.has(codeOf(cause))) throw cause
-      return io.copy(from, to)
-    })
+      // A copy that fails may be there in part.
+      spare.set(to, beside(target, to))
+      await io.copy(from, to)
+    }
+  }
+
+  const writeBeside = (target: Target, file: string, content: string, mode: number | undefined) => {
+    spare.set(file, beside(target, file))
+    return io.write(file, content, mode)
+  }
 
   const prepare = Effect.fnUntraced(function* (step: Step, index: number) {
     const { target } = step
@@ -101,13 +113,18 @@ export const commit = Effect.fn("PatchCommit.commit")(function* (steps: Readonly
     yield* recheck(folder)
     const temporary = path.join(folder, `.daybook-${token}-${index}.tmp`)
     const original = path.join(folder, `.daybook-${token}-${index}.orig`)
-    if (step.kind !== "remove") spare.set(temporary, beside(target, temporary))
-    if (step.kind === "createFrom") yield* named("write", target, () => linkOrCopy(step.source, temporary))
-    else if (step.kind === "create") yield* named("write", target, () => io.write(temporary, step.content, step.mode))
-    else if (step.kind === "replace") {
-      yield* named("write", target, () => io.write(temporary, step.content, step.stats.mode))
-      spare.set(original, beside(target, original))
-      yield* named("keep the original of", target, () => linkOrCopy(target.real, original))
+    switch (step.kind) {
+      case "create":
+        yield* named("write", target, () => writeBeside(target, temporary, step.content, step.mode))
+        break
+      case "createFrom":
+        yield* named("write", target, () => linkOrCopy(target, step.source, temporary))
+        break
+      case "replace":
+        yield* named("write", target, () => writeBeside(target, temporary, step.content, step.stats.mode))
+        yield* named("keep the original of", target, () => linkOrCopy(target, target.real, original))
+        break
+      case "remove":
     }
     return { ...step, temporary, original }
   })
@@ -158,7 +175,7 @@ export const commit = Effect.fn("PatchCommit.commit")(function* (steps: Readonly
       spare.delete(step.original)
     })
 
-  /** Removes what lies beside the targets; gives what could not be removed. */
+  /** Removes what lies beside the targets; gives what could not be removed, though it may be there. */
   const clear = Effect.fnUntraced(function* (kept: ReadonlySet<string>) {
     const left: Array<string> = []
     for (const [file, name] of spare) {
@@ -191,7 +208,7 @@ export const commit = Effect.fn("PatchCommit.commit")(function* (steps: Readonly
           Effect.sync(() => !["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(fault)) && left.push(name))
       )
     }
-    const remains = left.length === 0 ? "" : ` Could not be removed: ${left.map(quoted).join(", ")}.`
+    const remains = left.length === 0 ? "" : ` May be left behind: ${left.map(quoted).join(", ")}.`
     if (stuck.size === 0) {
       return yield* new ToolFailure({ type: cause.type, message: `${cause.message}. No file was changed.${remains}` })
     }
