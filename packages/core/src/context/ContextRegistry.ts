@@ -2,12 +2,24 @@
  * The context sources of one Location: built-in ones, the host's, and those registered here. Looks at all of them at
  * once; a source that fails or takes too long counts as unavailable. Spec: specs/context.md CX-10..CX-13.
  */
-import { Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
+import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import * as Metrics from "../Metrics.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { ContextSettings } from "./ContextSettings.ts"
+import * as Discovery from "./InstructionDiscovery.ts"
+import { makeReader } from "./InstructionFile.ts"
+import * as Skills from "./Skills.ts"
 import * as Environment from "./sources/Environment.ts"
 import { hostDate } from "./sources/HostDate.ts"
+import {
+  configuredInstructions,
+  nestedInstructions,
+  projectInstructions,
+  userInstructions
+} from "./sources/InstructionFiles.ts"
 import { modelIdentity } from "./sources/ModelIdentity.ts"
+import { isAddress, remoteInstructions } from "./sources/RemoteInstructions.ts"
+import { skillGuidance } from "./sources/SkillGuidance.ts"
 import { SourceKey, type ContextSource, type ContextTurn, type Look, type Observed } from "./SystemContext.ts"
 
 /** Sources of the host, for every Location. A host registers here; the scope takes them away again. */
@@ -74,13 +86,33 @@ const look = Effect.fnUntraced(function* ({ key, load }: ContextSource, turn: Co
   return [key, found] as const
 })
 
+/** What every Location has. */
+const builtins = Effect.gen(function* () {
+  const { directory } = yield* CurrentLocation
+  const settings = yield* ContextSettings
+  const { known } = yield* Discovery.InstructionDiscovery
+  const reader = makeReader()
+  const [addresses, patterns] = Arr.partition(settings.instructions, (each) => !isAddress(each))
+  return [
+    hostDate,
+    Environment.make(directory),
+    modelIdentity,
+    userInstructions(reader, settings.userFolder),
+    configuredInstructions(reader, directory, patterns),
+    yield* remoteInstructions(addresses),
+    ...(settings.projectConfig
+      ? [projectInstructions(reader, directory), nestedInstructions(reader, directory, known)]
+      : []),
+    skillGuidance(yield* Skills.Skills)
+  ]
+})
+
 /** The registry of the current Location. */
 export const layer = Layer.effect(
   ContextRegistry,
   Effect.gen(function* () {
-    const { directory } = yield* CurrentLocation
     const host = yield* HostContext
-    const builtin = [hostDate, Environment.make(directory), modelIdentity]
+    const builtin = yield* builtins
     const own = makeSources(builtin)
     const observe = Effect.fn("ContextRegistry.observe")(function* (turn: ContextTurn) {
       const began = yield* Clock.currentTimeMillis
@@ -94,4 +126,4 @@ export const layer = Layer.effect(
     })
     return ContextRegistry.of({ register: own.register, observe })
   })
-)
+).pipe(Layer.provide([Discovery.layer, Skills.layer]))

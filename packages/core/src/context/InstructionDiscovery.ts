@@ -1,0 +1,87 @@
+/**
+ * Instruction files that a session comes upon: a successful read inside the Location makes those of the folders on the
+ * way to it known, for good. They are shown from the next safe boundary on. Location-scoped.
+ * Spec: specs/context.md CX-26, CX-43.
+ */
+import * as path from "node:path"
+import { Array as Arr, Context, Effect, Layer } from "effect"
+import { draft } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { ContextSettings } from "./ContextSettings.ts"
+import { makeReader } from "./InstructionFile.ts"
+import { foldersBetween } from "./ProjectRoot.ts"
+import { ofFolder } from "./sources/InstructionFiles.ts"
+
+export class InstructionDiscovery extends Context.Tag("@daybook/core/InstructionDiscovery")<
+  InstructionDiscovery,
+  {
+    /** Tells of a successful read of a file by its canonical path. Never fails: what goes wrong is logged. */
+    readonly discovered: (sessionID: SessionID, real: string) => Effect.Effect<void>
+    /** The files that the session knows of, in the order in which they were found. */
+    readonly known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
+  }
+>() {}
+
+/** Files that one session may know of. */
+const maximumKnown = 200
+
+/** Whose files these are is not the project's: their instructions would be a stranger's. */
+const foreign: ReadonlySet<string> = new Set(["node_modules", ".git"])
+
+const make = Effect.gen(function* () {
+  const { directory } = yield* CurrentLocation
+  const settings = yield* ContextSettings
+  const log = yield* EventLog
+  const sql = yield* ReadSql
+  const reader = makeReader()
+
+  const known = Effect.fn("InstructionDiscovery.known")(function* (sessionID: SessionID) {
+    const rows = yield* retryBusy(
+      sql<{ readonly path: string }>`SELECT path FROM session_instruction WHERE session_id = ${sessionID}
+        ORDER BY seq, path LIMIT ${maximumKnown}`
+    ).pipe(Effect.mapError(unavailable("read the known instruction files")))
+    return Arr.dedupe(rows.map((row) => row.path))
+  })
+
+  const discover = Effect.fnUntraced(function* (sessionID: SessionID, real: string) {
+    const folders = foldersBetween(directory, path.dirname(real)).slice(1)
+    if (
+      folders.length === 0 ||
+      path
+        .relative(directory, real)
+        .split(path.sep)
+        .some((name) => foreign.has(name))
+    )
+      return
+    const before = yield* known(sessionID)
+    const seen = new Set(before.map((each) => path.dirname(each)))
+    const found: Array<string> = []
+    for (const folder of folders) {
+      if (seen.has(folder) || before.length + found.length >= maximumKnown) continue
+      for (const file of ofFolder(folder, directory).files) {
+        if ((yield* reader.read(file, directory))._tag !== "Found") continue
+        found.push(file)
+        break
+      }
+    }
+    if (found.length === 0) return
+    yield* log.append(sessionID, [draft("session.next.instructions.discovered", { paths: found })])
+  })
+
+  return InstructionDiscovery.of({
+    known: (sessionID) => (settings.projectConfig ? known(sessionID) : Effect.succeed([])),
+    discovered: Effect.fn("InstructionDiscovery.discovered")(function* (sessionID, real) {
+      if (!settings.projectConfig) return
+      yield* Effect.catchAll(discover(sessionID, real), (error) =>
+        Effect.logWarning("instruction files on the way to a file that was read are not known", error)
+      )
+    })
+  })
+})
+
+/** Discovery for the current Location. */
+export const layer = Layer.effect(InstructionDiscovery, make)

@@ -1,0 +1,133 @@
+/**
+ * Instructions as context: one source per class of them, whose value is the list of its files with their texts. A
+ * change tells the files that are new or different; where one went, the complete rest is told again in place of what was
+ * said before. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12).
+ */
+import { Effect, Schema } from "effect"
+import { shownPath } from "../tool/builtin/ShownPath.ts"
+import type { InstructionReader } from "./InstructionFile.ts"
+import {
+  absent,
+  available,
+  source,
+  unavailable,
+  type ContextSource,
+  type ContextTurn,
+  type Observation
+} from "./SystemContext.ts"
+
+/** One file or address. Without a text it could not be loaded so far. */
+export const Entry = Schema.Struct({
+  path: Schema.String,
+  text: Schema.optionalWith(Schema.String, { exact: true })
+})
+export type Entry = typeof Entry.Type
+
+const Instructions = Schema.Array(Entry)
+export type Instructions = typeof Instructions.Type
+
+/** Texts of one class have at most this many characters together. */
+export const maximumTotal = 1024 * 1024
+
+/** Leaves out the texts for which there is no room, and says so in their place. */
+const bounded = (entries: Instructions): Instructions => {
+  let total = 0
+  return entries.map((entry) => {
+    total += entry.text?.length ?? 0
+    return total <= maximumTotal
+      ? entry
+      : { path: entry.path, text: `[Not shown: the instructions before it have no room for it.]` }
+  })
+}
+
+const block = ({ path, text }: Entry): string =>
+  text === undefined
+    ? `Instructions are expected at ${shownPath(path)}, but could not be loaded so far. They may follow later.`
+    : `Instructions from ${shownPath(path)}:\n${text}`
+
+const blocks = (entries: Instructions) => entries.map(block).join("\n\n")
+
+const named = (entries: Instructions) => entries.map(({ path }) => shownPath(path)).join(", ")
+
+/** The words for a change. `what` names the class: "the project's instructions". Pure. */
+export const describeChange = (what: string, previous: Instructions, current: Instructions): string => {
+  const before = new Map(previous.map(({ path, text }) => [path, text]))
+  const now = new Set(current.map(({ path }) => path))
+  const gone = previous.filter(({ path }) => !now.has(path))
+  const stayed = current.filter(({ path }) => before.has(path))
+  const order = previous.flatMap(({ path }) => (now.has(path) ? [path] : []))
+  // Only what is added at the end leaves the precedence of the others as it was told.
+  const inOrder = current.every(({ path }, index) => (index < order.length ? order[index] === path : !before.has(path)))
+  if (gone.length > 0 || !inOrder) {
+    const lost = gone.length === 0 ? "" : ` What came from ${named(gone)} no longer holds.`
+    return `From here on, ${what} are the following and nothing else; they supersede all that were given before.${lost}\n\n${blocks(current)}`
+  }
+  const changed = stayed.filter(({ path, text }) => before.get(path) !== text)
+  const added = current.filter(({ path }) => !before.has(path))
+  return [
+    ...(changed.length === 0
+      ? []
+      : [`Of ${what}, these changed; their new text supersedes the earlier one.\n\n${blocks(changed)}`]),
+    ...(added.length === 0 ? [] : [`To ${what} these are added; all earlier ones still hold.\n\n${blocks(added)}`])
+  ].join("\n\n")
+}
+
+const capital = (what: string) => `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`
+
+/** What could not be loaded now keeps the text that was told. */
+const keepTexts = (previous: Instructions, current: Instructions): Instructions => {
+  const texts = new Map(previous.map(({ path, text }) => [path, text]))
+  return current.map((entry) => {
+    const told = texts.get(entry.path)
+    return entry.text === undefined && told !== undefined ? { path: entry.path, text: told } : entry
+  })
+}
+
+/** A class of instructions as a source. An empty list is absent. */
+export const instructionSource = (options: {
+  readonly key: string
+  /** Names the class, in the plural: "the project's instructions". */
+  readonly what: string
+  /** A sentence about them, such as which of them comes first. */
+  readonly rule: string
+  readonly load: (turn: ContextTurn) => Effect.Effect<Observation<Instructions>, unknown>
+}): ContextSource =>
+  source({
+    key: options.key,
+    schema: Instructions,
+    load: (turn) =>
+      Effect.map(options.load(turn), (seen) => {
+        if (seen._tag !== "Available") return seen
+        return seen.value.length === 0 ? absent : available(bounded(seen.value))
+      }),
+    baseline: (entries) => `${capital(options.what)} follow. ${options.rule}\n\n${blocks(entries)}`,
+    update: (previous, current) => describeChange(options.what, previous, current),
+    removed: (previous) =>
+      `${capital(options.what)} are gone: nothing that came from ${named(previous)} holds any longer.`,
+    keep: keepTexts
+  })
+
+/** A place where instructions may be: the first of its files that has a text counts. */
+export interface Candidate {
+  readonly files: ReadonlyArray<string>
+  /** A canonical folder that the real path has to lie in. */
+  readonly within?: string
+}
+
+/** Reads the candidates in order. One that is there but cannot be read makes the whole unavailable (EP-11). */
+export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader, candidates: ReadonlyArray<Candidate>) {
+  const entries: Array<Entry> = []
+  const seen = new Set<string>()
+  for (const { files, within } of candidates) {
+    for (const path of files) {
+      const found = yield* reader.read(path, within)
+      if (found._tag === "Unreadable") return unavailable
+      if (found._tag !== "Found") continue
+      // Two names of one file are one file.
+      if (!seen.has(found.file.real)) entries.push({ path, text: found.file.text })
+      seen.add(found.file.real)
+      break
+    }
+  }
+  return available(entries)
+})

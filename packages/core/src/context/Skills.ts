@@ -1,0 +1,148 @@
+/**
+ * Skills: folders with a `SKILL.md`, whose front matter says when it is of use and whose body is read on demand. They
+ * come from the user's folder, the folders that the host configured, and the project's `.daybook/skills`; of one name
+ * the later counts. Location-scoped. Spec: specs/context.md CX-44..CX-47.
+ */
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Context, Effect, Either, Layer, Schema } from "effect"
+import { expects, name as skillName, namePattern } from "../config/Fields.ts"
+import { parseFrontmatter } from "../config/Frontmatter.ts"
+import { isWithin } from "../config/TextFile.ts"
+import { showIssues } from "../config/Yaml.ts"
+import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { shownPath } from "../tool/builtin/ShownPath.ts"
+import { ContextSettings } from "./ContextSettings.ts"
+import { makeReader } from "./InstructionFile.ts"
+import { projectRoot } from "./ProjectRoot.ts"
+import { warnOnce } from "./WarnOnce.ts"
+
+export interface Skill {
+  readonly name: string
+  /** One line: when it is of use. */
+  readonly description: string
+  /** Its folder, absolute. */
+  readonly folder: string
+  readonly body: string
+}
+
+export class Skills extends Context.Tag("@daybook/core/Skills")<
+  Skills,
+  {
+    /** Every skill of the Location, by name. Never fails: what cannot be used is left out, and logged. */
+    readonly list: Effect.Effect<ReadonlyArray<Skill>>
+    /** Names of the files beside a skill's `SKILL.md`, relative to its folder: the first of them, sorted. */
+    readonly files: (skill: Skill) => Effect.Effect<ReadonlyArray<string>>
+  }
+>() {}
+
+/** Skills of one folder, and files of one skill, that are looked at. */
+const maximumSkills = 200
+const maximumFiles = 100
+const maximumDescription = 1_024
+
+const Head = Schema.Struct({
+  name: Schema.optionalWith(skillName, { exact: true }),
+  description: Schema.NonEmptyTrimmedString.pipe(expects("a text that says when the skill is of use"))
+})
+const decodeHead = Schema.decodeUnknownEither(Head, { errors: "all", onExcessProperty: "ignore" })
+
+const oneLine = (text: string) => {
+  const line = text.replaceAll(/\s+/g, " ")
+  return line.length <= maximumDescription ? line : `${line.slice(0, maximumDescription)}...`
+}
+
+/** What a `SKILL.md` says; Left tells a person what is wrong with it. Pure. */
+export const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
+  Either.gen(function* () {
+    const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
+    const head = yield* Either.mapLeft(decodeHead(data.value), ({ message }) => message)
+    const { description, name = path.basename(folder) } = head
+    if (!namePattern.test(name)) yield* Either.left(`${JSON.stringify(name)} is no name of a skill`)
+    return { name, description: oneLine(description), folder, body }
+  })
+
+/** Sub-folders by name, links to folders among them; at most so many. */
+const subfolders = async (folder: string): Promise<ReadonlyArray<string>> => {
+  const names: Array<string> = []
+  for await (const entry of await fs.opendir(folder)) {
+    if (entry.isDirectory() || entry.isSymbolicLink()) names.push(entry.name)
+    if (names.length >= maximumSkills) break
+  }
+  return names.sort()
+}
+
+const filesOf = async (folder: string): Promise<ReadonlyArray<string>> => {
+  const names: Array<string> = []
+  const waiting = [folder]
+  for (let at = waiting.shift(); at !== undefined && names.length < maximumFiles; at = waiting.shift()) {
+    for await (const entry of await fs.opendir(at)) {
+      const full = path.join(at, entry.name)
+      // Links are not followed: a skill's folder ends where it ends.
+      if (entry.isDirectory() && waiting.length < maximumFiles) waiting.push(full)
+      if (entry.isFile() && entry.name !== "SKILL.md") names.push(path.relative(folder, full))
+      if (names.length >= maximumFiles) break
+    }
+  }
+  return names.sort()
+}
+
+interface Shelf {
+  readonly folder: string
+  /** A canonical folder that every skill has to lie in. */
+  readonly within?: string
+}
+
+const make = Effect.gen(function* () {
+  const { directory } = yield* CurrentLocation
+  const settings = yield* ContextSettings
+  const reader = makeReader()
+  const warn = warnOnce()
+
+  const shelves = Effect.map(projectRoot(directory), (root): ReadonlyArray<Shelf> => [
+    ...(settings.userFolder === undefined ? [] : [{ folder: path.join(settings.userFolder, "skills") }]),
+    ...settings.skills.map((folder) => ({ folder: path.resolve(directory, folder) })),
+    ...(settings.projectConfig ? [{ folder: path.join(root, ".daybook", "skills"), within: root }] : [])
+  ])
+
+  const skill = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
+    const file = path.join(folder, "SKILL.md")
+    const read = yield* reader.read(file, within)
+    if (read._tag !== "Found") return []
+    const parsed = parseSkill(read.file.text, folder)
+    if (Either.isRight(parsed)) return [parsed.right]
+    yield* warn(`the skill ${shownPath(file)} is left out: ${parsed.left}`)
+    return []
+  })
+
+  const shelf = Effect.fnUntraced(function* ({ folder, within }: Shelf) {
+    const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(folder)))
+    if (real._tag === "None") return []
+    if (within !== undefined && !isWithin(within, real.value)) {
+      yield* warn(`the skills in ${shownPath(folder)} are left out: it leads out of its project`)
+      return []
+    }
+    const names = yield* Effect.either(Effect.tryPromise(() => subfolders(real.value)))
+    if (Either.isLeft(names)) {
+      yield* warn(`the skills in ${shownPath(folder)} are left out: it cannot be listed`)
+      return []
+    }
+    return (yield* Effect.forEach(names.right, (name) => skill(path.join(real.value, name), within))).flat()
+  })
+
+  return Skills.of({
+    list: Effect.gen(function* () {
+      const found = (yield* Effect.forEach(yield* shelves, shelf)).flat()
+      const byName = new Map(found.map((each) => [each.name, each]))
+      return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maximumSkills)
+    }).pipe(Effect.withSpan("Skills.list")),
+    files: ({ folder }) =>
+      Effect.orElseSucceed(
+        Effect.tryPromise(() => filesOf(folder)),
+        () => []
+      )
+  })
+})
+
+/** The skills of the current Location. */
+export const layer = Layer.effect(Skills, make)

@@ -1,0 +1,123 @@
+/**
+ * Instructions from files: the user's own, those that the host configured, those of the project from its root down to
+ * the Location, and those of folders that a session's reads came into. Spec: specs/context.md CX-23..CX-26.
+ */
+import * as os from "node:os"
+import * as path from "node:path"
+import { Effect } from "effect"
+import { globbyStream, isDynamicPattern } from "globby"
+import type { SessionID } from "../../Identifiers.ts"
+import type { LogUnavailable } from "../../log/EventLog.ts"
+import { isWithin } from "../../config/TextFile.ts"
+import type { InstructionReader } from "../InstructionFile.ts"
+import { instructionSource, loadFiles, type Candidate } from "../Instructions.ts"
+import { foldersBetween, projectRoot } from "../ProjectRoot.ts"
+import { absent, type ContextSource } from "../SystemContext.ts"
+
+/** What a folder may hold: `CLAUDE.md` counts only where there is no `AGENTS.md`. */
+export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]
+
+/** The instruction files of a folder, in order of preference. */
+export const ofFolder = (folder: string, within: string): Candidate => ({
+  files: instructionNames.map((name) => path.join(folder, name)),
+  within
+})
+
+/** `AGENTS.md` of the user's folder. */
+export const userInstructions = (reader: InstructionReader, userFolder: string | undefined): ContextSource =>
+  instructionSource({
+    key: "instructions/1-global",
+    what: "the user's own instructions",
+    rule: "They hold in every project.",
+    load: () =>
+      userFolder === undefined
+        ? Effect.succeed(absent)
+        : loadFiles(reader, [{ files: [path.join(userFolder, "AGENTS.md")] }])
+  })
+
+/** Files that one pattern may name; the walk ends with the last of them. */
+const maximumMatches = 100
+
+const gather = async (pattern: string, cwd: string, signal: AbortSignal): Promise<ReadonlyArray<string>> => {
+  const stream = globbyStream(pattern, {
+    cwd,
+    absolute: true,
+    dot: true,
+    deep: 16,
+    followSymbolicLinks: false,
+    suppressErrors: true
+  })
+  const files: Array<string> = []
+  // Leaving the loop destroys the stream, and with it the walk.
+  for await (const file of stream) {
+    if (signal.aborted || files.push(file) >= maximumMatches) break
+  }
+  return files.sort()
+}
+
+/** The files that a pattern names, sorted; a plain path names itself. A walk that takes too long is unavailable. */
+const matching = (pattern: string, directory: string) => {
+  const [cwd, rest] = pattern.startsWith("~/") ? [os.homedir(), pattern.slice(2)] : [directory, pattern]
+  return isDynamicPattern(rest)
+    ? Effect.timeout(
+        Effect.tryPromise((signal) => gather(rest, cwd, signal)),
+        "5 seconds"
+      )
+    : Effect.succeed([path.resolve(cwd, rest)])
+}
+
+/** Files and globs that the host configured, in the order of the configuration. */
+export const configuredInstructions = (
+  reader: InstructionReader,
+  directory: string,
+  patterns: ReadonlyArray<string>
+): ContextSource =>
+  instructionSource({
+    key: "instructions/2-configured",
+    what: "the configured instructions",
+    rule: "Where two of them disagree, the later one counts.",
+    load: () =>
+      Effect.flatMap(
+        Effect.forEach(patterns, (pattern) => matching(pattern, directory)),
+        (files) =>
+          loadFiles(
+            reader,
+            files.flat().map((file) => ({ files: [file] }))
+          )
+      )
+  })
+
+/** From the project's root down to the Location. */
+export const projectInstructions = (reader: InstructionReader, directory: string): ContextSource =>
+  instructionSource({
+    key: "instructions/4-project",
+    what: "the project's instructions",
+    rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
+    load: () =>
+      Effect.flatMap(projectRoot(directory), (root) =>
+        loadFiles(
+          reader,
+          foldersBetween(root, directory).map((folder) => ofFolder(folder, root))
+        )
+      )
+  })
+
+/** Of folders below the Location that the session's reads came into, in the order in which they were found. */
+export const nestedInstructions = (
+  reader: InstructionReader,
+  directory: string,
+  known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
+): ContextSource =>
+  instructionSource({
+    key: "instructions/5-nested",
+    what: "the instructions of folders that you read in",
+    rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
+    load: ({ sessionID }) =>
+      Effect.flatMap(known(sessionID), (paths) => {
+        const folders = new Set(paths.filter((each) => isWithin(directory, each)).map((each) => path.dirname(each)))
+        return loadFiles(
+          reader,
+          [...folders].map((folder) => ofFolder(folder, directory))
+        )
+      })
+  })

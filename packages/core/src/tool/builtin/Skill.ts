@@ -1,0 +1,57 @@
+/** The tool `skill`: the body of a skill, and which files lie beside it. Spec: specs/context.md CX-47. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { Skills } from "../../context/Skills.ts"
+import { skillPermission } from "../../context/sources/SkillGuidance.ts"
+import { Permission } from "../../permission/Permission.ts"
+import { literal, verdictOf } from "../../permission/Rule.ts"
+import { define, ToolFailure } from "../ToolDefinition.ts"
+import { shownPath } from "./ShownPath.ts"
+
+const SkillTool = Tool.make("skill", {
+  description: "Loads a skill: instructions for work of a certain kind, by one of the names that the context lists.",
+  parameters: { name: Schema.NonEmptyString.annotations({ description: "The skill's name" }) },
+  success: Schema.Struct({
+    name: Schema.String,
+    folder: Schema.String,
+    files: Schema.Array(Schema.String),
+    body: Schema.String
+  })
+})
+
+/** `skill`, over the skills of the current Location. */
+export const makeSkill = Effect.gen(function* () {
+  const skills = yield* Skills
+  const permission = yield* Permission
+  return define(SkillTool, {
+    permission: skillPermission,
+    handler: Effect.fn("Tool.skill")(function* ({ name }, call) {
+      const all = yield* skills.list
+      const found = all.find((skill) => skill.name === name)
+      if (found === undefined) {
+        const usable = all.filter((skill) => verdictOf(call.agent.permissions, skillPermission, skill.name) !== "deny")
+        const known =
+          usable.length === 0 ? "there are none" : `there are: ${usable.map((skill) => skill.name).join(", ")}`
+        return yield* new ToolFailure({
+          type: "tool.input",
+          message: `there is no skill ${JSON.stringify(name)}; ${known}`
+        })
+      }
+      yield* permission.authorize({
+        ...call,
+        permission: skillPermission,
+        resources: [name],
+        title: `Load the skill ${name}`,
+        always: [literal(name)]
+      })
+      const { body, folder } = found
+      return { name, folder, files: yield* skills.files(found), body }
+    }),
+    render: ({ body, ...structured }) => {
+      const beside = structured.files.map((file) => `- ${shownPath(file)}`).join("\n")
+      const note = beside === "" ? "" : `\n\nFiles of this skill, in ${shownPath(structured.folder)}:\n${beside}`
+      const head = `Skill ${structured.name}, from ${shownPath(structured.folder)}:`
+      return { structured, content: [{ type: "text", text: `${head}\n${body}${note}` }] }
+    }
+  })
+})
