@@ -6,7 +6,7 @@
  * again by its descriptor, so a link that is put in place between check and opening is refused too; where the system
  * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a directory swapped for a
  * link and back while it is listed, or between the last check and a `rename`; hard links, which no path tells apart.
- * Spec: TO-13, TO-31..TO-33.
+ * Spec: TO-13, TO-31..TO-33, PX-20.
  */
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -15,6 +15,7 @@ import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { makeKeyedLock } from "./KeyedLock.ts"
+import { parseReferenced, referenceRoot, References, type Reference, type ReferencedPath } from "./References.ts"
 import { ToolFailure } from "./ToolDefinition.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 
@@ -24,6 +25,8 @@ export interface Target {
   readonly real: string
   /** What permissions and people call it: relative to the Location, `.` for the Location itself. */
   readonly resource: string
+  /** The canonical folder that it has to stay in, where that is not the Location. */
+  readonly root?: string
 }
 
 /** A path that may not exist yet. */
@@ -42,7 +45,7 @@ export interface OpenFile {
 export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
   LocationFiles,
   {
-    /** Something that exists: a path relative to the Location, or a reference such as `tool-output:<name>`. */
+    /** Something that exists: a path relative to the Location, `<reference>:<path>`, or `tool-output:<name>`. */
     readonly resolve: (sessionID: SessionID, name: string) => Effect.Effect<Target, ToolFailure>
     /** A file to be written; its parents need not exist. A broken symbolic link, a folder or a device is refused. */
     readonly resolveWritable: (name: string) => Effect.Effect<WritableTarget, ToolFailure>
@@ -52,8 +55,8 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
     /** Keeps two changes of one file apart: the second begins when the first is done. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-    /** Fails when the canonical path is no longer canonical, or no longer in the Location. */
-    readonly recheck: (real: string) => Effect.Effect<void, ToolFailure>
+    /** Fails when the canonical path is no longer canonical, or no longer in the Location (or in `root`). */
+    readonly recheck: (real: string, root?: string) => Effect.Effect<void, ToolFailure>
   }
 >() {}
 
@@ -106,10 +109,16 @@ const special = (name: string) =>
 const descriptorPath = (handle: fs.FileHandle) =>
   Effect.option(Effect.tryPromise(() => fs.readlink(`/proc/self/fd/${handle.fd}`)))
 
-const make = Effect.gen(function* () {
-  const location = yield* CurrentLocation
-  const outputs = yield* ToolOutputStore
+/** What the files of a Location are seen with. */
+export interface Sources {
+  /** Canonical. */
+  readonly directory: string
+  readonly locate: ToolOutputStore["Type"]["locate"]
+  readonly references: ReadonlyMap<string, Reference>
+}
 
+/** The files of a Location, for whoever has no Location of its own. */
+export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
   const rootOf = tryFile("use", location.directory, () => fs.realpath(location.directory))
 
   const resourceOf = (root: string, real: string) => path.relative(root, real).split(path.sep).join("/") || "."
@@ -129,12 +138,33 @@ const make = Effect.gen(function* () {
     return isWithin(root, full) ? full : yield* outside(name)
   })
 
+  /** A path inside a configured reference; its own root is `name:.`. */
+  const resolveReferenced = Effect.fnUntraced(function* ({ name, reference, rest }: ReferencedPath) {
+    const given = `${name}:${rest}`
+    const found = yield* referenceRoot(reference, location.directory)
+    if (Option.isNone(found)) {
+      return yield* refuse("file.missing", `the folder or file that reference ${quoted(name)} stands for is not there`)
+    }
+    const root = found.value
+    const beyond = refuse("path.outside", `${quoted(given)} leads out of the reference`)
+    if (rest.includes("\0")) return yield* refuse("path.invalid", `${quoted(given)} holds a NUL character`)
+    if (path.isAbsolute(rest) || path.win32.isAbsolute(rest)) {
+      return yield* refuse("path.invalid", `${quoted(given)}: the path in a reference is relative to it`)
+    }
+    const full = path.resolve(root, rest)
+    if (!isWithin(root, full)) return yield* beyond
+    const real = yield* tryFile("read", given, () => fs.realpath(full))
+    return isWithin(root, real) ? { real, resource: `${name}:${resourceOf(root, real)}`, root } : yield* beyond
+  })
+
   const resolve: LocationFiles["Type"]["resolve"] = Effect.fn("LocationFiles.resolve")(function* (sessionID, name) {
     if (name.startsWith(referencePrefix)) {
-      const kept = outputs.locate(sessionID, name)
+      const kept = location.locate(sessionID, name)
       if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)
       return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name }
     }
+    const referenced = parseReferenced(location.references, name)
+    if (Option.isSome(referenced)) return yield* resolveReferenced(referenced.value)
     const root = yield* rootOf
     const full = yield* lexical(root, name)
     const real = yield* tryFile("read", name, () => fs.realpath(full))
@@ -161,6 +191,9 @@ const make = Effect.gen(function* () {
 
   const resolveWritable: LocationFiles["Type"]["resolveWritable"] = Effect.fn("LocationFiles.resolveWritable")(
     function* (name) {
+      if (Option.isSome(parseReferenced(location.references, name))) {
+        return yield* refuse("path.invalid", `${quoted(name)} is in a reference; references can only be read`)
+      }
       const root = yield* rootOf
       const full = yield* lexical(root, name)
       const { real: base, rest } = yield* existing(name, full)
@@ -215,12 +248,18 @@ const make = Effect.gen(function* () {
     resolveFolder,
     open,
     exclusively: makeKeyedLock<string>(),
-    recheck: Effect.fn("LocationFiles.recheck")(function* (real) {
-      const root = yield* rootOf
+    recheck: Effect.fn("LocationFiles.recheck")(function* (real, within) {
+      const root = within ?? (yield* rootOf)
       const now = yield* tryFile("use", real, () => fs.realpath(real))
       if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
     })
   })
+}
+
+const make = Effect.gen(function* () {
+  const { directory } = yield* CurrentLocation
+  const { locate } = yield* ToolOutputStore
+  return makeLocationFiles({ directory, locate, references: yield* References })
 })
 
 export const layer: Layer.Layer<LocationFiles, never, CurrentLocation | ToolOutputStore> = Layer.effect(

@@ -48,7 +48,7 @@ export const makeGlob = Effect.gen(function* () {
         title: `Find ${pattern} in ${target.resource}`
       })
       const found = yield* listFiles({ folder: target.real, pattern, includeIgnored })
-      yield* files.recheck(target.real)
+      yield* files.recheck(target.real, target.root)
       const shown: Array<string> = []
       let bytes = 0
       for (const file of found.files.slice(0, maximumShown)) {

@@ -53,7 +53,7 @@ const candidates = Effect.fnUntraced(function* (
     return { folder, files: [name], more: false, resourceOf: () => target.resource }
   }
   const listing = yield* listFiles({ folder: target.real, pattern: include, includeIgnored })
-  yield* files.recheck(target.real)
+  yield* files.recheck(target.real, target.root)
   return {
     folder: target.real,
     ...listing,

@@ -130,3 +130,24 @@ export const readPage = Effect.fnUntraced(function* (
   }
   return collector.finish()
 })
+
+/** The whole of a file, or undefined when it has more than `limit` bytes or grows while it is read. */
+export const readBounded = Effect.fnUntraced(function* (
+  handle: FileHandle,
+  name: string,
+  limit: number
+): Effect.fn.Return<Buffer | undefined, ToolFailure> {
+  const { size } = yield* tryFile("read", name, () => handle.stat())
+  if (size > limit) return undefined
+  // One byte more than there is shows that the file grew.
+  const buffer = Buffer.allocUnsafe(size + 1)
+  let length = 0
+  while (length < buffer.length) {
+    const { bytesRead } = yield* tryFile("read", name, () =>
+      handle.read(buffer, length, buffer.length - length, length)
+    )
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return length > size ? undefined : buffer.subarray(0, length)
+})

@@ -1,0 +1,45 @@
+/** What bytes are, told by how they begin; names and declared types are not believed. Pure. Spec: PX-12. */
+
+const ascii = (bytes: Uint8Array, from: number, text: string): boolean =>
+  bytes.length >= from + text.length &&
+  [...text].every((character, index) => bytes[from + index] === character.charCodeAt(0))
+
+/** The media that models can be shown. */
+export const mediaMime = (bytes: Uint8Array): string | undefined => {
+  if (ascii(bytes, 0, "\x89PNG\r\n\x1a\n")) return "image/png"
+  if (ascii(bytes, 0, "\xff\xd8\xff")) return "image/jpeg"
+  if (ascii(bytes, 0, "GIF87a") || ascii(bytes, 0, "GIF89a")) return "image/gif"
+  if (ascii(bytes, 0, "RIFF") && ascii(bytes, 8, "WEBP")) return "image/webp"
+  if (ascii(bytes, 0, "%PDF-")) return "application/pdf"
+  return undefined
+}
+
+const others: ReadonlyArray<readonly [string, number, string]> = [
+  ["PK\x03\x04", 0, "a ZIP archive, or a document that is one"],
+  ["\x1f\x8b", 0, "gzip data"],
+  ["BZh", 0, "bzip2 data"],
+  ["\xfd7zXZ\0", 0, "xz data"],
+  ["\x28\xb5\x2f\xfd", 0, "zstd data"],
+  ["7z\xbc\xaf\x27\x1c", 0, "a 7z archive"],
+  ["ustar", 257, "a tar archive"],
+  ["\x7fELF", 0, "an ELF program or library"],
+  ["MZ", 0, "a Windows program or library"],
+  ["\xcf\xfa\xed\xfe", 0, "a Mach-O program or library"],
+  ["\0asm", 0, "a WebAssembly module"],
+  ["SQLite format 3\0", 0, "an SQLite database"],
+  ["WAVE", 8, "WAV audio"],
+  ["ID3", 0, "MP3 audio"],
+  ["OggS", 0, "Ogg audio or video"],
+  ["fLaC", 0, "FLAC audio"],
+  ["ftyp", 4, "an MP4 or HEIF file"],
+  ["BM", 0, "a BMP image"],
+  ["II*\0", 0, "a TIFF image"],
+  ["MM\0*", 0, "a TIFF image"],
+  ["\xff\xfe", 0, "UTF-16 text"],
+  ["\xfe\xff", 0, "UTF-16 text"]
+]
+
+/** What kind of binary it is, in words. */
+export const binaryKind = (bytes: Uint8Array): string =>
+  others.find(([magic, at]) => ascii(bytes, at, magic))?.[2] ??
+  (bytes.includes(0) ? "binary data of an unknown kind" : "text in an encoding other than UTF-8, or binary data")
