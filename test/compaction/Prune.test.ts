@@ -3,7 +3,6 @@ import type { Message } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import {
-  isPruned,
   nothingPruned,
   placeholder,
   prunable,
@@ -11,32 +10,17 @@ import {
   type PruneInput
 } from "../../packages/core/src/compaction/Prune.ts"
 import { estimate } from "../../packages/core/src/compaction/TokenEstimate.ts"
-import { lower } from "../../packages/core/src/runner/Lowering.ts"
+import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
 import { history, results, says, tool, user } from "./support/Histories.ts"
 
 /** Every character a token: sums are exact. */
 const countTokens = (text: string) => text.length
 
-/** What the model is shown when results up to `through` are left out. */
-const shown = (messages: ReadonlyArray<Message>, through: number): ReadonlyArray<Message> =>
-  messages.map((message) =>
-    message.type === "assistant"
-      ? {
-          ...message,
-          content: message.content.map((part) =>
-            part.type === "tool" && isPruned(message, part, through)
-              ? { ...part, content: [{ type: "text" as const, text: placeholder(part) }] }
-              : part
-          )
-        }
-      : message
-  )
-
-const tokensAt = (messages: ReadonlyArray<Message>, through: number) =>
-  estimate(
-    { system: [], messages: lower([], shown(messages, through), { providerID: "acme", id: "m1" }), tools: [] },
-    countTokens
-  ).total
+/** Tokens of what the model is shown when results up to `through` are left out. */
+const tokensAt = (messages: ReadonlyArray<Message>, through: number) => {
+  const shown = { ...shownTo({ providerID: "acme", id: "m1" }), prunedSeq: through }
+  return estimate({ system: [], messages: lower(messages, shown), tools: [] }, countTokens).total
+}
 
 const output = (length: number) => [{ type: "text" as const, text: "x".repeat(length) }]
 const turn = (seq: number, length: number) => [

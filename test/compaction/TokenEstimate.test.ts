@@ -9,7 +9,7 @@ import {
   tokensOf,
   withUsage
 } from "../../packages/core/src/compaction/TokenEstimate.ts"
-import { lower } from "../../packages/core/src/runner/Lowering.ts"
+import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
 import { history } from "./support/Histories.ts"
 
 const model = { providerID: "acme", id: "m1" }
@@ -32,7 +32,7 @@ it.prop(
   "CM-1: a request has what its system texts, messages and tools have, each at least a quarter of its text",
   { messages: history(), system: fc.array(fc.string()), names: fc.array(fc.string()) },
   ({ messages, names, system }) => {
-    const encoded = lower([], messages, model)
+    const encoded = lower(messages, shownTo(model))
     const request = estimate({ system, messages: encoded, tools: names.map((name) => tool(name, name)) })
     assert.strictEqual(request.total, request.system + request.messages + request.tools)
     assert.strictEqual(request.perMessage.length, encoded.length)
