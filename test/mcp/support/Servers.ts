@@ -17,6 +17,8 @@ export const everything = node(resolve("@modelcontextprotocol/server-everything/
 export const filesystem = (folder: string) =>
   node(resolve("@modelcontextprotocol/server-filesystem/dist/index.js"), folder)
 export const obedient = node(program, "stdio")
+/** Our own, with something wrong with it. */
+export const wrong = (how: "endless" | "noisy") => node(program, "stdio", how)
 /** Takes whatever is said to it, and never answers. */
 export const silent = node("-e", "process.stdin.resume()")
 

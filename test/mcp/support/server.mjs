@@ -39,6 +39,7 @@ const make = () => {
       described("contents", "Answers with every kind of content"),
       described("long", "Answers with a long text"),
       described("large", "Answers with a large image"),
+      described("vast", "Answers with more than a message may have"),
       described("echo", "Says its input", { type: "object", properties: { said: { type: "string" } } }),
       described("change", "Changes the tools", { type: "object", properties: { tools: { type: "array" } } }),
       described("ask", "Asks the client for something"),
@@ -61,6 +62,10 @@ const make = () => {
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     const all = [...tools.values()]
     const from = Number(params?.cursor ?? 0)
+    if (process.argv[3] === "endless") {
+      const page = Array.from({ length: 30 }, (_, at) => described(`tool_${from + at}`, "One of many"))
+      return { tools: page, nextCursor: String(from + 30) }
+    }
     const next = from + 5 < all.length ? { nextCursor: String(from + 5) } : {}
     return { tools: all.slice(from, from + 5), ...next }
   })
@@ -121,6 +126,8 @@ const make = () => {
         }
       case "long":
         return text("a line\n".repeat(20_000))
+      case "vast":
+        return text("A".repeat(11 * 1024 * 1024))
       case "large":
         return { content: [{ type: "image", data: "A".repeat(7_000_000), mimeType: "image/png" }] }
       case "change":
@@ -145,6 +152,7 @@ const make = () => {
   return server
 }
 
+if (process.argv[3] === "noisy") process.stdout.write("starting ...\n{}\n[1\n")
 if (process.argv[2] === "stdio") await make().connect(new StdioServerTransport())
 else {
   const sessions = new Map()

@@ -1,0 +1,146 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Either, FastCheck, Redacted, Schema } from "effect"
+import { describeIssues } from "../../packages/core/src/Issues.ts"
+import { McpServers, redactor } from "../../packages/core/src/mcp/McpServer.ts"
+import { objectSchema, readListing } from "../../packages/core/src/mcp/ToolListing.ts"
+import { offeredNames } from "../../packages/core/src/mcp/ToolNames.ts"
+
+const decode = Schema.decodeUnknownEither(McpServers, { errors: "all", onExcessProperty: "error" })
+
+const refused = (value: unknown): string =>
+  Either.match(decode(value), {
+    onLeft: (error) => describeIssues(error, "mcp"),
+    onRight: () => assert.fail(`${JSON.stringify(value)} was taken`)
+  })
+
+describe("the configuration of servers", () => {
+  it("MC-1: a command or a URL, with what belongs to it", () => {
+    const servers: McpServers = {
+      files: { command: "node", args: ["server.js"], env: { KEY: "k" }, cwd: "/tmp", timeout: "90 seconds" },
+      "far-off": { url: "https://example.com/mcp", headers: { authorization: "Bearer x" }, enabled: false }
+    }
+    assert.deepStrictEqual(Either.getOrThrow(decode(servers)), servers)
+    assert.isTrue(Either.isRight(decode({ a: { command: "c", env: { KEY: Redacted.make("k") } } })))
+  })
+
+  it.each([
+    ["a name that is none of ours", { "No Good": { command: "c" } }, "No Good"],
+    ["neither a command nor a URL", { a: {} }, "a"],
+    ["both", { a: { command: "c", url: "http://x" } }, "a"],
+    ["an unknown key", { a: { command: "c", argv: [] } }, "argv"],
+    ["a URL of another kind", { a: { url: "file:///etc" } }, "http://"],
+    ["a timeout without a unit", { a: { command: "c", timeout: 90 } }, "90 seconds"],
+    ["a timeout without end", { a: { command: "c", timeout: "Infinity" } }, "90 seconds"],
+    ["a name of a variable with =", { a: { command: "c", env: { "A=B": "c" } } }, "env"]
+  ])("MC-1: %s is refused, and the message says where", (_, value, where) => {
+    assert.include(refused(value), where)
+  })
+
+  it("MC-9: what is refused is not shown where it may be a secret", () => {
+    const all = [
+      refused({ a: { command: "c", env: { KEY: 12345678 } } }),
+      refused({ a: { url: "http://x", headers: { key: 12345678 } } }),
+      refused({ a: { url: "http://x", headers: { key: "secret\nvalue" } } }),
+      refused({ a: { url: "ftp://user:12345678@x" } })
+    ]
+    assert.notMatch(all.join(), /12345678|secret/)
+    assert.include(all[0], "quotes")
+  })
+
+  it("MC-9: a text's end has no part of a secret, wherever it is cut", () => {
+    const secret = "0123456789abcdef"
+    const { last } = redactor({ command: "c", env: { KEY: secret } })
+    FastCheck.assert(
+      FastCheck.property(
+        FastCheck.nat(60),
+        FastCheck.nat(60),
+        FastCheck.integer({ min: 1, max: 60 }),
+        (a, b, limit) => {
+          const text = `${"-".repeat(a)}${secret}${"-".repeat(b)}`
+          // As much is kept as a tail of this limit asks for.
+          assert.notMatch(last(text.slice(-(limit + secret.length)), limit).replace("<redacted>", ""), /[0-9a-f]/)
+        }
+      )
+    )
+  })
+})
+
+describe("the names of tools", () => {
+  const provider = /^[A-Za-z0-9_-]{1,64}$/
+  const named = (server: string, servers: ReadonlyArray<string>, ...tools: ReadonlyArray<string>) => [
+    ...offeredNames(server, servers, tools).keys()
+  ]
+
+  it("MC-10: server and tool, in the characters and the length that providers take", () => {
+    assert.deepStrictEqual(named("git", ["git"], "log", "show.file"), ["git_log", "git_show_file"])
+    const [long] = named("git", ["git"], "x".repeat(100))
+    assert.match(long ?? "", provider)
+    assert.deepStrictEqual(named("apply", ["apply"], "patch")[0]?.startsWith("apply_patch_"), true)
+  })
+
+  it("MC-10: tools that would have one name keep apart, also those of two servers", () => {
+    const [dotted, plain] = named("git", ["git"], "a.b", "a_b")
+    assert.strictEqual(plain, "git_a_b")
+    assert.match(dotted ?? "", /^git_a_b_[0-9a-f]{8}$/)
+    const servers = ["git", "git_hub"]
+    assert.deepStrictEqual(named("git_hub", servers, "log"), ["git_hub_log"])
+    assert.match(named("git", servers, "hub_log")[0] ?? "", /^git_hub_log_[0-9a-f]{8}$/)
+  })
+
+  it("MC-10: every tool has a name of its own, and the same in whatever order they are listed", () => {
+    const tool = FastCheck.stringOf(FastCheck.constantFrom("a", "_", ".", "é", "-"), { minLength: 1, maxLength: 70 })
+    FastCheck.assert(
+      FastCheck.property(FastCheck.uniqueArray(tool, { maxLength: 20 }), (tools) => {
+        const names = offeredNames("s", ["s", "s_a"], tools)
+        assert.strictEqual(names.size, tools.length)
+        for (const name of names.keys()) assert.match(name, provider)
+        const turned = offeredNames("s", ["s_a", "s"], tools.toReversed())
+        assert.deepStrictEqual([...turned].sort(), [...names].sort())
+      })
+    )
+  })
+})
+
+describe("the list of tools", () => {
+  it("MC-11: a schema gets an object at its root; the properties of choices stay visible", () => {
+    assert.deepStrictEqual(objectSchema({}), { type: "object", properties: {} })
+    const schema = {
+      type: "object",
+      properties: { id: { type: "string" } },
+      required: ["id"],
+      additionalProperties: false,
+      $defs: { x: {} }
+    }
+    assert.deepStrictEqual(objectSchema(schema), schema)
+    assert.deepStrictEqual(
+      objectSchema({
+        ...schema,
+        oneOf: [{ properties: { id: { type: "number" }, path: { type: "string" } } }],
+        not: {}
+      }),
+      { ...schema, properties: { id: { type: "string" }, path: { type: "string" } } }
+    )
+  })
+
+  it("MC-12: what cannot be offered is left out by name, and takes nothing with it", () => {
+    const { leftOut, tools } = readListing([
+      { name: "good", title: "Good" },
+      { inputSchema: {} },
+      { name: "odd", inputSchema: [] },
+      { name: "large", inputSchema: { description: "x".repeat(40_000) } },
+      { name: "task", execution: { taskSupport: "required" } },
+      "words",
+      { name: "good", description: "once more" }
+    ])
+    assert.deepStrictEqual(tools, [
+      { name: "good", description: "Good", parameters: { type: "object", properties: {} } }
+    ])
+    assert.lengthOf(leftOut, 5)
+    assert.include(leftOut.join(), "large (its schema has more than 32768 bytes)")
+  })
+
+  it("MC-12: a description is bounded", () => {
+    const [tool] = readListing([{ name: "wordy", description: "x".repeat(10_000) }]).tools
+    assert.strictEqual(tool?.description, `${"x".repeat(4_000)}...`)
+  })
+})
