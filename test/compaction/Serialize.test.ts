@@ -50,6 +50,33 @@ b
   )
 })
 
+it("CM-3: a prompt is what it was expanded to, with each thing it pointed at, cut as a tool's output is", () => {
+  const message: Message = {
+    ...base,
+    type: "user",
+    text: "/review @a.ts",
+    system: "Be kind.",
+    expansion: {
+      text: "Review a.ts",
+      parts: [
+        { kind: "file", name: "a.ts", content: { type: "text", text: "x".repeat(2_001) } },
+        {
+          kind: "media",
+          name: "b.png",
+          content: { type: "file", uri: "data:image/png;base64,QQ==", mime: "image/png" }
+        }
+      ]
+    }
+  }
+  assert.strictEqual(
+    serialize([message]),
+    `[System update]: Be kind.
+[User]: Review a.ts
+[Attached]: a.ts: ${"x".repeat(2_000)}[... 1 more characters]
+[Attached]: b.png: [file: unnamed (image/png)]`
+  )
+})
+
 it("CM-3: a tool's output is cut at 2,000 characters with a mark that counts what is missing", () => {
   const shown = (length: number) => serialize([results(0, { content: [{ type: "text", text: "x".repeat(length) }] })])
   assert.isTrue(shown(2_000).endsWith("x"))

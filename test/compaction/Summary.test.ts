@@ -88,8 +88,10 @@ it("CP-13: neither a summary nor what it is made of ends the block around it", (
 
 it("CM-5: a question that leaves no room for its answer is not asked", () => {
   const limits = limitsOf({ contextTokens: 40_000, outputTokens: 0 }, defaultSettings)
-  assert.isTrue(summaryFits(summaryPrompt("x".repeat(4 * 30_000)), limits))
-  assert.isFalse(summaryFits(summaryPrompt("x".repeat(4 * 36_000)), limits))
+  const room = 4 * (limits.window - limits.summary)
+  const prompt = summaryPrompt("x".repeat(10_000))
+  assert.isTrue(summaryFits(prompt.padEnd(room), limits))
+  assert.isFalse(summaryFits(prompt.padEnd(room + 4), limits))
   const unknown = limitsOf({ contextTokens: 0, outputTokens: 0 }, defaultSettings)
   assert.isTrue(summaryFits(summaryPrompt("x".repeat(4_000_000)), unknown))
 })

@@ -4,10 +4,10 @@
  * Spec: CP-10 to CP-13 (CM-3, CM-8).
  */
 import { Predicate } from "effect"
-import type { AssistantMessage, Message, Part, ToolPart } from "../session/Message.ts"
+import type { AssistantMessage, Message, Part, ToolPart, UserMessage } from "../session/Message.ts"
 import type { ToolContent } from "../session/Schemas.ts"
 
-/** Characters shown of a tool's input or output, of reasoning, of a shell's output and of a System update. */
+/** Characters shown of a tool's input or output, of an attachment, reasoning, a shell's output and system text. */
 export const clipChars = 2_000
 const nameChars = 200
 
@@ -30,22 +30,25 @@ const fileName = (file: { readonly name?: string; readonly uri?: string; readonl
   return `${clip(file.name ?? place, nameChars)} (${clip(file.mime, nameChars)})`
 }
 
-type UserMessage = Extract<Message, { readonly type: "user" }>
+const contentText = (content: ReadonlyArray<ToolContent>): string =>
+  content.map((part) => (part.type === "text" ? part.text : `[file: ${fileName(part)}]`)).join("\n")
 
-/** What a person's message says to the model. */
-export const userText = (message: UserMessage): string => message.text
+/** What a person's message says to the model: a template's text stands in place of the words. */
+export const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
 
 const userLines = (message: UserMessage): ReadonlyArray<string> => {
   const files = message.files ?? []
+  const expanded = message.expansion?.parts ?? []
   const text = userText(message)
   return [
-    ...(text === "" && files.length > 0 ? [] : [line("User", text)]),
-    ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))])
+    ...(message.system === undefined ? [] : [line("System update", clip(message.system))]),
+    ...(text === "" && files.length + expanded.length > 0 ? [] : [line("User", text)]),
+    ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))]),
+    ...expanded.map(({ content, name }) =>
+      line("Attached", `${clip(name, nameChars)}: ${clip(contentText([content]))}`)
+    )
   ]
 }
-
-const contentText = (content: ReadonlyArray<ToolContent>): string =>
-  content.map((part) => (part.type === "text" ? part.text : `[file: ${fileName(part)}]`)).join("\n")
 
 /** A result in words: its text, else its facts. A provider's own raw result is left out. */
 const resultText = (part: ToolPart): string => {

@@ -107,13 +107,11 @@ export const cleanSummary = (answer: string): string =>
   withoutOwnTags(splitFiles(answer).summary).replace(summaryTag, "< /").trim()
 
 /**
- * Whether the question and its answer fit the window (CM-5), the second question of a correction included. `prompt` is
- * the text of {@link summaryPrompt}.
+ * Whether the question and its answer fit the window (CM-5). `prompt` is the text of {@link summaryPrompt}. A correction
+ * that does not fit beside them is refused by the provider, and then the first answer stands.
  */
 export const summaryFits = (prompt: string, limits: Pick<Limits, "summary" | "window">, count?: CountTokens): boolean =>
-  // Asked again, the model also reads its first answer and the form once more.
-  tokensOf(prompt, count) + tokensOf(askAgain(sections.map(({ title }) => title)), count) + 2 * limits.summary <=
-  limits.window
+  tokensOf(prompt, count) + limits.summary <= limits.window
 
 const fileTags = { read: "read-files", modified: "modified-files" } as const
 
