@@ -4,7 +4,7 @@
  * Spec: specs/context.md CX-26, CX-43.
  */
 import * as path from "node:path"
-import { Array as Arr, Context, Effect, Layer } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Schema } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
@@ -32,6 +32,8 @@ const maximumKnown = 200
 /** Whose files these are is not the project's: their instructions would be a stranger's. */
 const foreign: ReadonlySet<string> = new Set(["node_modules", ".git"])
 
+const decodePaths = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Schema.NonEmptyString)))
+
 const make = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
@@ -41,10 +43,10 @@ const make = Effect.gen(function* () {
 
   const known = Effect.fn("InstructionDiscovery.known")(function* (sessionID: SessionID) {
     const rows = yield* retryBusy(
-      sql<{ readonly path: string }>`SELECT path FROM session_instruction WHERE session_id = ${sessionID}
-        ORDER BY seq, path LIMIT ${maximumKnown}`
+      sql<{ readonly paths: string }>`SELECT paths FROM session_instruction WHERE session_id = ${sessionID}
+        ORDER BY seq LIMIT ${maximumKnown}`
     ).pipe(Effect.mapError(unavailable("read the known instruction files")))
-    return Arr.dedupe(rows.map((row) => row.path))
+    return Arr.dedupe(rows.flatMap((row) => Option.getOrElse(decodePaths(row.paths), () => []))).slice(0, maximumKnown)
   })
 
   const discover = Effect.fnUntraced(function* (sessionID: SessionID, real: string) {
