@@ -1,0 +1,168 @@
+/**
+ * The stored epoch (EP-5, EP-6, EP-8, EP-9) on a real file. Method of the fault tests: each SQL statement of the write
+ * transaction fails in turn, from the first, until a run passes with none failing. After each fault the database must be
+ * as it was before, byte for byte of its rows, and the same work must succeed afterwards.
+ */
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as ContextEpoch from "../../packages/core/src/context/ContextEpoch.ts"
+import * as LocationFence from "../../packages/core/src/context/LocationFence.ts"
+import { text, textSource, unavailable, type Observed } from "../../packages/core/src/context/SystemContext.ts"
+import { draft } from "../../packages/core/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import { temporaryDatabase } from "../support/Database.ts"
+import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { begin, contents, message, session } from "../support/Logs.ts"
+import { turn } from "./support/Look.ts"
+
+const store = Layer.unwrapScoped(
+  Effect.map(temporaryDatabase, (filename) => Layer.provideMerge(ContextEpoch.layer, faultyLog(filename)))
+)
+
+const look = (says: Record<string, string | undefined>): Observed =>
+  new Map(
+    Object.entries(says).map(([key, words]) => [
+      key,
+      Effect.runSync(
+        Effect.orDie(
+          textSource(key, () =>
+            Effect.succeed(words === undefined ? unavailable : text(words, `${key} no longer holds.`))
+          ).load(turn)
+        )
+      )
+    ])
+  )
+
+/** A session in the folder of the fence, and the epoch's verbs for it. */
+const open = Effect.gen(function* () {
+  const sessionID = session()
+  yield* begin(sessionID)
+  const sql = yield* SqlClient.SqlClient
+  const epochs = yield* ContextEpoch.ContextEpoch
+  const log = yield* EventLog
+  const owner = { ownerID: "own_test", epoch: 1 }
+  yield* sql`UPDATE event_sequence SET owner_id = ${owner.ownerID}, owner_epoch = 1, lease_until = 9000000000000000`
+  const fence = LocationFence.make(sql, { directory: "/work" })
+  return {
+    sessionID,
+    prepare: (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says), fence),
+    advance: (epoch: ContextEpoch.Epoch, says: Record<string, string | undefined>) =>
+      epochs.advance(sessionID, epoch, look(says), { owner, fence }),
+    get: epochs.get(sessionID),
+    compact: Effect.gen(function* () {
+      const messageID = message()
+      yield* log.append(sessionID, [
+        draft("session.next.compaction.started", { messageID, reason: "auto" }),
+        draft("session.next.compaction.ended", { messageID, reason: "auto", text: "so far", recent: "" })
+      ])
+      return yield* log.latest(sessionID)
+    }),
+    latest: log.latest(sessionID)
+  }
+})
+
+/** Fails each statement of `work` in turn; says how many there were. */
+const failingEach = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+  const faults = yield* Faults
+  const before = yield* contents
+  for (let nth = 1; ; nth++) {
+    faults.ran = []
+    faults.fails = (index) => index === nth
+    const exit = yield* Effect.exit(work)
+    faults.fails = () => false
+    if (faults.ran.length < nth) return { result: yield* exit, statements: nth - 1 }
+    assert.strictEqual(exit._tag, "Failure", `statement ${nth}: ${faults.ran[nth - 1]}`)
+    assert.deepStrictEqual(yield* contents, before, `after statement ${nth}: ${faults.ran[nth - 1]}`)
+  }
+})
+
+it.scoped("EP-5: whichever statement fails while a change is told, neither the snapshot nor the message is left", () =>
+  Effect.gen(function* () {
+    const { advance, get, prepare } = yield* open
+    const epoch = yield* prepare({ "test/a": "A is 1." })
+    const { result, statements } = yield* failingEach(advance(epoch, { "test/a": "A is 2." }))
+    assert.isAtLeast(statements, 5)
+    assert.deepStrictEqual(yield* get, result)
+    const sql = yield* SqlClient.SqlClient
+    const told = yield* sql`SELECT count(*) AS n FROM event WHERE type LIKE '%context.updated%'`
+    assert.deepStrictEqual(told[0], { n: 1 })
+  }).pipe(Effect.provide(store))
+)
+
+it.scoped(
+  "EP-3: whichever statement fails while the first baseline is stored, none is left, and a retry makes it",
+  () =>
+    Effect.gen(function* () {
+      const { get, prepare } = yield* open
+      const { result, statements } = yield* failingEach(prepare({ "test/a": "A is 1." }))
+      assert.isAtLeast(statements, 3)
+      assert.deepInclude(result, { baseline: "A is 1.", baselineSeq: 0 })
+      assert.deepStrictEqual(yield* get, result)
+    }).pipe(Effect.provide(store))
+)
+
+it.scoped("EP-8: whichever statement fails while a fresh baseline is stored, the old one is left as it was", () =>
+  Effect.gen(function* () {
+    const { compact, prepare } = yield* open
+    yield* prepare({ "test/a": "A is 1." })
+    const compacted = yield* compact
+    const { result } = yield* failingEach(prepare({ "test/a": "A is 2." }))
+    assert.deepInclude(result, { baseline: "A is 2.", baselineSeq: compacted })
+  }).pipe(Effect.provide(store))
+)
+
+it.scoped("EP-8: after a completed compaction the baseline is fresh, once, and its seq is the compaction's", () =>
+  Effect.gen(function* () {
+    const { advance, compact, latest, prepare } = yield* open
+    const first = yield* prepare({ "test/a": "A is 1." })
+    yield* advance(first, { "test/a": "A is 2." })
+    const compacted = yield* compact
+    const fresh = yield* prepare({ "test/a": "A is 3." })
+    assert.deepInclude(fresh, { baseline: "A is 3.", baselineSeq: compacted })
+    // The next turn starts from the same one: what changed since is told.
+    assert.deepStrictEqual(yield* prepare({ "test/a": "A is 4." }), fresh)
+    yield* advance(fresh, { "test/a": "A is 4." })
+    assert.strictEqual(yield* latest, compacted + 1)
+  }).pipe(Effect.provide(store))
+)
+
+it.scoped("EP-8: an attempt at a compaction that did not end leaves the baseline", () =>
+  Effect.gen(function* () {
+    const { prepare, sessionID } = yield* open
+    const log = yield* EventLog
+    const first = yield* prepare({ "test/a": "A is 1." })
+    yield* log.append(sessionID, [draft("session.next.compaction.started", { messageID: message(), reason: "auto" })])
+    assert.deepStrictEqual(yield* prepare({ "test/a": "A is 2." }), first)
+  }).pipe(Effect.provide(store))
+)
+
+it.scoped(
+  "EP-8: while a source that was told cannot be seen, the old baseline and the changes told stay; then the fresh one " +
+    "contains all of them",
+  () =>
+    Effect.gen(function* () {
+      const { advance, compact, latest, prepare } = yield* open
+      const first = yield* prepare({ "test/a": "A is 1.", "test/b": "B is 1." })
+      const compacted = yield* compact
+      const blocked = yield* prepare({ "test/a": "A is 1.", "test/b": undefined })
+      assert.deepStrictEqual(blocked, first)
+      // Told after the compaction, while the baseline had to wait.
+      yield* advance(blocked, { "test/a": "A is 2.", "test/b": undefined })
+      const told = yield* latest
+      assert.isAbove(told, compacted)
+      const fresh = yield* prepare({ "test/a": "A is 3.", "test/b": "B is 1." })
+      // Or the change to 2 would be shown after a baseline that says 3.
+      assert.deepInclude(fresh, { baseline: "A is 3.\n\nB is 1.", baselineSeq: told })
+    }).pipe(Effect.provide(store))
+)
+
+it.scoped("EP-8: a source that was never told does not hold a fresh baseline back", () =>
+  Effect.gen(function* () {
+    const { compact, prepare } = yield* open
+    yield* prepare({ "test/a": "A is 1." })
+    const compacted = yield* compact
+    const fresh = yield* prepare({ "test/a": "A is 2.", "test/new": undefined })
+    assert.deepInclude(fresh, { baseline: "A is 2.", baselineSeq: compacted })
+  }).pipe(Effect.provide(store))
+)

@@ -1,0 +1,76 @@
+/**
+ * The real registry of a Location in a temporary folder, over a real log in memory, and what a session there would be
+ * told: the baseline, and each change after it.
+ */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { Context, Effect, Layer } from "effect"
+import type { Agent } from "../../../packages/core/src/agent/Agents.ts"
+import * as ContextRegistry from "../../../packages/core/src/context/ContextRegistry.ts"
+import * as ContextSettings from "../../../packages/core/src/context/ContextSettings.ts"
+import {
+  initialize,
+  reconcile,
+  type ContextTurn,
+  type Observed,
+  type Snapshot
+} from "../../../packages/core/src/context/SystemContext.ts"
+import { SessionID } from "../../../packages/core/src/Identifiers.ts"
+import { CurrentLocation } from "../../../packages/core/src/session/CurrentLocation.ts"
+import { memoryLog } from "../../support/Database.ts"
+
+export const agent: Agent = {
+  name: "build",
+  permissions: [{ permission: "skill", resource: "*", verdict: "allow" }]
+}
+export const turn: ContextTurn = { sessionID: SessionID.make("ses_look"), model: undefined, agent }
+
+/** A canonical temporary folder that goes with the scope. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-context-")))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+/** Writes a file with its folders. */
+export const put = (path: string, content: string | Uint8Array) =>
+  Effect.sync(() => {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content)
+  })
+
+/** A registry at the directory, for as long as the scope. */
+export const registryAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
+  const context = yield* Layer.build(
+    ContextRegistry.layer.pipe(
+      Layer.provideMerge(ContextRegistry.layerHost),
+      Layer.provide(ContextSettings.layer(options)),
+      Layer.provide(memoryLog),
+      Layer.provide(Layer.succeed(CurrentLocation, { directory }))
+    )
+  )
+  const registry = Context.get(context, ContextRegistry.ContextRegistry)
+  return { ...registry, context, look: (over: Partial<ContextTurn> = {}) => registry.observe({ ...turn, ...over }) }
+})
+
+/** The look without the sources that are the same everywhere. */
+export const only = (observed: Observed, key: string): Observed =>
+  new Map([...observed].filter(([each]) => each === key))
+
+/** What a session is told of one source, look after look: the baseline first, then changes; nothing is `undefined`. */
+export const listener = (key: string) => {
+  let snapshot: Snapshot | undefined
+  return (observed: Observed): string | undefined => {
+    const mine = only(observed, key)
+    if (snapshot === undefined) {
+      const first = initialize(mine)
+      if (first._tag === "Blocked") return `blocked: ${first.keys.join()}`
+      snapshot = first.snapshot
+      return first.baseline === "" ? undefined : first.baseline
+    }
+    const change = reconcile(mine, snapshot)
+    if (change._tag === "Unchanged") return undefined
+    snapshot = change.snapshot
+    return change._tag === "Updated" ? change.text : `replaced: ${change.baseline}`
+  }
+}
