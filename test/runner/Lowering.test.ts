@@ -3,7 +3,7 @@ import { Message } from "@daybook/core"
 import { Prompt } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { lower } from "../../packages/core/src/runner/Lowering.ts"
+import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
 
 const model = { providerID: "p", id: "m" }
 const decode = Schema.decodeUnknownSync(Message)
@@ -36,7 +36,7 @@ const hosted = {
 }
 
 /** The lowered messages of one assistant message for a model. */
-const shown = (message: Message, to = model) => lower([], [message], to)
+const shown = (message: Message, to = model) => lower([message], shownTo(to))
 
 it("MS-1: provider data goes back to the same provider and model, whatever the variant", () => {
   const [answer] = shown(assistant([reasoning, local]), { ...model, id: "m" })
@@ -151,20 +151,20 @@ it("MS-4: switches lower to nothing; shell, synthetic, system and checkpoints to
     { type: "system", text: "A is 2." },
     { type: "compaction", reason: "auto", summary: "so far", recent: "just now" }
   ].map((row, index) => decode({ ...base, id: `msg_${index}`, ...row }))
-  const lowered = lower(["You build.", ""], rows, model)
+  const lowered = lower(rows, shownTo(model))
   assert.deepStrictEqual(
     lowered.map(({ role }) => role),
-    ["system", "user", "user", "user", "user"]
+    ["user", "user", "user", "user"]
   )
   const texts = lowered.map((message) => JSON.stringify(message))
-  for (const [index, text] of ["You build.", "$ ls\\na.txt", "by the way", "A is 2.", "so far"].entries()) {
+  for (const [index, text] of ["$ ls\\na.txt", "by the way", "A is 2.", "so far"].entries()) {
     assert.include(texts[index], text)
   }
 })
 
 it("MS-4: files are shown as media where a provider can, else as text or by name; no URI breaks a prompt", () => {
   const file = (uri: string, mime: string, name = "a") =>
-    JSON.stringify(lower([], [user("", [{ uri, mime, name }])], model))
+    JSON.stringify(lower([user("", [{ uri, mime, name }])], shownTo(model)))
   assert.include(file("data:image/png;base64,AAAA", "image/png"), '"type":"file"')
   assert.include(file("data:text/plain;charset=utf-8;base64,YWxwaGE=", "text/plain"), "alpha")
   assert.include(file("data:text/plain,al%70ha", "text/plain"), "alpha")
@@ -186,7 +186,7 @@ it.prop(
   [histories],
   ([history]) => {
     const messages = history.map(distinct)
-    const lowered = lower(["system"], messages, model)
+    const lowered = lower(messages, shownTo(model))
     // The library takes it.
     const prompt = Prompt.make(lowered)
     for (const [index, message] of prompt.content.entries()) {
@@ -216,7 +216,7 @@ it.prop(
     const foreign = history.map((message) =>
       message.type === "assistant" ? { ...distinct(message), model: { providerID: "q", id: "z" } } : message
     )
-    const prompt = Prompt.make(lower([], foreign as ReadonlyArray<Message>, model))
+    const prompt = Prompt.make(lower(foreign as ReadonlyArray<Message>, shownTo(model)))
     for (const message of prompt.content) {
       if (message.role !== "assistant") continue
       for (const part of message.content) assert.deepStrictEqual({ ...part.options }, {})

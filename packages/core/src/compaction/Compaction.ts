@@ -1,30 +1,329 @@
 /**
- * The turn's question whether history must be compacted before the request goes out. This implementation never does:
- * a session that outgrows its model's window fails its turn with the provider's own overflow error.
+ * Keeps a session's requests within its model's window: leaves old tool results out where that is enough, else has the
+ * older conversation summarized and begins what is shown anew from the summary. What is stored stays whole. What is cut
+ * and asked is pure and in the files beside; here are the events, the request for the summary, and their order.
+ * Spec: specs/compaction.md (CM-1..CM-13).
  */
-import { Context, Effect, Layer } from "effect"
-import type { SessionID } from "../Identifiers.ts"
-import type { ModelInfo } from "../model/ModelResolver.ts"
+import { Cause, Context, Effect, Exit, Layer, Option, Stream } from "effect"
+import { draft, type Draft } from "../events/SessionEvents.ts"
+import { Identifiers, type MessageID, type SessionID } from "../Identifiers.ts"
+import { EventLog, type AppendError, type OwnerToken } from "../log/EventLog.ts"
+import type { ResolvedModel } from "../model/ModelResolver.ts"
+import * as Provider from "../runner/ProviderStream.ts"
+import { toCost, toTokens } from "../runner/Usage.ts"
+import type { Message } from "../session/Message.ts"
+import type { StoredError, Tokens } from "../session/Schemas.ts"
+import { fileOperations, noFiles, type FileOperations } from "./FileOperations.ts"
+import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limits } from "./Limits.ts"
+import { nothingPruned, prune } from "./Prune.ts"
+import { notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
+import { serialize } from "./Serialize.ts"
+import {
+  askAgain,
+  cleanSummary,
+  missingHeadings,
+  splitFiles,
+  summaryFits,
+  summaryPrompt,
+  withFiles
+} from "./Summary.ts"
 
+/** A request that is about to go out, or that came back as too long. */
 export interface CompactionRequest {
   readonly sessionID: SessionID
-  readonly info: ModelInfo
-  /** Characters of the whole model-visible request: system, messages and tools. */
-  readonly requestChars: () => number
+  readonly owner: OwnerToken
+  readonly model: ResolvedModel
+  /** The same model, for an answer of so many tokens at most. */
+  readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>
+  readonly requestedOutput: number | undefined
+  /** What the model is shown, the last checkpoint included. */
+  readonly messages: ReadonlyArray<Message>
+  readonly prunedSeq: number | undefined
+  /** Tokens of the whole request: system, messages and tools. */
+  readonly tokens: number
+  /** The provider refused it as too long. */
+  readonly refused?: boolean
 }
+
+export type Compacted = "unchanged" | "pruned" | "compacted"
 
 export class Compaction extends Context.Tag("@daybook/core/Compaction")<
   Compaction,
   {
-    /** True after a completed compaction: the turn is assembled anew, without a second promotion (CM-9). */
-    readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<boolean>
-    /** The same after the provider refused the request as too long (CM-10). */
-    readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean>
+    /** Whether the request would fit, and what to do when it does not; it decides and changes nothing. */
+    readonly isNeeded: (request: CompactionRequest) => boolean
+    /** Before a request goes out. After anything but `unchanged` it is assembled anew, without a second promotion (CM-9). */
+    readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, AppendError>
+    /** After the provider refused the request as too long, before any answer (CM-10). True: it is worth another try. */
+    readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, AppendError>
+    /** Because somebody asked; `messageID` is that of their request, which ends here, whatever comes of it (CP-41). */
+    readonly compactManually: (request: CompactionRequest, messageID: MessageID) => Effect.Effect<boolean, AppendError>
+    /** Ends a request that cannot be carried out. */
+    readonly refuse: (
+      request: Pick<CompactionRequest, "sessionID" | "owner">,
+      messageID: MessageID,
+      error: StoredError
+    ) => Effect.Effect<void, AppendError>
   }
 >() {}
 
-/** Never compacts. */
-export const layerNone = Layer.succeed(Compaction, {
-  compactIfNeeded: () => Effect.succeed(false),
-  compactAfterOverflow: () => Effect.succeed(false)
+/** The request for the summary came to nothing. */
+class SummaryFailed {
+  readonly _tag = "SummaryFailed"
+  readonly error: StoredError
+  constructor(error: StoredError) {
+    this.error = error
+  }
+}
+
+/** What was used so far, whatever comes of it. */
+interface Spent {
+  cost: number
+  tokens: Tokens | undefined
+}
+
+const add = (a: Tokens | undefined, b: Tokens): Tokens =>
+  a === undefined
+    ? b
+    : {
+        input: a.input + b.input,
+        output: a.output + b.output,
+        reasoning: a.reasoning + b.reasoning,
+        cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
+      }
+
+const spentFields = ({ cost, tokens }: Spent) => (tokens === undefined ? {} : { cost, tokens })
+
+type Checkpoint = Extract<Message, { readonly type: "compaction" }>
+
+/** An attempt that ends as it begins. */
+const refusal = (messageID: MessageID, reason: "auto" | "manual", error: StoredError) =>
+  [
+    draft("session.next.compaction.started", { messageID, reason }),
+    draft("session.next.compaction.failed", { messageID, error })
+  ] as const
+
+/** What is to be done, decided before anything is written. */
+interface Plan {
+  readonly selection: Selection
+  readonly checkpoint: Checkpoint | undefined
+  readonly prompt: string
+  readonly limits: Limits
+}
+
+const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
+  const log = yield* EventLog
+  const identifiers = yield* Identifiers
+
+  const limitsFor = ({ model: { info }, refused, requestedOutput, tokens }: CompactionRequest): Limits =>
+    limitsOf(
+      {
+        // What was refused is known not to fit, whatever the catalogue says (CP-39).
+        contextTokens: refused === true ? Math.min(info.contextTokens || tokens, tokens) : info.contextTokens,
+        outputTokens: info.outputTokens,
+        ...(requestedOutput === undefined ? {} : { requestedOutput })
+      },
+      settings
+    )
+
+  /** The plan, or why there is none. */
+  const planOf = (request: CompactionRequest): Plan | string => {
+    const { messages, model } = request
+    const limits = limitsFor(request)
+    const checkpoint = messages.findLast((message): message is Checkpoint => message.type === "compaction")
+    const since = messages.filter((message) => message.type !== "compaction")
+    const selection = select(sized(since, model.countTokens), limits.keepRecent)
+    const reason = notCompactable(selection, { exists: checkpoint !== undefined })
+    if (reason !== undefined) return notCompactableText[reason]
+    const prompt = summaryPrompt(serialize(selection.head), checkpoint)
+    if (!summaryFits(prompt, limits, model.countTokens))
+      return "what has to be summarized is itself too long for the model"
+    return { selection, checkpoint, prompt, limits }
+  }
+
+  /** One answer, streamed to those who watch. */
+  const ask = Effect.fnUntraced(function* (
+    { owner, sessionID }: CompactionRequest,
+    model: ResolvedModel,
+    messageID: MessageID,
+    prompt: Provider.ModelPrompt,
+    spent: Spent
+  ) {
+    const attempt = Effect.gen(function* () {
+      let text = ""
+      let finish: string | undefined
+      yield* Stream.runForEach(Provider.partsOf(model, prompt, []), (part) =>
+        Effect.gen(function* () {
+          if (part.type === "text-delta") {
+            text += part.delta
+            yield* log.publishLive({
+              type: "session.next.compaction.delta",
+              sessionID,
+              data: { messageID, text: part.delta }
+            })
+          } else if (part.type === "error") {
+            return yield* Effect.fail(Provider.reported(part.error))
+          } else if (part.type === "finish") {
+            finish = part.reason
+            const tokens = toTokens(part.usage, part.metadata)
+            spent.tokens = add(spent.tokens, tokens)
+            spent.cost += toCost(tokens, model.info.price)
+          }
+        })
+      ).pipe(Provider.within(model.policy))
+      if (finish === undefined) return yield* Effect.fail(Provider.broken("the summary broke off before its end", true))
+      if (finish === "error")
+        return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
+      return text
+    })
+    const tried = (count: number): Effect.Effect<string, SummaryFailed | AppendError> =>
+      Effect.catchIf(attempt, Provider.isFault, (fault) => {
+        const retry = Provider.mayRetry(model.policy, fault, count)
+        if (retry === undefined) {
+          return Effect.fail(new SummaryFailed({ type: "provider", message: fault.failure.message }))
+        }
+        return log
+          .append(sessionID, [Provider.retried(count, fault)], { owner })
+          .pipe(
+            Effect.zipRight(Provider.retryDelay(fault, retry, count)),
+            Effect.flatMap(Effect.sleep),
+            Effect.zipRight(tried(count + 1))
+          )
+      })
+    return yield* tried(1)
+  })
+
+  /** The summary; when sections are missing, what the model makes of being told so (CM-6). */
+  const summarize = Effect.fnUntraced(function* (
+    request: CompactionRequest,
+    plan: Plan,
+    messageID: MessageID,
+    spent: Spent
+  ) {
+    const model = yield* request.summarizer(plan.limits.summary)
+    const question = { role: "user" as const, content: plan.prompt }
+    const first = yield* ask(request, model, messageID, [question], spent)
+    const missing = missingHeadings(first)
+    if (cleanSummary(first) === "")
+      return yield* Effect.fail(new SummaryFailed({ type: "summary.empty", message: "the model gave no summary" }))
+    if (missing.length === 0) return cleanSummary(first)
+    const second = yield* ask(
+      request,
+      model,
+      messageID,
+      [question, { role: "assistant", content: first }, { role: "user", content: askAgain(missing) }],
+      spent
+    ).pipe(
+      Effect.catchIf(
+        (error) => error instanceof SummaryFailed,
+        () => Effect.succeed("")
+      )
+    )
+    // What there is of a summary is worth more than none: of two the one with more of the sections.
+    return missingHeadings(second).length < missing.length ? cleanSummary(second) : cleanSummary(first)
+  })
+
+  const filesOf = ({ checkpoint, selection }: Plan): FileOperations => {
+    const before = checkpoint === undefined ? noFiles : splitFiles(checkpoint.summary).files
+    return fileOperations([...selection.head, ...selection.recent], before)
+  }
+
+  /** Runs the plan between its two events. An attempt that fails or is interrupted leaves what is shown as it was (CM-7). */
+  const carryOut = Effect.fn("Compaction.compact")(function* (
+    request: CompactionRequest,
+    plan: Plan | string,
+    reason: "auto" | "manual",
+    messageID: MessageID
+  ) {
+    const { owner, sessionID } = request
+    const write = (event: Draft) => log.append(sessionID, [event], { owner })
+    const started = draft("session.next.compaction.started", { messageID, reason })
+    const spent: Spent = { cost: 0, tokens: undefined }
+    const failed = (error: StoredError) =>
+      draft("session.next.compaction.failed", { messageID, error, ...spentFields(spent) })
+    if (typeof plan === "string") {
+      yield* log.append(sessionID, refusal(messageID, reason, { type: "not-compactable", message: plan }), { owner })
+      return false
+    }
+    const body = Effect.gen(function* () {
+      const summary = yield* summarize(request, plan, messageID, spent)
+      const files = filesOf(plan)
+      yield* write(
+        draft("session.next.compaction.ended", {
+          messageID,
+          reason,
+          text: withFiles(summary, files),
+          recent: serialize(plan.selection.recent),
+          readFiles: files.read.paths,
+          modifiedFiles: files.modified.paths,
+          tokensBefore: request.tokens,
+          ...spentFields(spent)
+        })
+      )
+      return true
+    })
+    const settle = (exit: Exit.Exit<boolean, SummaryFailed | AppendError>) => {
+      if (Exit.isSuccess(exit)) return Effect.void
+      const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+      const error: StoredError =
+        failure instanceof SummaryFailed
+          ? failure.error
+          : Cause.isInterruptedOnly(exit.cause)
+            ? { type: "aborted", message: "interrupted" }
+            : { type: "internal", message: "an internal error ended the compaction" }
+      return Effect.ignoreLogged(write(failed(error)))
+    }
+    return yield* Effect.uninterruptibleMask((restore) =>
+      Effect.zipRight(write(started), Effect.onExit(restore(body), settle))
+    ).pipe(
+      Effect.catchIf(
+        (error) => error instanceof SummaryFailed,
+        () => Effect.succeed(false)
+      )
+    )
+  })
+
+  const automatically = Effect.fnUntraced(function* (request: CompactionRequest) {
+    const plan = planOf(request)
+    // Nothing can be done, and nothing is said: the request goes out as it is (CM-5).
+    if (typeof plan === "string") return false
+    return yield* carryOut(request, plan, "auto", yield* identifiers.message)
+  })
+
+  const isNeeded = (request: CompactionRequest): boolean =>
+    settings.enabled && exceeds(request.tokens, limitsFor(request))
+
+  return Compaction.of({
+    isNeeded,
+    compactIfNeeded: Effect.fn("Compaction.compactIfNeeded")(function* (request) {
+      if (!isNeeded(request)) return "unchanged"
+      const { messages, model, owner, prunedSeq, sessionID, tokens } = request
+      const limits = limitsFor(request)
+      const through = settings.prune
+        ? prune({
+            messages,
+            through: prunedSeq ?? nothingPruned,
+            tokens,
+            target: limits.pruneTarget,
+            protectTokens: limits.keepRecent,
+            countTokens: model.countTokens
+          })
+        : undefined
+      if (through !== undefined) {
+        yield* log.append(sessionID, [draft("session.next.context.pruned", { through })], { owner })
+        return "pruned"
+      }
+      return (yield* automatically(request)) ? "compacted" : "unchanged"
+    }),
+    compactAfterOverflow: Effect.fn("Compaction.compactAfterOverflow")((request) =>
+      settings.enabled ? automatically({ ...request, refused: true }) : Effect.succeed(false)
+    ),
+    compactManually: (request, messageID) => carryOut(request, planOf(request), "manual", messageID),
+    refuse: ({ owner, sessionID }, messageID, error) =>
+      Effect.asVoid(log.append(sessionID, refusal(messageID, "manual", error), { owner }))
+  })
 })
+
+/** Compaction with these settings; the others as the seed has them. */
+export const layer = (settings: Partial<CompactionSettings> = {}) =>
+  Layer.effect(Compaction, make({ ...defaultSettings, ...settings }))

@@ -80,6 +80,8 @@ export const ActivitySettled = durable("session.next.activity.settled", 1, {
 export const RequestFramed = durable("session.next.request.framed", 1, {
   hash: Schema.NonEmptyString,
   system: optional(Schema.Array(Schema.String)),
+  /** System messages up to this place are contained in the system texts. */
+  baselineSeq: optional(Schema.Int),
   tools: optional(
     Schema.Struct({
       offered: Schema.Array(Schema.String),

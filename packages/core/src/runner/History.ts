@@ -10,14 +10,26 @@ import type { SessionID } from "../Identifiers.ts"
 import { EventLog, type ReadError } from "../log/EventLog.ts"
 import * as MemoryTables from "../projection/MemoryTables.ts"
 import { project } from "../projection/Projection.ts"
+import type { MessageRow, PartRow } from "../projection/Tables.ts"
+import { partOwner } from "../session/Assemble.ts"
 import type { Message } from "../session/Message.ts"
-import { assemble, SessionStore } from "../session/SessionStore.ts"
-import type { StoreError } from "../session/StoreError.ts"
+import { assembleOne, SessionStore } from "../session/SessionStore.ts"
+import type { MessageUnreadable, StoreError } from "../session/StoreError.ts"
 
 /** Sessions whose history is kept. */
 const keptSessions = 64
 
+/** An assembled message, with the rows that it was made of. */
+type Assembled = {
+  readonly row: MessageRow
+  readonly parts: ReadonlyArray<PartRow>
+  readonly prompt: string | null
+  readonly message: Message
+}
+
 type Kept = {
+  /** By message id: a message whose rows are the same objects is the same message. */
+  readonly assembled: Map<string, Assembled>
   readonly tables: MemoryTables.MemoryTables
   readonly baselineSeq: number
   readonly cursor: number
@@ -36,6 +48,40 @@ export interface History {
 /** A completed compaction moves the start of what is shown. */
 const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
 
+/** The messages of the tables; those whose rows did not change are the objects of before. */
+const assembleKept = (
+  sessionID: SessionID,
+  { assembled, tables }: Kept
+): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
+  const parts = new Map<string, Array<PartRow>>()
+  for (const part of tables.rows("session_part")) {
+    const own = parts.get(part.message_id)
+    if (own === undefined) parts.set(part.message_id, [part])
+    else own.push(part)
+  }
+  const prompts = new Map(tables.rows("session_input").map((input) => [input.id, input.prompt]))
+  const messages: Array<Message> = []
+  for (const row of tables.rows("session_message")) {
+    const own = parts.get(partOwner(row)) ?? []
+    const prompt = prompts.get(row.id) ?? null
+    const before = assembled.get(row.id)
+    if (
+      before?.row === row &&
+      before.prompt === prompt &&
+      before.parts.length === own.length &&
+      before.parts.every((part, index) => part === own[index])
+    ) {
+      messages.push(before.message)
+      continue
+    }
+    const made = assembleOne(sessionID, row, own, prompt)
+    if (Either.isLeft(made)) return Either.left(made.left)
+    assembled.set(row.id, { row, parts: own, prompt, message: made.right })
+    messages.push(made.right)
+  }
+  return Either.right(messages)
+}
+
 export const make = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
@@ -47,7 +93,7 @@ export const make = Effect.gen(function* () {
     for (const row of rows.inputs) tables.load("session_input", row)
     for (const row of rows.messages) tables.load("session_message", row)
     for (const row of rows.parts) tables.load("session_part", row)
-    return { tables, baselineSeq, cursor: rows.cursor, last: rows.last } satisfies Kept
+    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, last: rows.last } satisfies Kept
   })
 
   /** Whether the log still holds what was folded: a session may have been removed and made again under its id. */
@@ -83,8 +129,7 @@ export const make = Effect.gen(function* () {
       kept.set(sessionID, now)
       const oldest = kept.size > keptSessions ? kept.keys().next().value : undefined
       if (oldest !== undefined) kept.delete(oldest)
-      const { rows } = now.tables
-      return yield* assemble(sessionID, rows("session_message"), rows("session_part"), rows("session_input"))
+      return yield* assembleKept(sessionID, now)
     })
   } satisfies History
 })

@@ -1,53 +1,29 @@
 /**
- * From projected messages to the provider's prompt. Pure. Calls and results always travel in pairs; provider-native
- * data goes back only to the provider and model that it came from (MS-1..MS-4). Spec: EX-R4..EX-R8.
+ * From projected messages to the provider's prompt. Pure, but for remembering what a message came to, so that an
+ * unchanged one is lowered once. Calls and results always travel in pairs; provider-native data goes back only to the
+ * provider and model that it came from (MS-1..MS-4). Spec: EX-R4..EX-R8, RQ-20..RQ-24.
  */
 import type { Prompt } from "@effect/ai"
 import { Predicate, Record } from "effect"
-import type { AssistantMessage, Message, ToolPart } from "../session/Message.ts"
-import { sameModel, type FileAttachment, type ModelRef, type ProviderMetadata } from "../session/Schemas.ts"
+import { isPruned, nothingPruned, placeholder } from "../compaction/Prune.ts"
+import { clipped, filePart, textPart, type UserPart } from "../prompt/FilePart.ts"
+import { expandedParts } from "../prompt/Shown.ts"
+import type { AssistantMessage, Message, ToolPart, UserMessage } from "../session/Message.ts"
+import { sameModel, type ModelRef, type ProviderMetadata } from "../session/Schemas.ts"
 
-type UserPart = Prompt.UserMessagePartEncoded
+/** For whom, and how much of it. */
+export interface Shown {
+  readonly model: ModelRef
+  /** Whether the provider takes system messages between others (RQ-22). */
+  readonly systemMessages: "leading" | "anywhere"
+  /** Results of tools in messages up to this place are shown as placeholders. */
+  readonly prunedSeq: number
+}
+
+/** Everything, for a provider that takes system messages only at the start. */
+export const shownTo = (model: ModelRef): Shown => ({ model, systemMessages: "leading", prunedSeq: nothingPruned })
+
 type AssistantPart = Prompt.AssistantMessagePartEncoded
-
-/** What every provider can be shown as a file; other media are described in words. */
-const shownMedia = (mime: string): boolean => mime.startsWith("image/") || mime === "application/pdf"
-
-/** A data URI may carry parameters between its media type and its body. */
-const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s
-
-const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text", text })
-
-const clipped = (text: string, limit: number): string =>
-  text.length <= limit ? text : `${text.slice(0, limit)}... (${text.length} characters)`
-
-/** Text in a URI; what is no percent-encoding stands for itself. */
-const unescaped = (body: string): string => {
-  try {
-    return decodeURIComponent(body)
-  } catch {
-    return body
-  }
-}
-
-/** A file as a part: inline media as such, inline text as text, anything else by name. */
-const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart => {
-  const [, base64, body] = dataUri.exec(file.uri) ?? []
-  const name = file.name ?? "file"
-  if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${clipped(file.uri, 1_000)}]`)
-  if (shownMedia(file.mime) && base64 !== undefined) {
-    return {
-      type: "file",
-      mediaType: file.mime,
-      data: body,
-      ...(file.name === undefined ? {} : { fileName: file.name })
-    }
-  }
-  const bytes = base64 === undefined ? Buffer.from(unescaped(body)) : Buffer.from(body, "base64")
-  return file.mime.startsWith("text/")
-    ? textPart(`<file name=${JSON.stringify(name)}>\n${bytes.toString("utf8")}\n</file>`)
-    : textPart(`[attached: ${name} (${file.mime}, ${bytes.length} bytes): this kind of content cannot be shown]`)
-}
 
 const userMessage = (content: ReadonlyArray<UserPart>): Prompt.MessageEncoded => ({ role: "user", content })
 
@@ -108,7 +84,10 @@ const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArr
     return [call, result]
   })
 
-const assistantMessages = (message: AssistantMessage, model: ModelRef): ReadonlyArray<Prompt.MessageEncoded> => {
+const assistantMessages = (
+  message: AssistantMessage,
+  { model, prunedSeq }: Shown
+): ReadonlyArray<Prompt.MessageEncoded> => {
   const native = nativeTo(message, model)
   const content = assistantParts(message, native)
   // An answer that said nothing is nothing to show (MS-3).
@@ -129,12 +108,12 @@ const assistantMessages = (message: AssistantMessage, model: ModelRef): Readonly
       id: part.id,
       name: part.name,
       isFailure: part.state === "error",
-      result: resultText(part),
+      result: isPruned(message, part, prunedSeq) ? placeholder(part) : resultText(part),
       providerExecuted: false
     }))
   })
   const media = local.flatMap((part) =>
-    (part.content ?? []).flatMap((content) =>
+    (isPruned(message, part, prunedSeq) ? [] : (part.content ?? [])).flatMap((content) =>
       content.type === "file" ? [textPart(`Returned by ${part.name}:`), filePart(content)] : []
     )
   )
@@ -142,19 +121,25 @@ const assistantMessages = (message: AssistantMessage, model: ModelRef): Readonly
   return messages
 }
 
-/** Providers refuse an empty text beside other parts. */
-const userParts = (text: string, files: ReadonlyArray<FileAttachment>): ReadonlyArray<UserPart> =>
-  text === "" && files.length > 0 ? files.map(filePart) : [textPart(text), ...files.map(filePart)]
+/** Privileged text in its place: as such where the provider takes it there, else marked in the user's role. */
+const systemMessage = (text: string, { systemMessages }: Shown): Prompt.MessageEncoded =>
+  systemMessages === "anywhere"
+    ? { role: "system", content: text }
+    : userMessage([textPart(`<system-update>\n${text}\n</system-update>`)])
 
-const lowerOne = (message: Message, model: ModelRef): ReadonlyArray<Prompt.MessageEncoded> => {
+const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => [
+  ...(message.system === undefined || message.system === "" ? [] : [systemMessage(message.system, shown)]),
+  userMessage(expandedParts(message))
+]
+
+const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
     case "user":
-      return [userMessage(userParts(message.text, message.files ?? []))]
+      return userMessages(message, shown)
     case "assistant":
-      return assistantMessages(message, model)
+      return assistantMessages(message, shown)
     case "system":
-      // Providers that take system text only at the start must not lose the first one to this: it travels in place.
-      return [userMessage([textPart(`<system-update>\n${message.text}\n</system-update>`)])]
+      return [systemMessage(message.text, shown)]
     case "synthetic":
       return [userMessage([textPart(message.text)])]
     case "shell":
@@ -175,12 +160,22 @@ const lowerOne = (message: Message, model: ModelRef): ReadonlyArray<Prompt.Messa
   }
 }
 
-/** The prompt: system texts, then the messages in their order. */
-export const lower = (
-  system: ReadonlyArray<string>,
-  messages: ReadonlyArray<Message>,
-  model: ModelRef
-): ReadonlyArray<Prompt.MessageEncoded> => [
-  ...system.filter((text) => text !== "").map((content) => ({ role: "system" as const, content })),
-  ...messages.flatMap((message) => lowerOne(message, model))
-]
+const remembered = new WeakMap<
+  Message,
+  { readonly key: string; readonly lowered: ReadonlyArray<Prompt.MessageEncoded> }
+>()
+
+/** What one message is shown as: the same objects again while nothing about it changed. */
+export const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+  const { model, prunedSeq, systemMessages } = shown
+  const key = `${model.providerID}/${model.id} ${systemMessages} ${message.seq <= prunedSeq}`
+  const before = remembered.get(message)
+  if (before?.key === key) return before.lowered
+  const lowered = lowerMessage(message, shown)
+  remembered.set(message, { key, lowered })
+  return lowered
+}
+
+/** The messages in their order. */
+export const lower = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
+  messages.flatMap((message) => lowerOne(message, shown))

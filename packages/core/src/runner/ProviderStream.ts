@@ -38,10 +38,11 @@ const toolkitOf = (definitions: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<Re
 export const partsOf = (
   { model, policy }: ResolvedModel,
   prompt: ModelPrompt,
-  tools: ReadonlyArray<Tool.Any>
+  tools: ReadonlyArray<Tool.Any>,
+  toolChoice: "auto" | "required" = "auto"
 ): Stream.Stream<StreamPart, Broken> => {
   const parts = Stream.mapError(
-    model.streamText({ prompt, toolkit: toolkitOf(tools), disableToolCallResolution: true }),
+    model.streamText({ prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true }),
     (error): Broken => ({ _tag: "Broken", failure: classifyError(error), error })
   )
   const { inactivity } = policy

@@ -40,7 +40,7 @@ export const make = Effect.gen(function* () {
       Effect.map(([row]) => (row?.settled === null ? [MessageID.make(row.id)] : []))
     )
 
-  return Effect.fn("Recovery.settle")(function* ({ activity, id }: Session) {
+  return Effect.fn("Recovery.settle")(function* ({ activity, compaction, id }: Session) {
     const calls = yield* store.unsettledTools(id)
     const steps = yield* openStep(id)
     const drafts: Array<Draft> = [
@@ -49,6 +49,10 @@ export const make = Effect.gen(function* () {
         draft("session.next.step.failed", { assistantMessageID, error: processEnded })
       )
     ]
+    if (compaction?.state === "running") {
+      // Nobody writes its end any more (CM-7).
+      drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
+    }
     if (activity?.state === "running") {
       const settled = { activityID: activity.id, outcome: "interrupted", error: processEnded } as const
       drafts.push(draft("session.next.activity.settled", settled))

@@ -3,15 +3,17 @@
  *
  *   drain:    fail what a dead process left -> pick steer, else queue, else (forced) nothing -> activity -> pick again
  *   activity: turn; go on while the model has results to read or a steer waits; at most `turnLimit` turns
- *   turn:     session -> fence -> agent -> epoch -> promote -> reconcile -> model -> history -> tools -> request
+ *   turn:     session -> fence -> compaction asked for -> agent -> epoch -> promote -> reconcile -> model -> history
+ *             -> tools -> request -> budget -> compaction -> step
  *
- * One provider request per turn is in `Turn.ts`. Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
+ * What the request is made of is in `Preparation.ts`, one provider request per turn in `Turn.ts`.
+ * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
-import { Prompt } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
+import { Prompt } from "@effect/ai"
 import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option } from "effect"
 import { Agents, type Agent } from "../agent/Agents.ts"
-import { Compaction } from "../compaction/Compaction.ts"
+import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import * as LocationFence from "../context/LocationFence.ts"
@@ -20,17 +22,22 @@ import { Identifiers, type ActivityID, type SessionID } from "../Identifiers.ts"
 import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import * as Metrics from "../Metrics.ts"
-import { ModelResolver } from "../model/ModelResolver.ts"
+import type { RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
+import { lastTurn, steered } from "../request/Reminders.ts"
+import { promptOf } from "../request/Request.ts"
+import { correction, outputAttempts, StructuredOutputFailed, type OutputState } from "../request/StructuredOutput.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { locationKey } from "../session/Locations.ts"
-import type { Input, Session } from "../session/Message.ts"
-import { TurnLimitExceeded, type RunError } from "../session/RunError.ts"
-import type { Delivery, StoredError } from "../session/Schemas.ts"
+import type { Message, Session } from "../session/Message.ts"
+import { ProviderFailed, TurnLimitExceeded, type RunError } from "../session/RunError.ts"
+import type { Budget, ModelRef, StoredError } from "../session/Schemas.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import type { ToolDeclined } from "../tool/ToolDefinition.ts"
-import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as BudgetCheck from "./BudgetCheck.ts"
+import * as Frames from "./Frames.ts"
 import * as History from "./History.ts"
-import { lower } from "./Lowering.ts"
+import * as Inbox from "./Inbox.ts"
+import * as Preparation from "./Preparation.ts"
 import * as Recovery from "./Recovery.ts"
 import { runTurn } from "./Turn.ts"
 
@@ -40,6 +47,8 @@ const defaultTurnLimit = 25
 export interface RunnerOptions {
   /** Steers that become visible at one safe boundary; the rest follow at the next (IN-12). */
   readonly steerBatchLimit: number
+  /** The host's limit for sessions that have none of their own. */
+  readonly budget: Budget
 }
 
 /** `moved`: the session is at another Location now; `unfinished` says whether its activity was not done. */
@@ -57,21 +66,23 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
   { readonly run: (input: RunInput) => Effect.Effect<DrainResult, RunError | ToolDeclined> }
 >() {}
 
-type Trigger = "steer" | "queue" | "resume"
-type Boundary = "continue" | "done" | "moved" | "compacted"
+/** `pruned`, `compacted`: the turn is to be assembled anew. */
+type Boundary = "continue" | "done" | "moved" | "pruned" | "compacted"
 
-const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
+const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLimit }: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const agents = yield* Agents
-  const models = yield* ModelResolver
-  const tools = yield* ToolRegistry
   const epochs = yield* ContextEpoch
   const registry = yield* ContextRegistry
   const compaction = yield* Compaction
   const identifiers = yield* Identifiers
   const here = yield* CurrentLocation
   const history = yield* History.make
+  const { prepare, resolve } = yield* Preparation.make
+  const frameChange = Frames.make()
+  const { eligible, pick, waits } = yield* Inbox.make(steerBatchLimit)
+  const budget = BudgetCheck.make(store, fallbackBudget)
   const provideLog = Effect.provideService(EventLog, log)
 
   const recovery = yield* Recovery.make
@@ -90,52 +101,127 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
   })
 
-  /** What the prompt came to is in its admission, once. */
-  const promotion = ({ createdAt, id, prompt: { expansion: _, ...prompt } }: Input): Draft =>
-    draft("session.next.prompt.promoted", { messageID: id, prompt, timeCreated: createdAt })
+  type Activity = {
+    readonly id: ActivityID
+    readonly trigger: Inbox.Trigger
+    started: boolean
+    agent: Agent | undefined
+    /** Turns so far. */
+    turns: number
+    output: OutputState
+  }
 
-  /** What becomes visible at this boundary: in queue mode the oldest queued input, then steers up to the cutoff (PR-2). */
-  const eligible = Effect.fnUntraced(function* (sessionID: SessionID, mode: Trigger) {
-    const cutoff = yield* log.latest(sessionID)
-    const queued = mode === "queue" ? yield* store.waiting(sessionID, { delivery: "queue", limit: 1 }) : []
-    const steers = yield* store.waiting(sessionID, { delivery: "steer", through: cutoff, limit: steerBatchLimit })
-    return [...queued, ...steers]
-  })
+  const limitOf = ({ agent }: Activity): number => agent?.turnLimit ?? defaultTurnLimit
 
-  const waits = (sessionID: SessionID, delivery: Delivery) =>
-    Effect.map(store.waiting(sessionID, { delivery, limit: 1 }), (inputs) => inputs.length > 0)
+  const reminder = (text: string) =>
+    Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
 
-  /** A waiting steer comes before an older queued input (PR-5). */
-  const pick = Effect.fnUntraced(function* (sessionID: SessionID) {
-    if (yield* waits(sessionID, "steer")) return Option.some<Trigger>("steer")
-    return (yield* waits(sessionID, "queue")) ? Option.some<Trigger>("queue") : Option.none<Trigger>()
-  })
-
-  type Activity = { readonly id: ActivityID; readonly trigger: Trigger; started: boolean; agent: Agent | undefined }
-
-  /** What opens the activity, and the inputs that become visible with it. */
-  const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Trigger) {
+  /** What opens the activity, the inputs that become visible with it, and what the model is reminded of (RQ-24). */
+  const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Inbox.Trigger) {
     const { owner, sessionID } = input
     const inputs = yield* eligible(sessionID, mode)
+    if (inputs.length > 0) activity.output = { accepted: false, refused: 0 }
     const opening = activity.started
       ? []
       : [draft("session.next.activity.started", { activityID: activity.id, trigger: activity.trigger })]
-    const drafts: ReadonlyArray<Draft> = [...opening, ...inputs.map(promotion)]
+    const reminders = [
+      ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
+      ...(activity.turns > 0 && activity.turns === limitOf(activity) - 1 ? [lastTurn] : [])
+    ]
+    const drafts: ReadonlyArray<Draft> = [
+      ...opening,
+      ...inputs.map(Inbox.promotion),
+      ...(yield* Effect.forEach(reminders, reminder))
+    ]
     if (!Arr.isNonEmptyReadonlyArray(drafts)) return
     yield* Effect.uninterruptible(
       Effect.tap(open(sessionID, owner, drafts), () => Effect.sync(() => (activity.started = true)))
     )
   })
 
-  /** One turn, from loading the session to settling what it called (TU-5). */
-  const turn = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Trigger, compacted: boolean) {
+  const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
+    Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: historyMoved, CursorExpired: historyMoved })
+
+  /** A compaction that was asked for, at a safe boundary and before anything is promoted (CP-41). */
+  const compactOnRequest = Effect.fnUntraced(function* (input: RunInput, session: Session) {
+    if (session.compaction?.state !== "requested") return
+    const { owner, sessionID } = input
+    const { id: messageID } = session.compaction
+    const agent = yield* agents.get(session.agent, here)
+    const ref = Preparation.modelOf(session, agent)
+    const resolved = yield* Effect.either(resolve(ref, agent.settings ?? {}))
+    if (Either.isLeft(resolved)) {
+      const { _tag, message } = resolved.left
+      return yield* compaction.refuse({ sessionID, owner }, messageID, { type: _tag, message })
+    }
+    const epoch = yield* epochs.get(sessionID)
+    const messages = yield* loadHistory(sessionID, epoch?.baselineSeq ?? -1)
+    const { request, settings } = yield* prepare({
+      session,
+      agent,
+      info: resolved.right.info,
+      baseline: epoch?.baseline ?? "",
+      baselineSeq: epoch?.baselineSeq ?? -1,
+      messages,
+      prompt: yield* store.currentPrompt(sessionID),
+      output: { accepted: false, refused: 0 }
+    })
+    yield* budget(session)
+    yield* compaction.compactManually(
+      compactionRequest(input, session, resolved.right, settings, messages, request.tokens, ref),
+      messageID
+    )
+  })
+
+  const compactionRequest = (
+    { owner, sessionID }: RunInput,
+    { prunedSeq }: Session,
+    model: ResolvedModel,
+    settings: RequestSettings,
+    messages: ReadonlyArray<Message>,
+    tokens: number,
+    ref: ModelRef | undefined
+  ): CompactionRequest => ({
+    sessionID,
+    owner,
+    model,
+    summarizer: (maxOutputTokens) =>
+      // The model was resolved a moment ago; should it be gone now, the one in hand serves.
+      Effect.orElseSucceed(resolve(ref, { ...settings, maxOutputTokens }), () => model),
+    requestedOutput: settings.maxOutputTokens,
+    messages,
+    prunedSeq,
+    tokens
+  })
+
+  /** What the model's answer means for the form that the prompt asks for. */
+  const checkOutput = Effect.fnUntraced(function* (input: RunInput, { output }: Activity, goesOn: boolean) {
+    if (output.accepted) return "done" as const
+    if (!goesOn) output.refused += 1
+    if (output.refused >= outputAttempts) {
+      const details = goesOn ? "its answer did not fit twice" : "it did not call the tool that takes the answer"
+      return yield* new StructuredOutputFailed({ sessionID: input.sessionID, details })
+    }
+    if (!goesOn) yield* log.append(input.sessionID, [yield* reminder(correction)], { owner: input.owner })
+    return "continue" as const
+  })
+
+  /** One turn, from loading the session to settling what it called (TU-5). `again`: how it was assembled anew. */
+  const turn = Effect.fnUntraced(function* (
+    input: RunInput,
+    activity: Activity,
+    mode: Inbox.Trigger,
+    again: "pruned" | "compacted" | undefined
+  ) {
     const { owner, sessionID } = input
     const session = yield* store.get(sessionID)
     if (locationKey(session.location) !== locationKey(here)) return yield* new LocationFence.LocationLeft()
-    const agent = yield* agents.get(session.agent)
+    yield* compactOnRequest(input, session)
+    const agent = yield* agents.get(session.agent, here)
     activity.agent = agent
+    const ref = Preparation.modelOf(session, agent)
     // Resolved for the context too, but it fails the turn only where its place is (TU-5).
-    const resolved = yield* Effect.either(models.resolve(session.model))
+    const resolved = yield* Effect.either(resolve(ref, agent.settings ?? {}))
     const observed = yield* registry.observe({
       sessionID,
       agent,
@@ -143,17 +229,27 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     })
     const initial = yield* epochs.prepare(sessionID, observed, fence)
     // A turn that is assembled anew goes out with the inputs it had (CM-9).
-    if (!compacted) yield* promote(input, activity, mode)
+    if (again === undefined) yield* promote(input, activity, mode)
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
-    const model = yield* resolved
-    const messages = yield* Effect.catchTags(history.load(sessionID, epoch.baselineSeq), {
-      CursorAhead: historyMoved,
-      CursorExpired: historyMoved
+    const { info } = yield* resolved
+    const messages = yield* loadHistory(sessionID, epoch.baselineSeq)
+    const prompt = yield* store.currentPrompt(sessionID)
+    const { model, request, settings, tools } = yield* prepare({
+      session,
+      agent,
+      info,
+      baseline: epoch.baseline,
+      baselineSeq: epoch.baselineSeq,
+      messages,
+      prompt,
+      output: activity.output
     })
-    const materialized = yield* tools.materialize(agent)
-    const encoded = lower([agent.prompt ?? "", epoch.baseline], messages, model.info.ref)
-    const request = { sessionID, info: model.info, requestChars: () => JSON.stringify(encoded).length }
-    if (!compacted && (yield* compaction.compactIfNeeded(request))) return "compacted" as const
+    yield* budget(session)
+    const shrinkable = compactionRequest(input, session, model, settings, messages, request.tokens, ref)
+    if (again === undefined) {
+      const compacted = yield* compaction.compactIfNeeded(shrinkable)
+      if (compacted !== "unchanged") return compacted
+    }
     const messageID = yield* identifiers.message
     const step = draft("session.next.step.started", {
       assistantMessageID: messageID,
@@ -168,39 +264,59 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
         agent,
         location: here,
         model,
-        prompt: Prompt.make(encoded),
-        tools: materialized,
-        open: open(sessionID, owner, [step])
+        prompt: Prompt.make(promptOf(request)),
+        tools,
+        toolChoice: prompt?.output === undefined ? "auto" : "required",
+        open: Effect.suspend(() => open(sessionID, owner, Arr.append(frameChange(session, request.frame), step)))
       })
+    ).pipe(
+      // Another request goes out only where nothing came of this one, and a compaction may help (CM-10, CM-11).
+      Effect.catchIf(isOverflow, (error) =>
+        again === "compacted"
+          ? Effect.fail(error)
+          : Effect.flatMap(
+              Effect.zipRight(budget(session), compaction.compactAfterOverflow(shrinkable)),
+              (compacted) => (compacted ? Effect.succeed("compacted" as const) : Effect.fail(error))
+            )
+      )
     )
-    return result.continue || (yield* waits(sessionID, "steer")) ? ("continue" as const) : ("done" as const)
+    if (result === "compacted") return result
+    const output = prompt?.output === undefined ? undefined : yield* checkOutput(input, activity, result.continue)
+    const goesOn = output === undefined ? result.continue : output === "continue"
+    return goesOn || (yield* waits(sessionID, "steer")) ? ("continue" as const) : ("done" as const)
   })
 
   const turns = Effect.fnUntraced(function* (input: RunInput, activity: Activity) {
     const moved = () => Effect.succeed("moved" as const)
-    let count = 0
     let mode = activity.trigger
-    let compacted = false
+    let again: "pruned" | "compacted" | undefined
     for (;;) {
-      const outcome: Boundary = yield* Effect.catchTag(turn(input, activity, mode, compacted), "LocationLeft", moved)
+      const outcome: Boundary = yield* Effect.catchTag(turn(input, activity, mode, again), "LocationLeft", moved)
       if (outcome === "moved") {
         return { _tag: "Moved", unfinished: activity.started || activity.trigger === "resume" } as const
       }
       mode = "steer"
-      // Never twice without a turn in between; a compaction is no turn (TU-4).
-      compacted = outcome === "compacted"
-      if (compacted) continue
-      count += 1
+      // Never twice without a turn in between; what makes a request smaller is no turn (TU-4, CM-12).
+      again = outcome === "pruned" || outcome === "compacted" ? outcome : undefined
+      if (again !== undefined) continue
+      activity.turns += 1
       if (outcome === "done") return { _tag: "Drained" } as const
-      const limit = activity.agent?.turnLimit ?? defaultTurnLimit
-      if (count >= limit) return yield* new TurnLimitExceeded({ sessionID: input.sessionID, limit })
+      const limit = limitOf(activity)
+      if (activity.turns >= limit) return yield* new TurnLimitExceeded({ sessionID: input.sessionID, limit })
     }
   })
 
   /** One activity; however it ends, its end is in the log. */
-  const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Trigger) {
+  const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Inbox.Trigger) {
     const { owner, sessionID } = input
-    const activity: Activity = { id: yield* identifiers.activity, trigger, started: false, agent: undefined }
+    const activity: Activity = {
+      id: yield* identifiers.activity,
+      trigger,
+      started: false,
+      agent: undefined,
+      turns: 0,
+      output: { accepted: false, refused: 0 }
+    }
     return yield* Effect.onExit(turns(input, activity), (exit) => {
       if (!activity.started) return Effect.void
       const settled = draft("session.next.activity.settled", { activityID: activity.id, ...outcomeOf(exit) })
@@ -216,7 +332,10 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
     for (;;) {
       const next = yield* pick(input.sessionID)
       const trigger = Option.isSome(next) ? next.value : forced ? "resume" : undefined
-      if (trigger === undefined) return { _tag: "Drained" } as const
+      if (trigger === undefined) {
+        yield* compactOnRequest(input, yield* store.get(input.sessionID))
+        return { _tag: "Drained" } as const
+      }
       forced = false
       const result: DrainResult = yield* runActivity(input, trigger)
       if (result._tag === "Moved") return result
@@ -226,6 +345,10 @@ const make = Effect.fnUntraced(function* ({ steerBatchLimit }: RunnerOptions) {
 
   return SessionRunner.of({ run })
 })
+
+/** The request was too long, and nothing came of it. */
+const isOverflow = (error: unknown): error is ProviderFailed =>
+  error instanceof ProviderFailed && error.overflow && !error.partial
 
 /** A session that is owned and running neither shrinks nor forgets: its own history cannot be out of reach. */
 const historyMoved = (error: CursorAhead | CursorExpired) => Effect.die(error)

@@ -13,6 +13,7 @@ import type { AppendError, OwnerToken } from "../log/EventLog.ts"
 import { EventLog } from "../log/EventLog.ts"
 import * as Metrics from "../Metrics.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
+import type { ToolChoice } from "../request/Request.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
 import { firstOf } from "../Race.ts"
 import { ProviderFailed } from "../session/RunError.ts"
@@ -33,6 +34,7 @@ export interface TurnInput<E> {
   readonly model: ResolvedModel
   readonly prompt: Provider.ModelPrompt
   readonly tools: MaterializedTools
+  readonly toolChoice: ToolChoice
   /** Opens the step in the log. From then on the turn sees to it that the step is closed, whatever happens. */
   readonly open: Effect.Effect<unknown, E>
 }
@@ -186,8 +188,9 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         )
   }
 
-  const consume = Stream.runForEachChunk(Provider.partsOf(model, input.prompt, tools.definitions), (chunk) =>
-    take(Chunk.toReadonlyArray(chunk))
+  const consume = Stream.runForEachChunk(
+    Provider.partsOf(model, input.prompt, tools.definitions, input.toolChoice),
+    (chunk) => take(Chunk.toReadonlyArray(chunk))
   ).pipe(
     Effect.catchIf(Provider.isFault, recoverUnknownTool),
     Effect.zipRight(
@@ -242,7 +245,14 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         hosted: noResult,
         step: { type: overflow ? "context-overflow" : "provider", message }
       }),
-      new ProviderFailed({ sessionID, providerID: model.info.ref.providerID, details: message, retryable, overflow })
+      new ProviderFailed({
+        sessionID,
+        providerID: model.info.ref.providerID,
+        details: message,
+        retryable,
+        overflow,
+        partial: state.output
+      })
     )
 
   const body = Effect.gen(function* () {

@@ -54,6 +54,7 @@ export const toSession = (row: SessionRow): Either.Either<Session, string> =>
             ? { id: row.compaction_requested, state: "requested" }
             : undefined,
       prunedSeq: row.pruned_seq,
+      frame: row.frame,
       budget: parse(row.budget),
       createdAt: row.time_created,
       updatedAt: row.time_updated

@@ -41,6 +41,8 @@ export const Session = Schema.Struct({
   compaction: optional(Schema.Struct({ id: MessageID, state: Schema.Literal("requested", "running") })),
   /** Results of tools in messages up to this place are shown to the model as placeholders. */
   prunedSeq: optional(Schema.Int),
+  /** The hash of what the last request was framed by (RQ-30). */
+  frame: optional(Schema.String),
   /** What the session with its children may spend; the host's own limit where it is absent. */
   budget: optional(Budget),
   createdAt: Schema.Int,

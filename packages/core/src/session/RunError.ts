@@ -11,6 +11,7 @@ import {
   SeqConflict
 } from "../log/EventLog.ts"
 import { ModelResolutionError } from "../model/ModelResolver.ts"
+import { StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { ToolStorageError } from "../tool/ToolDefinition.ts"
 import { RunInterrupted } from "./RunCoordinator.ts"
 import { MessageUnreadable, SessionNotFound } from "./StoreError.ts"
@@ -51,11 +52,33 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook
     providerID: Schema.String,
     details: Schema.String,
     retryable: Schema.Boolean,
-    overflow: Schema.Boolean
+    overflow: Schema.Boolean,
+    /** Something of the answer is on disk already. */
+    partial: Schema.Boolean
   }
 ) {
   override get message() {
     return `${this.providerID}: ${this.details}`
+  }
+}
+
+/** The session and its children spent what they may; nothing was asked of a provider (EX-B1). */
+export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook/core/BudgetExceeded")(
+  "BudgetExceeded",
+  {
+    /** The session whose budget it is: this one, or one that it is a child of. */
+    sessionID: SessionID,
+    limit: Schema.Literal("cost", "tokens"),
+    spent: Schema.Finite,
+    allowed: Schema.Finite
+  }
+) {
+  override get message() {
+    const amount = (value: number) => (this.limit === "cost" ? `$${value.toFixed(4)}` : `${value} tokens`)
+    return (
+      `${this.sessionID} spent ${amount(this.spent)} of the ${amount(this.allowed)} that it may, its children included; ` +
+      "raise its budget to go on"
+    )
   }
 }
 
@@ -78,6 +101,8 @@ export const RunError = Schema.Union(
   InitializationBlocked,
   ContextSnapshotUnreadable,
   ProviderFailed,
+  BudgetExceeded,
+  StructuredOutputFailed,
   SessionBusy,
   AgentNotFound,
   ModelResolutionError,

@@ -68,7 +68,7 @@ const make = Effect.fnUntraced(function* <R>(
   const drain = (sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
     Effect.gen(function* () {
       // A wake that finds nothing costs one read, and takes no ownership (TU-1).
-      if (!force && (yield* store.waitingCount(sessionID)) === 0) return
+      if (!force && !(yield* store.hasWork(sessionID))) return
       if (force) yield* store.get(sessionID)
       const ownership = yield* force ? owners.acquireNow(sessionID) : owners.acquire(sessionID)
       yield* firstOf(

@@ -3,7 +3,7 @@
  * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-30 (IN-1..IN-12).
  */
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Metric } from "effect"
+import { Context, Effect, Either, Layer, Metric } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
 import { EventLog } from "../log/EventLog.ts"
@@ -12,8 +12,10 @@ import { sameJson } from "../log/Replay.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Input } from "./Message.ts"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
+import { HostRequests } from "../request/HostRequests.ts"
+import { checkOf } from "../request/StructuredOutput.ts"
 import { Delivery, PromptInput, type Prompt } from "./Schemas.ts"
-import { InboxFullError, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
+import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
 import { validate } from "./Validate.ts"
 
@@ -44,6 +46,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
   const expander = yield* PromptExpander
+  const hooks = yield* HostRequests
 
   /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
   const checkRoom = (sessionID: SessionID) =>
@@ -82,7 +85,13 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const session = yield* store.get(sessionID)
     const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, asked, delivery)
     if (before !== undefined) return before
-    const expansion = yield* expander.expand(session, asked)
+    if (asked.output !== undefined) {
+      yield* Either.mapLeft(
+        checkOf(asked.output),
+        (details) => new InvalidInput({ field: "prompt.output.schema", details })
+      )
+    }
+    const expansion = yield* hooks.onPrompt(session, asked, yield* expander.expand(session, asked))
     const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
     const input = Effect.map(

@@ -7,7 +7,7 @@ import type { Tool } from "@effect/ai"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import { Permission } from "../permission/Permission.ts"
-import { deniesAll } from "../permission/Rule.ts"
+import { deniesAll, matches } from "../permission/Rule.ts"
 import type { StoredError } from "../session/Schemas.ts"
 import { builtins } from "./builtin/index.ts"
 import { HostTools } from "./HostTools.ts"
@@ -45,14 +45,28 @@ export interface MaterializedTools {
   }) => Effect.Effect<Settled, ToolDeclined | ToolStorageError>
 }
 
+/** What one request changes of the tools that an agent has. */
+export interface RequestTools {
+  /** Name patterns, on or off; the last that matches decides. */
+  readonly overrides?: Readonly<Record<string, boolean>> | undefined
+  /** Tools of this request alone, above all others. */
+  readonly extra?: ReadonlyArray<ToolDefinition>
+}
+
+const turnedOff = (name: string, overrides: Readonly<Record<string, boolean>>): boolean =>
+  Object.entries(overrides).findLast(([pattern]) => matches(pattern, name))?.[1] === false
+
 /** The tools of one Location. */
 export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   ToolRegistry,
   {
     /** Adds tools for as long as the scope lives; closing it shows again what lay below (TO-15). */
     readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
-    /** What an agent may use now: tools whose last rule denies everything are left out. */
-    readonly materialize: (agent: Agent) => Effect.Effect<MaterializedTools>
+    /**
+     * What an agent may use now: tools whose last rule denies everything are left out, and those that the request turns
+     * off.
+     */
+    readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
   }
 >() {}
 
@@ -87,13 +101,22 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
           permission.authorize({ ...call, ...asked, permission: definition.permission })
         )
 
-  const materialize = (agent: Agent): MaterializedTools => {
-    const names = [...new Set([...base.keys(), ...host.names(), ...own.names()])].sort()
+  const materialize = (agent: Agent, { extra = [], overrides = {} }: RequestTools = {}): MaterializedTools => {
+    const added = new Map(extra.map((definition) => [definition.tool.name, entryOf(definition)]))
+    const names = [...new Set([...base.keys(), ...host.names(), ...own.names()])]
     const offered = new Map(
-      names.flatMap((name) => {
-        const entry = current(name)
-        return entry === undefined || deniesAll(agent.permissions, entry.definition.permission) ? [] : [[name, entry]]
-      })
+      [
+        ...names.flatMap((name) => {
+          const entry = current(name)
+          return entry === undefined ||
+            added.has(name) ||
+            deniesAll(agent.permissions, entry.definition.permission) ||
+            turnedOff(name, overrides)
+            ? []
+            : [[name, entry] as const]
+        }),
+        ...added
+      ].sort(([a], [b]) => (a < b ? -1 : 1))
     )
     const settle: MaterializedTools["settle"] = Effect.fn("ToolRegistry.settle")(function* ({ call, input, name }) {
       yield* Effect.annotateCurrentSpan({ "tool.name": name, "tool.call": call.callID })
@@ -103,7 +126,9 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         return failed("tool.unknown", `there is no tool "${name}"; ${known}`)
       }
       // A question may take long: the tool is looked for again after it.
-      const there = Effect.suspend(() => (current(name) === entry ? Effect.void : withdrawn(name)))
+      const there = Effect.suspend(() =>
+        added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name)
+      )
       return yield* there.pipe(
         Effect.zipRight(authorize(entry.definition, input, call)),
         Effect.zipRight(there),
@@ -121,7 +146,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
 
   return ToolRegistry.of({
     register: own.register,
-    materialize: (agent) => Effect.sync(() => materialize(agent))
+    materialize: (agent, request) => Effect.sync(() => materialize(agent, request))
   })
 })
 

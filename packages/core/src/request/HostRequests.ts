@@ -1,0 +1,84 @@
+/**
+ * Where a host or plugin takes part in requests: in what a prompt comes to, before it is admitted, and in the system
+ * texts, parameters and headers of each request. What a prompt came to is stored with it, and what a request was framed by
+ * is stored when it changes; so a hook changes nothing that cannot be shown again. Spec: RQ-50..RQ-53.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { Agent } from "../agent/Agents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
+import type { Session } from "../session/Message.ts"
+import type { Expansion, PromptInput } from "../session/Schemas.ts"
+
+/** A request as hooks see and change it. */
+export interface HostRequest {
+  readonly system: ReadonlyArray<string>
+  readonly settings: RequestSettings
+}
+
+/** What a host does. A hook that fails is logged, and changes nothing. */
+export interface RequestHook {
+  /** For logs. */
+  readonly name: string
+  /** What a prompt comes to; what was asked stays as it is, so that an exact retry is one (IN-4). */
+  readonly prompt?: (session: Session, prompt: PromptInput, expansion: Expansion) => Effect.Effect<Expansion, unknown>
+  /** The system texts and settings of one request. Texts that differ from turn to turn cost the provider's cache. */
+  readonly request?: (
+    request: HostRequest,
+    turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }
+  ) => Effect.Effect<HostRequest, unknown>
+}
+
+export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
+  HostRequests,
+  {
+    /** Adds a hook until the scope closes; hooks run in the order in which they were added. */
+    readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>
+    readonly onPrompt: (
+      session: Session,
+      prompt: PromptInput,
+      expansion: Expansion | undefined
+    ) => Effect.Effect<Expansion | undefined>
+    readonly onRequest: (
+      request: HostRequest,
+      turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }
+    ) => Effect.Effect<HostRequest>
+  }
+>() {}
+
+const make = (): Context.Tag.Service<typeof HostRequests> => {
+  const hooks = new Set<RequestHook>()
+
+  const unless = <A>(hook: RequestHook, before: A, change: Effect.Effect<A, unknown>): Effect.Effect<A> =>
+    Effect.catchAllCause(change, (cause) =>
+      Effect.as(Effect.logWarning(`hook ${hook.name} failed; its change is left out`, cause), before)
+    )
+
+  return {
+    register: (hook) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void hooks.add(hook)),
+        () => Effect.sync(() => hooks.delete(hook))
+      ),
+    onPrompt: Effect.fnUntraced(function* (session, prompt, expansion) {
+      let [current, changed] = [expansion ?? { parts: [] }, expansion !== undefined]
+      for (const hook of hooks) {
+        if (hook.prompt === undefined) continue
+        const next: Expansion = yield* unless(hook, current, hook.prompt(session, prompt, current))
+        changed ||= next !== current
+        current = next
+      }
+      return changed ? current : undefined
+    }),
+    onRequest: Effect.fnUntraced(function* (request, turn) {
+      let current = request
+      for (const hook of hooks) {
+        if (hook.request !== undefined) current = yield* unless(hook, current, hook.request(current, turn))
+      }
+      return current
+    })
+  }
+}
+
+/** No hooks until they are registered. */
+export const layer = Layer.sync(HostRequests, make)

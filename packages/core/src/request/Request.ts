@@ -1,0 +1,118 @@
+/**
+ * One request to a provider, from what is known of a session: pure, and in the order in which the model sees it. What is
+ * observed, stored and sent is the runner's. Spec: RQ-1..RQ-15 in specs/context.md.
+ */
+import { Tool, type Prompt } from "@effect/ai"
+import { Predicate } from "effect"
+import { baseInstructions } from "../agent/BaseInstructions.ts"
+import type { Agent } from "../agent/Agents.ts"
+import { nothingPruned } from "../compaction/Prune.ts"
+import { estimate, withUsage, type CountTokens, type Estimate, type LastUsage } from "../compaction/TokenEstimate.ts"
+import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
+import { lowerOne, type Shown } from "../runner/Lowering.ts"
+import type { Message } from "../session/Message.ts"
+import { sameModel, type JsonRecord, type ModelRef } from "../session/Schemas.ts"
+import type { Frame, FramedTool } from "./Frame.ts"
+
+/** Whether and which tool the model has to call. */
+export type ToolChoice = "auto" | "required"
+
+export interface RequestInput {
+  readonly info: ModelInfo
+  /** {@link systemTexts}, or what a host made of them. */
+  readonly system: ReadonlyArray<string>
+  readonly baselineSeq: number
+  /** What the model is shown of the session, oldest first. */
+  readonly messages: ReadonlyArray<Message>
+  readonly prunedSeq: number | undefined
+  /** Tools in the form of the request, by name. */
+  readonly tools: ReadonlyArray<Tool.Any>
+  readonly toolChoice: ToolChoice
+  readonly settings: RequestSettings
+  readonly countTokens?: CountTokens | undefined
+}
+
+export interface AssembledRequest {
+  readonly frame: Frame
+  /** The conversation, after the system texts. */
+  readonly messages: ReadonlyArray<Prompt.MessageEncoded>
+  /** Tokens by part, estimated. */
+  readonly estimate: Estimate
+  /** Tokens in all: the estimate, or the provider's own last count and what came since, if that is more (CM-13). */
+  readonly tokens: number
+}
+
+/** The system texts: the agent's own or those of the model's family, then the baseline. */
+export const systemTexts = (agent: Agent, model: ModelRef, baseline: string): ReadonlyArray<string> =>
+  [agent.prompt ?? baseInstructions(model), baseline].filter((text) => text !== "")
+
+const framedTools = new WeakMap<Tool.Any, FramedTool>()
+
+const record = (value: unknown): JsonRecord =>
+  Predicate.isRecord(value) ? Object.fromEntries(Object.entries(value)) : {}
+
+/** A tool as the provider gets it; the same object for the same definition. */
+export const framedTool = (tool: Tool.Any): FramedTool => {
+  const before = framedTools.get(tool)
+  if (before !== undefined) return before
+  const made: FramedTool = {
+    name: tool.name,
+    ...(tool.description === undefined ? {} : { description: tool.description }),
+    parameters: record(Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast))
+  }
+  framedTools.set(tool, made)
+  return made
+}
+
+/** What was asked of the model, for the record: header values may be secret and are left out. */
+const recordedSettings = (
+  { headers, ...settings }: RequestSettings,
+  toolChoice: ToolChoice,
+  { systemMessages }: Shown
+): JsonRecord => ({
+  ...settings,
+  ...(headers === undefined ? {} : { headers: Object.keys(headers).sort() }),
+  ...(toolChoice === "auto" ? {} : { toolChoice }),
+  ...(systemMessages === "leading" ? {} : { systemMessages })
+})
+
+/** How a message is shown to this model. */
+export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown => ({
+  model: info.ref,
+  systemMessages: info.systemMessages ?? "leading",
+  prunedSeq: prunedSeq ?? nothingPruned
+})
+
+/** What the provider counted at the session's last step with this model, since the last checkpoint. */
+const lastUsage = (
+  lowered: ReadonlyArray<{ readonly message: Message; readonly shown: ReadonlyArray<Prompt.MessageEncoded> }>,
+  model: ModelRef
+): LastUsage | undefined => {
+  const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
+  const step = lowered[at]?.message
+  if (step?.type !== "assistant" || step.tokens === undefined || !sameModel(step.model, model)) return undefined
+  const before = lowered.slice(0, at).reduce((count, { shown }) => count + shown.length, 0)
+  return { tokens: step.tokens, messages: before + 1 }
+}
+
+/** Puts a request together. */
+export const assemble = (input: RequestInput): AssembledRequest => {
+  const { baselineSeq, info, settings, toolChoice } = input
+  const shown = shownFor(info, input.prunedSeq)
+  const lowered = input.messages.map((message) => ({ message, shown: lowerOne(message, shown) }))
+  const messages = lowered.flatMap((one) => one.shown)
+  const frame: Frame = {
+    system: input.system.filter((text) => text !== ""),
+    baselineSeq,
+    tools: input.tools.map(framedTool),
+    settings: recordedSettings(settings, toolChoice, shown)
+  }
+  const estimated = estimate({ system: frame.system, messages, tools: frame.tools }, input.countTokens)
+  return { frame, messages, estimate: estimated, tokens: withUsage(estimated, lastUsage(lowered, info.ref)) }
+}
+
+/** The whole as `@effect/ai` takes it. */
+export const promptOf = ({ frame, messages }: AssembledRequest): ReadonlyArray<Prompt.MessageEncoded> => [
+  ...frame.system.map((content) => ({ role: "system" as const, content })),
+  ...messages
+]

@@ -1,0 +1,33 @@
+/**
+ * Whether a session may ask a provider once more. What its children spend counts, and what it is a child of counts too.
+ * Spec: EX-B1..EX-B4.
+ */
+import { Effect } from "effect"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import type { Session } from "../session/Message.ts"
+import { BudgetExceeded } from "../session/RunError.ts"
+import type { Budget } from "../session/Schemas.ts"
+import type { SessionStore } from "../session/SessionStore.ts"
+import type { StoreError } from "../session/StoreError.ts"
+
+const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
+
+/** The check before each request; `fallback` is the host's limit for sessions that are nobody's child. */
+export const make = (store: SessionStore["Type"], fallback: Budget) =>
+  Effect.fn("BudgetCheck.check")(function* (
+    session: Session
+  ): Effect.fn.Return<void, BudgetExceeded | StoreError | LogUnavailable> {
+    const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
+    for (const { budget, id, parentID } of [session, ...above]) {
+      const allowed = budget ?? (parentID === undefined ? fallback : {})
+      if (isUnlimited(allowed)) continue
+      const spent = yield* store.treeUsage(id)
+      const tokens = spent.tokens.input + spent.tokens.output
+      if (allowed.cost !== undefined && spent.cost >= allowed.cost) {
+        return yield* new BudgetExceeded({ sessionID: id, limit: "cost", spent: spent.cost, allowed: allowed.cost })
+      }
+      if (allowed.tokens !== undefined && tokens >= allowed.tokens) {
+        return yield* new BudgetExceeded({ sessionID: id, limit: "tokens", spent: tokens, allowed: allowed.tokens })
+      }
+    }
+  })

@@ -1,0 +1,86 @@
+/**
+ * From a session and what was observed for it to the request that would go out now: tools and settings for the agent
+ * and the current prompt, the host's part, and the pure assembly in `request/Request.ts`. Writes nothing.
+ * Spec: RQ-1..RQ-15 in specs/context.md.
+ */
+import { Effect } from "effect"
+import type { Agent } from "../agent/Agents.ts"
+import type { ModelInfo, ModelResolutionError, RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import { HostRequests } from "../request/HostRequests.ts"
+import { assemble, systemTexts, type AssembledRequest } from "../request/Request.ts"
+import { definition, type OutputState } from "../request/StructuredOutput.ts"
+import type { Message, Session } from "../session/Message.ts"
+import type { ModelRef, PromptInput } from "../session/Schemas.ts"
+import { ToolRegistry, type MaterializedTools } from "../tool/ToolRegistry.ts"
+
+export interface PreparationInput {
+  readonly session: Session
+  readonly agent: Agent
+  readonly info: ModelInfo
+  readonly baseline: string
+  readonly baselineSeq: number
+  readonly messages: ReadonlyArray<Message>
+  /** The prompt that the session works on: the last that became visible. */
+  readonly prompt: PromptInput | undefined
+  /** Where the tool of a structured answer notes what came of it. */
+  readonly output: OutputState
+}
+
+export interface Prepared {
+  readonly model: ResolvedModel
+  readonly settings: RequestSettings
+  readonly tools: MaterializedTools
+  readonly request: AssembledRequest
+}
+
+const isEmpty = (settings: RequestSettings): boolean => Object.keys(settings).length === 0
+
+/** The reference that a session's requests go to: its own, else its agent's, else the resolver's default. */
+export const modelOf = (session: Session, agent: Agent): ModelRef | undefined => session.model ?? agent.model
+
+export const make = Effect.gen(function* () {
+  const models = yield* ModelResolver
+  const tools = yield* ToolRegistry
+  const hooks = yield* HostRequests
+
+  /** The model with the settings of its requests. */
+  const resolve = (
+    ref: ModelRef | undefined,
+    settings: RequestSettings
+  ): Effect.Effect<ResolvedModel, ModelResolutionError> =>
+    isEmpty(settings) ? models.resolve(ref) : models.resolve(ref, settings)
+
+  const prepare = Effect.fn("Preparation.prepare")(function* (
+    input: PreparationInput
+  ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
+    const { agent, baseline, baselineSeq, info, messages, output, prompt, session } = input
+    const { settings, system } = yield* hooks.onRequest(
+      { system: systemTexts(agent, info.ref, baseline), settings: agent.settings ?? {} },
+      { sessionID: session.id, agent, model: info }
+    )
+    const model = yield* resolve(modelOf(session, agent), settings)
+    const format = prompt?.output
+    const materialized = yield* tools.materialize(agent, {
+      overrides: prompt?.tools,
+      extra: format === undefined ? [] : [definition(format, output)]
+    })
+    const request = assemble({
+      info: model.info,
+      system,
+      baselineSeq,
+      messages,
+      prunedSeq: session.prunedSeq,
+      tools: materialized.definitions,
+      toolChoice: format === undefined ? "auto" : "required",
+      settings,
+      countTokens: model.countTokens
+    })
+    return { model, settings, tools: materialized, request }
+  })
+
+  return { prepare, resolve }
+})
+
+export type Preparation = Effect.Effect.Success<typeof make>
