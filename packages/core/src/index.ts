@@ -18,6 +18,15 @@ export * as Rebuild from "./projection/Rebuild.ts"
 export { CurrentLocation } from "./session/CurrentLocation.ts"
 export { SessionExecution } from "./session/SessionExecution.ts"
 export * from "./session/Message.ts"
+export {
+  QuestionClosed,
+  QuestionItem,
+  QuestionOption,
+  type PendingQuestion,
+  type QuestionRef
+} from "./session/Question.ts"
+export { TodoItem } from "./session/Todos.ts"
+export { type Usage } from "./session/Family.ts"
 export { RunInterrupted } from "./session/RunCoordinator.ts"
 export * from "./session/RunError.ts"
 export * from "./session/Schemas.ts"

@@ -42,7 +42,7 @@ const probe = (pattern: string, fill: number): string =>
   )
 
 /** Whether whatever `inner` matches, `outer` matches. */
-const covers = (outer: string, inner: string): boolean =>
+export const covers = (outer: string, inner: string): boolean =>
   matches(outer, probe(inner, outer.length + 1)) && matches(outer, probe(inner, 0))
 
 const ruleCovers = (outer: Rule, inner: Rule) =>

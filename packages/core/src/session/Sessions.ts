@@ -13,10 +13,13 @@ import type {
   SessionNotFound,
   SubscriberOverflow
 } from "../log/EventLog.ts"
+import type { Usage } from "./Family.ts"
 import type { Input, Message, Session } from "./Message.ts"
+import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { RunError } from "./RunError.ts"
 import type { Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
+import type { TodoItem } from "./Todos.ts"
 
 /** The message id was used before for another session, prompt or delivery, or belongs to a message (IN-5, IN-6). */
 export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
@@ -186,6 +189,24 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       sessionID: SessionID,
       title: string
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    /** What the model asks a person and waits for, the oldest first (TO-84). */
+    readonly questions: (
+      sessionID: SessionID
+    ) => Effect.Effect<ReadonlyArray<PendingQuestion>, SessionNotFound | StoreError>
+    /** Answers a call's questions, one text each; of two answers one wins, the other is `QuestionClosed`. */
+    readonly answer: (
+      options: QuestionRef & { readonly answers: ReadonlyArray<string> }
+    ) => Effect.Effect<void, InvalidInput | QuestionClosed | SessionNotFound | StoreError | AppendError>
+    /** Refuses to answer: the run that asked stops (TO-5). */
+    readonly dismissQuestion: (
+      options: QuestionRef
+    ) => Effect.Effect<void, InvalidInput | QuestionClosed | SessionNotFound | StoreError | AppendError>
+    /** The list that the session works through, as its model last wrote it (TO-91). */
+    readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, SessionNotFound | StoreError>
+    /** What the session spent itself, and what it spent with all those below it (TO-106). */
+    readonly usage: (
+      sessionID: SessionID
+    ) => Effect.Effect<{ readonly own: Usage; readonly total: Usage }, SessionNotFound | StoreError>
     /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }

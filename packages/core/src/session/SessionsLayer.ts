@@ -7,7 +7,10 @@ import { draft, type SessionEvent } from "../events/SessionEvents.ts"
 import { Identifiers, SessionID } from "../Identifiers.ts"
 import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
+import { deepestFamily } from "./Family.ts"
 import { canonical } from "./Locations.ts"
+import type { QuestionRef } from "./Question.ts"
+import { Questions } from "./Questions.ts"
 import { Location, ModelRef, sameModel } from "./Schemas.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
@@ -30,6 +33,7 @@ const make = Effect.gen(function* () {
   const owners = yield* SessionOwner
   const epochs = yield* ContextEpoch
   const agents = yield* Agents
+  const questions = yield* Questions
   const identifiers = yield* Identifiers
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
@@ -57,12 +61,15 @@ const make = Effect.gen(function* () {
       Effect.catchTag("SessionNotFound", () => Effect.succeedNone)
     )
 
-  const knownParent = (parentID: SessionID) =>
-    Effect.flatMap(validate("parentID", SessionID, parentID), (id) =>
-      Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) =>
-        Effect.fail(new InvalidInput({ field: "parentID", details: message }))
-      )
-    )
+  const knownParent = Effect.fnUntraced(function* (parentID: SessionID) {
+    const refuse = (details: string) => new InvalidInput({ field: "parentID", details })
+    const id = yield* validate("parentID", SessionID, parentID)
+    yield* Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) => Effect.fail(refuse(message)))
+    // Whoever looks upwards sees all of the line: what one of it denies holds below.
+    if ((yield* store.ancestors(id)).length >= deepestFamily) {
+      return yield* refuse(`${id} has ${deepestFamily} sessions above it already`)
+    }
+  })
 
   const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
     const sessionID =
@@ -103,6 +110,13 @@ const make = Effect.gen(function* () {
     <A, E, Rest extends ReadonlyArray<unknown>>(run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>) =>
     (sessionID: SessionID, ...rest: Rest) =>
       Effect.zipRight(store.get(sessionID), run(sessionID, ...rest))
+
+  const asked =
+    <Options extends QuestionRef, E>(close: (options: Options) => Effect.Effect<void, E>) =>
+    (options: Options) =>
+      Effect.flatMap(validate("sessionID", SessionID, options.sessionID), (sessionID) =>
+        Effect.zipRight(store.get(sessionID), close(options))
+      )
 
   const append = (sessionID: SessionID, event: Parameters<typeof log.append>[1][0]) =>
     Effect.asVoid(log.append(sessionID, [event]))
@@ -161,6 +175,14 @@ const make = Effect.gen(function* () {
       yield* store.get(sessionID)
       const title = yield* validate("title", Schema.String, name)
       yield* append(sessionID, draft("session.next.renamed", { title }))
+    }),
+    questions: withSession(questions.pending),
+    answer: asked(questions.answer),
+    dismissQuestion: asked(questions.dismiss),
+    todos: withSession(store.todos),
+    usage: Effect.fn("Sessions.usage")(function* (sessionID) {
+      const { cost, tokens } = yield* store.get(sessionID)
+      return { own: { cost, tokens }, total: yield* store.treeUsage(sessionID) }
     }),
     remove: Effect.fn("Sessions.remove")(function* (sessionID) {
       yield* execution.interrupt(sessionID)

@@ -12,6 +12,7 @@ import { makeEdit } from "./Edit.ts"
 import { makeGlob } from "./Glob.ts"
 import { makeGrep } from "./Grep.ts"
 import { makeRead } from "./Read.ts"
+import { SessionTools } from "./SessionTools.ts"
 import { makeSkill } from "./Skill.ts"
 import { makeWrite } from "./Write.ts"
 
@@ -22,15 +23,24 @@ const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
     : Effect.map(Effect.provideService(makeSkill, Skills, found.value), (tool) => [tool])
 )
 
+/** Those that know their session, where there is a store. */
+const sessionTools = Effect.map(
+  Effect.serviceOption(SessionTools),
+  Option.getOrElse(() => [])
+)
+
 export const builtins: Effect.Effect<
   ReadonlyArray<ToolDefinition>,
   never,
   CurrentLocation | Permission | ToolOutputStore
 > = Effect.provide(
-  Effect.zipWith(
-    Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeApplyPatch(), makeBash()]),
-    skills,
-    (always, more) => [...always, ...more]
+  Effect.map(
+    Effect.all([
+      Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeApplyPatch(), makeBash()]),
+      skills,
+      sessionTools
+    ]),
+    (tools) => tools.flat()
   ),
   layerFiles
 )

@@ -1,0 +1,58 @@
+/** Questions that a model asks a person, as data: their form, the open ones, and the refusal of a closed one. Spec: TO-81..TO-86. */
+import { Schema } from "effect"
+import { MessageID, SessionID } from "../Identifiers.ts"
+
+const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** One of the answers that a question suggests. */
+export const QuestionOption = Schema.Struct({
+  label: text(200).annotations({ description: "The answer, in a few words" }),
+  description: optional(text(1_000).annotations({ description: "What choosing it means" }))
+})
+export type QuestionOption = typeof QuestionOption.Type
+
+/** One question. A person may always answer in words of their own; options only suggest. */
+export const QuestionItem = Schema.Struct({
+  question: text(2_000).annotations({ description: "The whole question" }),
+  header: optional(text(100).annotations({ description: "A title of a few words" })),
+  options: optional(
+    Schema.Array(QuestionOption).pipe(Schema.maxItems(20), Schema.annotations({ description: "Suggested answers" }))
+  ),
+  multiple: optional(Schema.Boolean.annotations({ description: "Whether several options may be chosen" }))
+})
+export type QuestionItem = typeof QuestionItem.Type
+
+/** What one call asks. */
+export const QuestionItems = Schema.Array(QuestionItem).pipe(Schema.minItems(1), Schema.maxItems(4))
+
+/** The longest answer. */
+export const longestAnswer = 10_000
+
+/** The answers to a call's questions: one text each, in order; of several chosen options, a line each. */
+export const Answers = Schema.Array(Schema.String.pipe(Schema.maxLength(longestAnswer))).pipe(Schema.maxItems(4))
+
+/** The `question` call that an answer is for. */
+export interface QuestionRef {
+  readonly sessionID: SessionID
+  /** The assistant message that made the call. */
+  readonly messageID: MessageID
+  readonly callID: string
+}
+
+/** A call that waits for a person. */
+export interface PendingQuestion extends QuestionRef {
+  readonly questions: ReadonlyArray<QuestionItem>
+  /** When it was asked, in milliseconds since the epoch. */
+  readonly askedAt: number
+}
+
+/** Nobody waits for this answer: the call was answered or dismissed before, has ended, or never asked. */
+export class QuestionClosed extends Schema.TaggedError<QuestionClosed>("@daybook/core/QuestionClosed")(
+  "QuestionClosed",
+  { sessionID: SessionID, messageID: MessageID, callID: Schema.String }
+) {
+  override get message() {
+    return `${this.sessionID} has no open question ${this.callID} in ${this.messageID}: it was answered, dismissed or has ended`
+  }
+}

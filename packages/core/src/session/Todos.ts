@@ -1,0 +1,30 @@
+/** The list that a session works through, as data, and where it lies: in the last call of `todo` that wrote it. Spec: TO-91..TO-93. */
+import type { SqlClient } from "@effect/sql"
+import { Effect, Option, Schema } from "effect"
+import type { SessionID } from "../Identifiers.ts"
+
+export const TodoItem = Schema.Struct({
+  text: Schema.NonEmptyString.pipe(Schema.maxLength(500)).annotations({ description: "What is to be done" }),
+  status: Schema.Literal("pending", "in_progress", "done", "cancelled")
+})
+export type TodoItem = typeof TodoItem.Type
+
+/** A whole list. */
+export const TodoItems = Schema.Array(TodoItem).pipe(Schema.maxItems(100))
+
+const decode = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Struct({ structured: Schema.Struct({ items: TodoItems }) }))
+)
+
+/**
+ * The current list. Calls that only look are passed over: one that ran beside a change may hold the list before it. What
+ * another tool under this name left is no list.
+ */
+export const selectTodos = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  Effect.map(
+    sql<{ readonly settled: string }>`SELECT settled FROM session_part
+      WHERE session_id = ${sessionID} AND name = 'todo' AND status = 'completed'
+      AND json_type(called, '$.input.items') IS NOT NULL ORDER BY seq DESC LIMIT 1`,
+    ([row]): ReadonlyArray<TodoItem> =>
+      Option.match(decode(row?.settled), { onNone: () => [], onSome: ({ structured }) => structured.items })
+  )

@@ -1,0 +1,33 @@
+/** The tool `question`: the model asks a person and waits, for as long as it takes. Spec: TO-81..TO-86. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { QuestionItems } from "../../session/Question.ts"
+import { Questions, questionTool } from "../../session/Questions.ts"
+import { define, ToolDeclined, ToolFailure } from "../ToolDefinition.ts"
+
+const QuestionTool = Tool.make(questionTool, {
+  description:
+    "Asks the person one to four questions and waits for the answers. For decisions that are theirs and cannot be " +
+    "found out otherwise. They may answer in their own words whatever the options.",
+  parameters: { questions: QuestionItems },
+  success: Schema.Struct({
+    answers: Schema.Array(Schema.Struct({ question: Schema.String, answer: Schema.String }))
+  })
+})
+
+/** `question`, where somebody can answer. */
+export const makeQuestion = Effect.map(Questions, (waiting) =>
+  define(QuestionTool, {
+    handler: Effect.fn("Tool.question")(function* ({ questions }, call) {
+      const { callID, messageID, sessionID } = call
+      const outcome = yield* Effect.mapError(
+        waiting.outcome({ sessionID, messageID, callID }),
+        ({ message }) => new ToolFailure({ type: "tool.execution", message: `the answer cannot be read: ${message}` })
+      )
+      if (outcome._tag === "Dismissed") return yield* new ToolDeclined({ tool: questionTool })
+      return {
+        answers: questions.map(({ question }, index) => ({ question, answer: outcome.answers[index] ?? "" }))
+      }
+    })
+  })
+)

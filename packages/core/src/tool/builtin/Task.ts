@@ -1,0 +1,126 @@
+/** The tool `task`: another agent does a piece of work in a session of its own, and gives its last words back. Spec: TO-101..TO-106. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { createHash } from "node:crypto"
+import { Agents, canAssist, defaultAgent, type Agent } from "../../agent/Agents.ts"
+import { MessageID, SessionID } from "../../Identifiers.ts"
+import { Permission } from "../../permission/Permission.ts"
+import { literal } from "../../permission/Rule.ts"
+import { ChildSessions, type ChildResult } from "../../session/ChildSessions.ts"
+import { CurrentLocation } from "../../session/CurrentLocation.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
+import { define, ToolFailure, type ToolCall } from "../ToolDefinition.ts"
+
+const parameters = {
+  agent: Schema.optionalWith(
+    Schema.NonEmptyString.pipe(Schema.maxLength(200)).annotations({ description: "Which agent does it" }),
+    { exact: true }
+  ),
+  description: Schema.NonEmptyString.pipe(Schema.maxLength(200)).annotations({
+    description: "The task in a few words, as its title"
+  }),
+  prompt: Schema.NonEmptyString.pipe(Schema.maxLength(100_000)).annotations({
+    description: "The whole task: the agent sees nothing of this conversation"
+  })
+}
+
+const success = Schema.Struct({ sessionID: SessionID, state: Schema.Literal("completed"), text: Schema.String })
+
+/** Agents that the description names; more can be used all the same. */
+const namedAgents = 30
+
+const about = (agents: ReadonlyArray<Agent>): string => {
+  const lines = agents
+    .filter(canAssist)
+    .slice(0, namedAgents)
+    .map(({ description, name }) =>
+      description === undefined ? `- ${name}` : `- ${name}: ${description.slice(0, 200)}`
+    )
+  return [
+    "Hands a piece of work to an agent with a session of its own, waits for it, and returns its last answer. Several " +
+      "calls in one answer run side by side. Agents:",
+    ...lines
+  ].join("\n")
+}
+
+/** The same call has the same child, whoever asks for it and how often. */
+const childName = ({ callID, messageID, sessionID }: ToolCall): string =>
+  createHash("sha256")
+    .update(JSON.stringify([sessionID, messageID, callID]))
+    .digest("hex")
+    .slice(0, 40)
+
+const refuse = (type: string, message: string) => new ToolFailure({ type, message })
+
+/** What the parent's model reads of a child that did not come to its end. */
+const failureOf = ({ failure, session }: ChildResult): ToolFailure | undefined => {
+  if (failure === undefined) return undefined
+  const child = `the session of the task, ${session.id},`
+  if (failure._tag !== "RunInterrupted") return refuse("task.failed", `${child} failed: ${failure.message}`)
+  return session.activity?.error?.type === "declined"
+    ? refuse("task.declined", `${child} was stopped by a person: ${session.activity.error.message}`)
+    : refuse("task.interrupted", `${child} was interrupted before it was done`)
+}
+
+/** `task`, for the sessions of the current Location. */
+export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly taskDepth: number }) {
+  const agents = yield* Agents
+  const permission = yield* Permission
+  const children = yield* ChildSessions
+  const store = yield* SessionStore
+  const here = yield* CurrentLocation
+
+  /** The agent that was named; without a name the caller's own where it may, else the default one. */
+  const chosen = Effect.fnUntraced(function* (name: string | undefined, caller: Agent) {
+    const wanted = name ?? (canAssist(caller) ? caller.name : defaultAgent)
+    const found = yield* Effect.mapError(agents.get(wanted, here), ({ message }) => refuse("tool.input", message))
+    if (canAssist(found)) return found
+    const usable = (yield* agents.list(here)).filter(canAssist).map((agent) => agent.name)
+    return yield* refuse("tool.input", `agent "${wanted}" takes no tasks; there are: ${usable.join(", ")}`)
+  })
+
+  const tool = Tool.make("task", { description: about(yield* agents.list(here)), parameters, success })
+
+  return define(tool, {
+    handler: Effect.fn("Tool.task")(function* ({ agent: name, description, prompt }, call) {
+      const agent = yield* chosen(name, call.agent)
+      yield* permission.authorize({
+        ...call,
+        permission: "task",
+        resources: [agent.name],
+        title: `Give agent ${agent.name} a task: ${description}`,
+        always: [literal(agent.name)]
+      })
+      const hash = childName(call)
+      const unavailable = ({ message }: { readonly message: string }) =>
+        refuse("tool.execution", `the task could not be given: ${message}`)
+      const parent = yield* Effect.mapError(store.get(call.sessionID), unavailable)
+      const depth = (yield* Effect.mapError(store.ancestors(call.sessionID), unavailable)).length
+      if (depth >= taskDepth) return yield* refuse("task.depth", `tasks do not go deeper than ${taskDepth}`)
+      const model = parent.model ?? call.agent.model
+      const result = yield* Effect.mapError(
+        children.run({
+          session: {
+            id: SessionID.make(`ses_${hash}`),
+            parentID: call.sessionID,
+            location: call.location,
+            title: description,
+            agent: agent.name,
+            model: agent.model === undefined ? model : undefined
+          },
+          prompt: { id: MessageID.make(`msg_${hash}`), prompt: { text: prompt } },
+          depth: depth + 1,
+          created: ({ id }) => call.progress({ structured: { sessionID: id }, content: [] })
+        }),
+        unavailable
+      )
+      const failed = failureOf(result)
+      if (failed !== undefined) return yield* failed
+      return { sessionID: result.session.id, state: "completed" as const, text: result.text }
+    }),
+    render: ({ text, ...structured }) => ({
+      structured,
+      content: [{ type: "text", text: text === "" ? "The agent ended without a word." : text }]
+    })
+  })
+})

@@ -1,0 +1,53 @@
+/** The tool `todo`: the list that a session works through, whole at every change. Spec: TO-91..TO-93. */
+import { Tool } from "@effect/ai"
+import { Effect, Schema } from "effect"
+import { SessionStore } from "../../session/SessionStore.ts"
+import { TodoItems, type TodoItem } from "../../session/Todos.ts"
+import { define, ToolFailure } from "../ToolDefinition.ts"
+
+const parameters = { items: Schema.optionalWith(TodoItems, { exact: true }) }
+
+const TodoTool = Tool.make("todo", {
+  description:
+    "Keeps the list of what is to be done, for work of several steps. With items, they take the place of the whole " +
+    "list; without, the list as it is comes back. Have one item in progress at a time, and mark it done at once.",
+  parameters,
+  success: Schema.Struct({ items: TodoItems, changed: Schema.Boolean })
+})
+
+/** Of a list that is longer, programs would not read the whole (TO-21). */
+const longestList = 32 * 1024
+
+const counted = (items: ReadonlyArray<TodoItem>): string => {
+  const of = (status: TodoItem["status"]) => items.filter((item) => item.status === status).length
+  return (
+    `The list has ${items.length} ${items.length === 1 ? "item" : "items"}: ${of("done")} done, ` +
+    `${of("in_progress")} in progress, ${of("pending")} pending, ${of("cancelled")} cancelled.`
+  )
+}
+
+/** `todo`, over the current list of the call's session. */
+export const makeTodo = Effect.map(SessionStore, (store) =>
+  define(TodoTool, {
+    handler: Effect.fn("Tool.todo")(function* ({ items }, { sessionID }) {
+      if (items !== undefined) {
+        const size = Buffer.byteLength(JSON.stringify(items))
+        if (size <= longestList) return { items, changed: true }
+        return yield* new ToolFailure({
+          type: "tool.input",
+          message: `the list has ${size} bytes, ${longestList} are allowed; shorten the texts`
+        })
+      }
+      const current = yield* Effect.mapError(
+        store.todos(sessionID),
+        ({ message }) => new ToolFailure({ type: "tool.execution", message: `the list cannot be read: ${message}` })
+      )
+      return { items: current, changed: false }
+    }),
+    // A change needs no echo: the model has just written the list.
+    render: ({ changed, items }) => ({
+      structured: { items },
+      content: changed ? [{ type: "text", text: counted(items) }] : []
+    })
+  })
+)
