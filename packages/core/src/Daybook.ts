@@ -6,6 +6,8 @@ import { dirname, join } from "node:path"
 import { Effect, Layer } from "effect"
 import * as Agents from "./agent/Agents.ts"
 import * as Compaction from "./compaction/Compaction.ts"
+import type { CompactionSettings } from "./compaction/Limits.ts"
+import * as Templates from "./config/Templates.ts"
 import * as ContextEpoch from "./context/ContextEpoch.ts"
 import * as ContextRegistry from "./context/ContextRegistry.ts"
 import * as ContextSettings from "./context/ContextSettings.ts"
@@ -20,6 +22,7 @@ import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
 import type { PermissionStore } from "./permission/PermissionStore.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
+import * as HostRequests from "./request/HostRequests.ts"
 import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
@@ -31,11 +34,13 @@ import * as SessionOwner from "./session/SessionOwner.ts"
 import * as SessionsLayer from "./session/SessionsLayer.ts"
 import { deepestFamily } from "./session/Family.ts"
 import { Sessions } from "./session/Sessions.ts"
+import type { Budget } from "./session/Schemas.ts"
 import * as SessionStore from "./session/SessionStore.ts"
 import type { StoreError } from "./session/StoreError.ts"
 import * as Database from "./storage/Database.ts"
 import * as SessionTools from "./tool/builtin/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
+import * as References from "./tool/References.ts"
 import * as ToolOutputStore from "./tool/ToolOutputStore.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
 
@@ -51,6 +56,10 @@ export interface Options {
   readonly questions?: boolean
   /** How deep sessions may start sessions with `task`; 3 by default, 0 for not at all. */
   readonly taskDepth?: number
+  /** When and how much is compacted; what is left out is as the seed has it (16,384 reserved, 20,000 kept). */
+  readonly compaction?: Partial<CompactionSettings>
+  /** What a session and its children may spend in all, where the session has no limit of its own. */
+  readonly budget?: Budget
   /** Inputs that may wait in one session; 1,000 by default, 1 at least. */
   readonly inboxLimit?: number
   /** Steers that become visible at one safe boundary; 100 by default, 1 at least, the rest follow at the next. */
@@ -70,6 +79,10 @@ export interface Options {
   readonly instructions?: ReadonlyArray<string>
   /** Further folders of skills. */
   readonly skills?: ReadonlyArray<string>
+  /** Folders and files outside the Location that prompts mention as `@name` and `read` reads as `name:path`. */
+  readonly references?: References.WrittenReferences
+  /** Texts that prompts call as `/name`. */
+  readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
   readonly projectConfig?: boolean
 }
@@ -78,6 +91,7 @@ export interface Options {
 export type Services =
   | Sessions
   | HostTools.HostTools
+  | HostRequests.HostRequests
   | ContextRegistry.HostContext
   | ContextSettings.ContextSettings
   | EventLog
@@ -111,14 +125,28 @@ const outputs = ({ filename, toolOutputs }: Options) =>
     ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
     : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
 
+/** Prompts are expanded with the templates of the host, its user and the project. */
+const expander = (options: Options) =>
+  PromptExpander.layer.pipe(
+    Layer.provide(
+      Layer.unwrapEffect(
+        Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+          Templates.layer({ templates: options.templates, userFolder, projectConfig })
+        )
+      )
+    ),
+    Layer.provide([ContextSettings.layer(options), References.layer(options.references)])
+  )
+
 /** Built once per Location, when a drain first enters it. */
 const locationLayer = (options: Options) =>
   SessionRunner.layer({
-    steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER)
+    steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
+    budget: options.budget ?? {}
   }).pipe(
     Layer.provide([ToolRegistry.layer, ContextRegistry.layer]),
     Layer.provide(SessionTools.layer({ questions: options.questions === true, taskDepth: taskDepth(options) })),
-    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer])
+    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer, References.layer(options.references)])
   )
 
 /** Deeper than a family may be is as deep as that. */
@@ -162,8 +190,8 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     HostTools.layer,
     ContextRegistry.layerHost,
     ContextSettings.layer(options),
-    Compaction.layerNone,
-    PromptExpander.layerNone,
+    HostRequests.layer,
+    expander(options),
     SqlPermissionStore.layer,
     options.permissionAsker ?? layerHeadless,
     outputs(options)
@@ -178,6 +206,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     ),
     Layer.provideMerge(
       Layer.mergeAll(
+        Compaction.layer(options.compaction),
         ContextEpoch.layer,
         Questions.layer,
         ChildSessions.layer,

@@ -9,10 +9,10 @@ import { SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
-import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import type { Input, Message, Session } from "./Message.ts"
-import type { Delivery } from "./Schemas.ts"
+import type { Delivery, Prompt } from "./Schemas.ts"
+import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
 import { MessageUnreadable, type StoreError } from "./StoreError.ts"
 import { selectTodos, type TodoItem } from "./Todos.ts"
@@ -35,6 +35,10 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
       sessionID: SessionID,
       options: { readonly limit: number; readonly delivery?: Delivery; readonly through?: number }
     ) => Effect.Effect<ReadonlyArray<Input>, StoreError>
+    /** What was asked last of what is visible: the prompt that the session works on. */
+    readonly currentPrompt: (sessionID: SessionID) => Effect.Effect<Prompt | undefined, StoreError>
+    /** Whether a drain would find something to do: an input, or a compaction that was asked for. */
+    readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     readonly waitingCount: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     /** Rows to fold on from: the messages and parts that the model is shown, and the cursor they stand at. */
     readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
@@ -84,6 +88,14 @@ const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
 
+/** Assembles one message with its parts and prompt. */
+export const assembleOne = (
+  sessionID: string,
+  row: MessageRow,
+  parts: ReadonlyArray<PartRow>,
+  prompt: string | null
+): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, prompt))
+
 /** Assembles messages with their parts and prompts. */
 export const assemble = (
   sessionID: string,
@@ -94,9 +106,7 @@ export const assemble = (
   const byMessage = Arr.groupBy(parts, (part) => part.message_id)
   const prompts = new Map(inputs.map((input) => [input.id, input.prompt]))
   return Either.all(
-    messages.map((row) =>
-      readable(sessionID, row.id, toMessage(row, byMessage[partOwner(row)] ?? [], prompts.get(row.id) ?? null))
-    )
+    messages.map((row) => assembleOne(sessionID, row, byMessage[partOwner(row)] ?? [], prompts.get(row.id) ?? null))
   )
 }
 
@@ -267,6 +277,24 @@ const make = Effect.gen(function* () {
           AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
           ORDER BY admitted_seq LIMIT ${limit}`
       ).pipe(Effect.flatMap((rows) => Either.all(rows.map(inputRow)))),
+    currentPrompt: (sessionID) =>
+      run(
+        sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq >= 0
+          ORDER BY promoted_seq DESC LIMIT 1`
+      ).pipe(
+        Effect.flatMap(([row]) =>
+          row === undefined ? Effect.succeed(undefined) : Effect.map(inputRow(row), ({ prompt }) => prompt)
+        )
+      ),
+    hasWork: (sessionID) =>
+      Effect.map(
+        run(
+          sql<{ readonly found: number }>`SELECT EXISTS (SELECT 1 FROM session_input
+            WHERE session_id = ${sessionID} AND promoted_seq IS NULL)
+            OR EXISTS (SELECT 1 FROM session WHERE id = ${sessionID} AND compaction_requested IS NOT NULL) AS found`
+        ),
+        ([row]) => row?.found === 1
+      ),
     waitingCount: (sessionID) =>
       Effect.map(
         run(
