@@ -1,10 +1,22 @@
 /**
  * What a prompt points at, resolved before it is admitted: the expansion is stored with the prompt and replayed as it
- * was. It never fails: what cannot be had becomes a part that tells the model why. Spec: PX-1.. in specs/context.md.
+ * was. Owns what a mention means and the order of parts. It never fails: what cannot be had becomes a part that tells
+ * the model why. How parts are shown is in `Shown.ts`. Process-global. Spec: PX-1..PX-24 in specs/context.md.
  */
-import { Context, Effect, Layer } from "effect"
+import { Cause, Context, Effect, Either, Layer, Option } from "effect"
+import { Agents, canAssist, type Agent } from "../agent/Agents.ts"
+import { expandTemplate, Templates } from "../config/Templates.ts"
+import { deniesAll, verdictOf } from "../permission/Rule.ts"
 import type { Session } from "../session/Message.ts"
-import type { Expansion, PromptInput } from "../session/Schemas.ts"
+import type { Expansion, ExpandedPart, FileAttachment, PromptInput } from "../session/Schemas.ts"
+import { makeLocationFiles } from "../tool/LocationFiles.ts"
+import { parseReferenced, References } from "../tool/References.ts"
+import type { ToolFailure } from "../tool/ToolDefinition.ts"
+import { attachmentName, attachmentParts, resourceParts } from "./AttachmentParts.ts"
+import { referenceParts, targetPart } from "./FileParts.ts"
+import { failed, gatherText, limits, quoted, refuse, type Gathered, type Gathering } from "./Gathered.ts"
+import { findMentions, type Mention } from "./Mentions.ts"
+import { ResourceReader } from "./ResourceReader.ts"
 
 export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
   PromptExpander,
@@ -14,5 +26,213 @@ export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
   }
 >() {}
 
-/** Prompts stay as they are given. */
-export const layerNone = Layer.succeed(PromptExpander, { expand: () => Effect.succeed(undefined) })
+type Source = ExpandedPart["source"]
+type Parts = Effect.Effect<ReadonlyArray<Gathered>, ToolFailure>
+
+/** Something that a prompt points at; `resolve` gives none when the words turn out to mean nothing. */
+interface Pointer {
+  readonly name: string
+  readonly source: Source
+  readonly resolve: (gathering: Gathering) => Parts
+}
+
+/** A word with a folder or an ending in it was meant as a path. */
+const looksLikePath = /[/\\.]/
+
+const isBareName = (name: string) => !looksLikePath.test(name)
+
+const mayHandTo = (own: Agent, other: Agent): boolean =>
+  canAssist(other) && !deniesAll(own.permissions, "task") && verdictOf(own.permissions, "task", other.name) !== "deny"
+
+/** Words that make the model hand work to the agent, where it may. */
+const agentPart = Effect.fnUntraced(function* (gathering: Gathering, agent: Agent) {
+  const { agent: own } = gathering
+  if (own === undefined || !mayHandTo(own, agent)) {
+    return yield* refuse(
+      "permission.denied",
+      canAssist(agent)
+        ? `agent ${quoted(agent.name)} was mentioned, but the rules of agent ${quoted(own?.name ?? "")} do not allow ` +
+            `it to hand work to that agent with the tool "task"`
+        : `agent ${quoted(agent.name)} was mentioned, but it leads sessions and takes no work from others`
+    )
+  }
+  const what = agent.description === undefined ? "" : ` It is described so: ${agent.description.slice(0, 1_000)}`
+  return [
+    yield* gatherText(
+      gathering,
+      "agent",
+      agent.name,
+      `The person asks for agent ${quoted(agent.name)} here. Hand the part of the request that is meant for it to that ` +
+        `agent with the tool "task", say all that it needs to know, and use what it answers; do not do that part ` +
+        `yourself.${what}`
+    )
+  ]
+})
+
+const one = Effect.map((part: Gathered) => [part])
+
+const fileParts = (gathering: Gathering, name: string, lines: Mention["lines"]): Parts =>
+  one(Effect.flatMap(gathering.files.resolve(gathering.sessionID, name), (file) => targetPart(gathering, file, lines)))
+
+/** An agent, then a reference, then a resource, then a path; a bare word that is none of them is a word (PX-3). */
+const mentionPointer = (reader: ResourceReader["Type"], mention: Mention): Pointer => {
+  const { end, lines, resource, start, target, text } = mention
+  const resolve = Effect.fnUntraced(function* (gathering: Gathering) {
+    const agent = lines === undefined ? gathering.agents.find(({ name }) => name === target) : undefined
+    if (agent !== undefined) return yield* agentPart(gathering, agent)
+    if (gathering.references.has(target)) return yield* referenceParts(gathering, target)
+    const slash = target.indexOf("/")
+    const first = target.slice(0, Math.max(slash, 0))
+    if (gathering.references.has(first)) {
+      return yield* fileParts(gathering, `${first}:${target.slice(slash + 1)}`, lines)
+    }
+    const inReference = Option.isSome(parseReferenced(gathering.references, target))
+    if (!inReference && resource !== undefined) {
+      const servers = yield* reader.servers
+      if (servers.includes(resource.server)) {
+        return yield* resourceParts(gathering, reader, resource.server, resource.uri)
+      }
+      if (resource.uri.includes("://")) {
+        return yield* refuse("resource.unreadable", `there is no MCP server ${quoted(resource.server)}`)
+      }
+    }
+    const found = yield* Effect.either(gathering.files.resolve(gathering.sessionID, target))
+    if (Either.isRight(found)) return yield* one(targetPart(gathering, found.right, lines))
+    return isBareName(target) && found.left.type !== "path.outside" ? [] : yield* found.left
+  })
+  return { name: target, source: { start, end, text }, resolve }
+}
+
+const named = (prompt: PromptInput): ReadonlyArray<Pointer> => [
+  ...(prompt.agents ?? []).map(({ name, source }) => ({
+    name,
+    source,
+    resolve: (gathering: Gathering): Parts => {
+      const agent = gathering.agents.find((known) => known.name === name)
+      return agent === undefined
+        ? refuse("agent.missing", `there is no agent ${quoted(name)}`)
+        : agentPart(gathering, agent)
+    }
+  })),
+  ...(prompt.references ?? []).map(({ name, source }) => ({
+    name,
+    source,
+    resolve: (gathering: Gathering): Parts =>
+      gathering.references.has(name)
+        ? referenceParts(gathering, name)
+        : refuse("reference.missing", `there is no reference ${quoted(name)}`)
+  }))
+]
+
+const attached = (reader: ResourceReader["Type"], files: ReadonlyArray<FileAttachment>): ReadonlyArray<Pointer> =>
+  files.map((file, index) => ({
+    name: attachmentName(file, index),
+    source: file.source,
+    resolve: (gathering) => attachmentParts(gathering, reader, file, index)
+  }))
+
+/** What was given for a place in the text says what is meant there. */
+const isGiven = (given: ReadonlyArray<Pointer>) => {
+  const spans = new Set(given.flatMap(({ source }) => (source === undefined ? [] : [`${source.start}:${source.text}`])))
+  return ({ start, text }: Mention) => spans.has(`${start}:${text}`)
+}
+
+/** Whatever goes wrong is told to the model; what should not have gone wrong is logged as well. */
+const total = (pointer: Pointer, gathering: Gathering): Effect.Effect<ReadonlyArray<Gathered>> =>
+  Effect.suspend(() => pointer.resolve(gathering)).pipe(
+    Effect.catchAll(({ message }) => Effect.succeed([failed(pointer.name, message)])),
+    Effect.catchAllCause((cause) =>
+      Cause.isInterrupted(cause)
+        ? Effect.failCause(cause)
+        : Effect.as(Effect.logError("a mention of a prompt broke its expansion", cause), [
+            failed(pointer.name, `${quoted(pointer.name)} could not be read because of a fault of this program`)
+          ])
+    )
+  )
+
+const resolveAll = Effect.fnUntraced(function* (gathering: Gathering, pointers: ReadonlyArray<Pointer>) {
+  const parts: Array<ExpandedPart> = []
+  const seen = new Set<string>()
+  let count = 0
+  for (const [index, pointer] of pointers.entries()) {
+    if (count >= limits.parts || index >= limits.mentions) {
+      const why =
+        `a prompt may point at ${limits.parts} things; ${quoted(pointer.name)} and what comes after it were not ` +
+        "looked at"
+      const { part } = failed(pointer.name, why)
+      parts.push(pointer.source === undefined ? part : { ...part, source: pointer.source })
+      break
+    }
+    const gathered = yield* total(pointer, gathering)
+    if (gathered.length > 0) count++
+    for (const { canonical, part } of gathered) {
+      const key = `${part.kind} ${part.name}`
+      if (canonical && seen.has(key)) continue
+      seen.add(key)
+      parts.push(pointer.source === undefined ? part : { ...part, source: pointer.source })
+    }
+  }
+  return parts
+})
+
+const command = /^\/([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:\s+([\s\S]*))?$/
+
+const make = Effect.gen(function* () {
+  const agents = yield* Agents
+  const templates = yield* Templates
+  const references = yield* References
+  const reader = yield* ResourceReader
+
+  /** The text of a template, where the prompt calls one; a word after a slash that is none stays as it is. */
+  const fromTemplate = Effect.fnUntraced(function* ({ location }: Session, prompt: PromptInput) {
+    const [, name, words = ""] = command.exec(prompt.text) ?? []
+    if (name === undefined) return undefined
+    const found = yield* Effect.either(templates.find(name, location))
+    if (Either.isLeft(found)) return found.left.problem === undefined ? undefined : Either.left(found.left.message)
+    return Either.mapLeft(expandTemplate(found.right.body, words), ({ message }) => `template "${name}": ${message}`)
+  })
+
+  const expand = Effect.fn("PromptExpander.expand")(function* (session: Session, prompt: PromptInput) {
+    const template = yield* fromTemplate(session, prompt)
+    const text = template !== undefined && Either.isRight(template) ? template.right : undefined
+    const given = [...named(prompt), ...attached(reader, prompt.files ?? [])]
+    const covered = text === undefined ? isGiven(given) : () => false
+    // One more than is looked at, so that it is said that there are more.
+    const mentions = findMentions(text ?? prompt.text, limits.mentions + 1)
+      .filter((mention) => !covered(mention))
+      .filter((mention, index, all) => index === all.findIndex((each) => each.text === mention.text))
+      .map((mention) => mentionPointer(reader, mention))
+    const pointers = [...mentions, ...given]
+    const problem: ReadonlyArray<ExpandedPart> =
+      template !== undefined && Either.isLeft(template)
+        ? [failed(prompt.text.split(/\s/)[0] ?? "/", template.left).part]
+        : []
+    if (pointers.length === 0) {
+      return text === undefined && problem.length === 0
+        ? undefined
+        : { ...(text === undefined ? {} : { text }), parts: problem }
+    }
+    const { agent, id, location } = session
+    const { directory } = location
+    const parts = yield* resolveAll(
+      {
+        sessionID: id,
+        directory,
+        agent: Option.getOrUndefined(yield* Effect.option(agents.get(agent, location))),
+        agents: yield* agents.list(location),
+        references,
+        // Kept outputs are for the tools' own calls.
+        files: makeLocationFiles({ directory, locate: () => Option.none(), references }),
+        room: { text: limits.textBytes, media: limits.totalMediaBytes }
+      },
+      pointers
+    )
+    const all = [...problem, ...parts]
+    return text === undefined && all.length === 0 ? undefined : { ...(text === undefined ? {} : { text }), parts: all }
+  })
+
+  return PromptExpander.of({ expand })
+})
+
+/** Resolves mentions, attachments and templates. */
+export const layer: Layer.Layer<PromptExpander, never, Agents | Templates> = Layer.effect(PromptExpander, make)

@@ -2,18 +2,17 @@
  * The tool `read`: a page of a text file, a whole binary file as base64, or a folder's direct children.
  * Spec: TO-13, TO-31..TO-36.
  */
-import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Tool } from "@effect/ai"
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
+import { InstructionDiscovery } from "../../context/InstructionDiscovery.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
-import type { ToolContent } from "../../session/Schemas.ts"
 import { LocationFiles, tryFile, type OpenFile, type Target } from "../LocationFiles.ts"
 import { define, ToolFailure, type ToolOutput } from "../ToolDefinition.ts"
 import { outputLimits } from "../ToolOutputStore.ts"
-import { shownPath } from "./ShownPath.ts"
-import { looksLikeText, pageLimits, readPage } from "./TextPage.ts"
+import { DirectoryResult, listDirectory, note, pastEnd, shownDirectory } from "./FolderPage.ts"
+import { looksLikeText, pageLimits, readBounded, readPage } from "./TextPage.ts"
 
 const position = Schema.Int.pipe(Schema.positive())
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -34,21 +33,6 @@ const BinaryResult = Schema.Struct({
   mime: Schema.String,
   bytes: Schema.Int,
   base64: Schema.String
-})
-
-const Entry = Schema.Struct({
-  name: Schema.String,
-  type: Schema.Literal("directory", "file", "symlink", "other")
-})
-type Entry = typeof Entry.Type
-
-const DirectoryResult = Schema.Struct({
-  type: Schema.Literal("directory"),
-  path: Schema.String,
-  offset: position,
-  total: Schema.Int,
-  next: optional(position),
-  entries: Schema.Array(Entry)
 })
 
 const ReadTool = Tool.make("read", {
@@ -82,17 +66,7 @@ const mimes: Readonly<Record<string, string>> = {
   ".mp4": "video/mp4"
 }
 
-/** More than this is not listed: sorting needs all of them in memory. */
-const maximumEntries = 100_000
 const sampleBytes = 8 * 1024
-
-const shownName = ({ name, type }: Entry) => shownPath(type === "directory" ? `${name}/` : name)
-
-const pastEnd = (target: Target, what: string, total: number, offset: number) =>
-  new ToolFailure({
-    type: "tool.input",
-    message: `"offset" is ${offset}, but ${JSON.stringify(target.resource)} has ${total} ${what}`
-  })
 
 const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFile, offset: number, limit: number) {
   const page = yield* readPage(handle, target.resource, offset, limit)
@@ -125,83 +99,16 @@ const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats 
       `${JSON.stringify(target.resource)} is not text and has ${stats.size} bytes; ` +
       `at most ${limit} bytes of such a file can be read`
   })
-  if (stats.size > limit) return yield* tooLarge
-  // One byte more than allowed shows that the file grew meanwhile.
-  const buffer = Buffer.allocUnsafe(Math.min(stats.size, limit) + 1)
-  let size = 0
-  while (size < buffer.length) {
-    const { bytesRead } = yield* tryFile("read", target.resource, () =>
-      handle.read(buffer, size, buffer.length - size, size)
-    )
-    if (bytesRead === 0) break
-    size += bytesRead
-  }
-  if (size > limit) return yield* tooLarge
+  const content = yield* readBounded(handle, target.resource, limit)
+  if (content === undefined) return yield* tooLarge
   return BinaryResult.make({
     type: "binary",
     path: target.resource,
     mime: mimes[path.extname(target.real).toLowerCase()] ?? "application/octet-stream",
-    bytes: size,
-    base64: buffer.subarray(0, size).toString("base64")
+    bytes: content.length,
+    base64: content.toString("base64")
   })
 })
-
-const listNames = async (real: string) => {
-  const entries: Array<Entry> = []
-  for await (const entry of await fs.opendir(real)) {
-    const type = entry.isDirectory()
-      ? "directory"
-      : entry.isFile()
-        ? "file"
-        : entry.isSymbolicLink()
-          ? "symlink"
-          : "other"
-    entries.push({ name: entry.name, type })
-    if (entries.length > maximumEntries) break
-  }
-  return entries
-}
-
-const rank = ({ type }: Entry) => (type === "directory" ? 0 : 1)
-const byRankThenName = (a: Entry, b: Entry) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1)
-
-const listDirectory = Effect.fnUntraced(function* (
-  target: Target,
-  recheck: Effect.Effect<void, ToolFailure>,
-  offset: number,
-  limit: number
-) {
-  const entries = yield* tryFile("list", target.resource, () => listNames(target.real))
-  yield* recheck
-  if (entries.length > maximumEntries) {
-    return yield* new ToolFailure({
-      type: "file.tooLarge",
-      message: `${JSON.stringify(target.resource)} has more than ${maximumEntries} entries; search it with glob`
-    })
-  }
-  const total = entries.length
-  if (offset > Math.max(total, 1)) return yield* pastEnd(target, "entries", total, offset)
-  entries.sort(byRankThenName)
-  const shown: Array<Entry> = []
-  let bytes = 0
-  for (const entry of entries.slice(offset - 1, offset - 1 + limit)) {
-    bytes += Buffer.byteLength(shownName(entry)) + 1
-    if (bytes > pageLimits.bytes) break
-    shown.push(entry)
-  }
-  const next = offset + shown.length
-  return DirectoryResult.make({
-    type: "directory",
-    path: target.resource,
-    offset,
-    total,
-    ...(next > total ? {} : { next }),
-    entries: shown
-  })
-})
-
-const note = (lines: ReadonlyArray<string>): ReadonlyArray<ToolContent> =>
-  lines.length === 0 ? [] : [{ type: "text", text: `[${lines.join(" ")}]` }]
 
 const render = (result: Result): ToolOutput => {
   switch (result.type) {
@@ -218,12 +125,8 @@ const render = (result: Result): ToolOutput => {
       }
     }
     case "directory": {
-      const { entries, next, offset, total } = result
-      const text = entries.map((entry) => `${shownName(entry)}\n`).join("")
-      const more = `Entries ${offset} to ${offset + entries.length - 1} of ${total}: go on with offset ${next}.`
-      const notices = total === 0 ? ["The folder is empty."] : next === undefined ? [] : [more]
-      const { entries: _entries, ...structured } = result
-      return { structured, content: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...note(notices)] }
+      const { entries: _, ...structured } = result
+      return { structured, content: shownDirectory(result) }
     }
   }
 }
@@ -232,6 +135,8 @@ const render = (result: Result): ToolOutput => {
 export const makeRead = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission
+  // Where nobody gathers instructions, nothing is told of a read.
+  const discovery = yield* Effect.serviceOption(InstructionDiscovery)
   return define(ReadTool, {
     render,
     handler: Effect.fn("Tool.read")(function* ({ limit = pageLimits.lines, offset = 1, path: name }, call) {
@@ -243,11 +148,11 @@ export const makeRead = Effect.gen(function* () {
         title: `Read ${target.resource}`,
         always: [literal(target.resource)]
       })
-      return yield* Effect.scoped(
+      const result = yield* Effect.scoped(
         Effect.gen(function* () {
           const file = yield* files.open(target)
           if (file.stats.isDirectory()) {
-            return yield* listDirectory(target, files.recheck(target.real), offset, limit)
+            return yield* listDirectory(target, files.recheck(target.real, target.root), offset, limit)
           }
           const sample = Buffer.allocUnsafe(sampleBytes)
           const { bytesRead } = yield* tryFile("read", target.resource, () =>
@@ -258,6 +163,10 @@ export const makeRead = Effect.gen(function* () {
             : yield* readBinary(target, file)
         })
       )
+      if (Option.isSome(discovery) && result.type !== "directory") {
+        yield* discovery.value.discovered(call.sessionID, target.real)
+      }
+      return result
     })
   })
 })

@@ -1,0 +1,44 @@
+/** A file as a part of a provider's prompt. Pure. Spec: PX-19, EX-R6. */
+import type { Prompt } from "@effect/ai"
+import type { FileAttachment } from "../session/Schemas.ts"
+
+export type UserPart = Prompt.UserMessagePartEncoded
+
+export const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text", text })
+
+/** What every provider can be shown as a file; other media are described in words. */
+const shownMedia = (mime: string): boolean => mime.startsWith("image/") || mime === "application/pdf"
+
+/** A data URI may carry parameters between its media type and its body. */
+const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s
+
+export const clipped = (text: string, limit: number): string =>
+  text.length <= limit ? text : `${text.slice(0, limit)}... (${text.length} characters)`
+
+/** Text in a URI; what is no percent-encoding stands for itself. */
+const unescaped = (body: string): string => {
+  try {
+    return decodeURIComponent(body)
+  } catch {
+    return body
+  }
+}
+
+/** A file as a part: inline media as such, inline text as text, anything else by name. */
+export const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart => {
+  const [, base64, body] = dataUri.exec(file.uri) ?? []
+  const name = file.name ?? "file"
+  if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${clipped(file.uri, 1_000)}]`)
+  if (shownMedia(file.mime) && base64 !== undefined) {
+    return {
+      type: "file",
+      mediaType: file.mime,
+      data: body,
+      ...(file.name === undefined ? {} : { fileName: file.name })
+    }
+  }
+  const bytes = base64 === undefined ? Buffer.from(unescaped(body)) : Buffer.from(body, "base64")
+  return file.mime.startsWith("text/")
+    ? textPart(`<file name=${JSON.stringify(name)}>\n${bytes.toString("utf8")}\n</file>`)
+    : textPart(`[attached: ${name} (${file.mime}, ${bytes.length} bytes): this kind of content cannot be shown]`)
+}

@@ -1,0 +1,103 @@
+/** What resolving the mentions of one prompt shares: what may be read, how much room is left, and the forms of parts. */
+import { Effect } from "effect"
+import type { Agent } from "../agent/Agents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { verdictOf } from "../permission/Rule.ts"
+import type { ExpandedPart, ToolContent } from "../session/Schemas.ts"
+import type { LocationFiles } from "../tool/LocationFiles.ts"
+import type { Reference } from "../tool/References.ts"
+import { ToolFailure } from "../tool/ToolDefinition.ts"
+
+/** What a prompt may come to (PX-14). */
+export const limits = {
+  /** Mentions and attachments that come to something. */
+  parts: 100,
+  /** Mentions that are looked at. */
+  mentions: 1_000,
+  /** Lines of one file. */
+  lines: 2_000,
+  /** Text of all parts. */
+  textBytes: 256 * 1024,
+  /** One picture or document. */
+  mediaBytes: 5 * 1024 * 1024,
+  /** All of them. */
+  totalMediaBytes: 20 * 1024 * 1024
+} as const
+
+/** For one prompt of one session. */
+export interface Gathering {
+  readonly sessionID: SessionID
+  /** Canonical. */
+  readonly directory: string
+  /** The session's agent, whose rules decide; without it nothing is read. */
+  readonly agent: Agent | undefined
+  readonly agents: ReadonlyArray<Agent>
+  readonly references: ReadonlyMap<string, Reference>
+  readonly files: LocationFiles["Type"]
+  /** What is left of the limits. */
+  readonly room: { text: number; media: number }
+}
+
+/** A part before its place in the text is known. A canonical one is there once, however often it is mentioned. */
+export interface Gathered {
+  readonly part: Omit<ExpandedPart, "source">
+  readonly canonical: boolean
+}
+
+export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
+
+export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
+
+export const bytesOf = (count: number) => `${count.toLocaleString("en")} bytes`
+
+const text = (value: string): ToolContent => ({ type: "text", text: value })
+
+export const failed = (name: string, reason: string): Gathered => ({
+  part: { kind: "failure", name, content: text(reason.length > 2_000 ? `${reason.slice(0, 2_000)}...` : reason) },
+  canonical: false
+})
+
+/** A part of text that fits into what is left. */
+export const gatherText = Effect.fnUntraced(function* (
+  gathering: Gathering,
+  kind: ExpandedPart["kind"],
+  name: string,
+  value: string,
+  canonical = true
+) {
+  const size = Buffer.byteLength(value)
+  if (size > gathering.room.text) {
+    return yield* refuse(
+      "prompt.tooLarge",
+      `${quoted(name)} does not fit: everything that one prompt points at may have ${bytesOf(limits.textBytes)} of text`
+    )
+  }
+  gathering.room.text -= size
+  return { part: { kind, name, content: text(value) }, canonical } satisfies Gathered
+})
+
+/** Takes what one picture or document needs from what is left. */
+export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name: string, size: number) {
+  if (size > limits.mediaBytes) {
+    return yield* refuse(
+      "prompt.tooLarge",
+      `${quoted(name)} has ${bytesOf(size)}; a picture or document may have ${bytesOf(limits.mediaBytes)}`
+    )
+  }
+  if (size > room.media) {
+    return yield* refuse(
+      "prompt.tooLarge",
+      `${quoted(name)} has ${bytesOf(size)}, which does not fit: the pictures and documents of one prompt may have ` +
+        `${bytesOf(limits.totalMediaBytes)} together`
+    )
+  }
+  room.media -= size
+})
+
+/** Fails when the rules of the session's agent deny it. Who mentions a file has asked for it: `ask` is no obstacle. */
+export const mayRead = ({ agent }: Gathering, resource: string): Effect.Effect<void, ToolFailure> =>
+  agent === undefined
+    ? refuse("permission.denied", `${quoted(resource)} was not read: the session's agent is not known`)
+    : verdictOf(agent.permissions, "read", resource) === "deny"
+      ? refuse("permission.denied", `the rules of agent "${agent.name}" do not allow "read" on ${quoted(resource)}`)
+      : Effect.void

@@ -1,0 +1,77 @@
+/**
+ * A stored prompt as the model reads it: its words, then each part of its expansion in a frame that says what it is.
+ * Pure: the same prompt is always shown by the same bytes. Spec: PX-19.
+ */
+import { Either } from "effect"
+import type { ExpandedPart, Prompt } from "../session/Schemas.ts"
+import { attachmentIndex } from "./AttachmentUri.ts"
+import { dataBytes } from "./DataUri.ts"
+import { filePart, textPart, type UserPart } from "./FilePart.ts"
+
+/** For the inside of an attribute: nothing in it ends the attribute or the line. */
+const attribute = (value: string): string =>
+  value.replaceAll(/["&<>\p{Cc}]/gu, (character) => `&#${character.codePointAt(0) ?? 0};`)
+
+/** Content as it is, but for what would end the frame. */
+const framed = (tag: string, attributes: ReadonlyArray<readonly [string, string]>, content: string): string => {
+  const head = [tag, ...attributes.map(([name, value]) => `${name}="${attribute(value)}"`)].join(" ")
+  const body = content.replaceAll(new RegExp(`<(?=/${tag}[\\s>])`, "gi"), "&lt;")
+  return `<${head}>\n${body}${body.endsWith("\n") ? "" : "\n"}</${tag}>`
+}
+
+const withLines = /^(.*)#L(\d+)-(\d+)$/s
+
+/** The body of a data URI in base64, whatever it was written in. */
+const base64Of = (uri: string): string =>
+  Either.match(dataBytes(uri), { onLeft: () => "", onRight: (bytes) => Buffer.from(bytes).toString("base64") })
+
+const mediaParts = (
+  { files = [] }: Prompt,
+  name: string,
+  content: Extract<ExpandedPart["content"], { type: "file" }>
+): ReadonlyArray<UserPart> => {
+  const index = attachmentIndex(content.uri)
+  const body = index === undefined ? undefined : base64Of(files[index]?.uri ?? "")
+  const uri = body === undefined ? content.uri : `data:${content.mime};base64,${body}`
+  return [
+    textPart(`<media name="${attribute(name)}" type="${attribute(content.mime)}"/>`),
+    filePart({ ...content, uri })
+  ]
+}
+
+const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> => {
+  const { content, kind, name, source } = part
+  if (content.type === "file") return mediaParts(prompt, name, content)
+  const frame = (tag: string, attributes: ReadonlyArray<readonly [string, string]>) => [
+    textPart(framed(tag, attributes, content.text))
+  ]
+  switch (kind) {
+    case "file":
+    case "media": {
+      const [, path, from, to] = withLines.exec(name) ?? []
+      return path === undefined
+        ? frame("file", [["path", name]])
+        : frame("file", [
+            ["path", path],
+            ["lines", `${from}-${to}`]
+          ])
+    }
+    case "directory":
+      return frame("directory", [["path", name]])
+    case "failure":
+      return frame("unresolved", [["mention", source?.text ?? name]])
+    case "agent":
+    case "reference":
+    case "resource":
+    case "template":
+      return frame(kind, [["name", name]])
+  }
+}
+
+/** The parts of a user's message. Providers refuse an empty text beside others; without an expansion, files are as given. */
+export const expandedParts = (prompt: Prompt): ReadonlyArray<UserPart> => {
+  const { expansion, files = [] } = prompt
+  const text = expansion?.text ?? prompt.text
+  const parts = expansion === undefined ? files.map(filePart) : expansion.parts.flatMap((part) => partsOf(prompt, part))
+  return text === "" && parts.length > 0 ? parts : [textPart(text), ...parts]
+}
