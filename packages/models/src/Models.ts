@@ -13,12 +13,14 @@ import {
   VariantUnavailable,
   type ModelInfo,
   type ModelResolutionError,
+  type RequestSettings,
   type ResolvedModel
 } from "@daybook/core"
 import type { LanguageModel } from "@effect/ai"
 import { Cache, Data, Duration, Effect, Layer, type ConfigError, type Redacted } from "effect"
 import * as Catalog from "./Catalog.ts"
 import { environment } from "./internal/Environment.ts"
+import type { Configurable } from "./internal/Settings.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
 
@@ -29,6 +31,8 @@ export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
   /** The words that may follow a colon, sent as the effort to spend. */
   readonly variants?: ReadonlyArray<string>
   readonly policy?: Policy.PolicySettings
+  /** Counts tokens as this model does; without it the runtime estimates, but for OpenAI's own models. */
+  readonly countTokens?: (text: string) => number
 }
 
 interface Common {
@@ -93,15 +97,18 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     lookup: (ref: Ref) => build(options, ref)
   })
   const resolve = Effect.fn("Models.resolve")(function* (
-    asked: Ref | undefined
+    asked: Ref | undefined,
+    settings: RequestSettings = {}
   ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
     const ref = asked ?? options.default
     if (ref === undefined) {
       return yield* new ModelNotSelected(options.defaultHint === undefined ? {} : { hint: options.defaultHint })
     }
     const variant = ref.variant === undefined || ref.variant === "default" ? {} : { variant: ref.variant }
-    const resolved = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
-    return { ...resolved, info: { ...resolved.info, ref } }
+    const client = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
+    const { info, ...resolved } = client.resolved
+    const model = client.configure === undefined ? resolved.model : yield* client.configure(settings)
+    return { ...resolved, info: { ...info, ref }, model }
   })
   return ModelResolver.of({ resolve })
 })
@@ -118,14 +125,18 @@ export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.
   Effect.flatMap(environment, make)
 )
 
-const build = Effect.fnUntraced(function* (
-  options: Options,
-  ref: Ref
-): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
+/** What is kept of a model: one client, whatever settings its requests are made with. */
+interface Client {
+  readonly resolved: ResolvedModel
+  /** The same model with settings on its requests; absent where nothing can be set. */
+  readonly configure?: Configurable
+}
+
+const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.fn.Return<Client, ModelResolutionError> {
   const { id, providerID } = ref
   const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
   if (provider === undefined) {
-    return OfflineModel.isOffline(ref) ? yield* offline(ref) : yield* missing(options, providerID)
+    return OfflineModel.isOffline(ref) ? { resolved: yield* offline(ref) } : yield* missing(options, providerID)
   }
   const settings = provider.models !== undefined && Object.hasOwn(provider.models, id) ? provider.models[id] : undefined
   const known = provider.api === "anthropic" || provider.api === "openai" ? Catalog.find(provider.api, id) : undefined
@@ -133,16 +144,37 @@ const build = Effect.fnUntraced(function* (
     const names = [...Object.keys(provider.models ?? {}), ...Object.keys(Catalog.entries[provider.api])]
     return yield* new ModelNotFound({ providerID, modelID: id, known: names })
   }
-  const { policy, variants = known?.variants ?? [], ...facts } = settings ?? {}
+  const { countTokens, policy, variants = known?.variants ?? [], ...facts } = settings ?? {}
   if (ref.variant !== undefined && !variants.includes(ref.variant)) {
     return yield* new VariantUnavailable({ model: { ...ref }, known: [...variants] })
   }
   const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
-  const info: ModelInfo = { ...entry, ...facts, ref }
+  const info: ModelInfo = {
+    ...entry,
+    systemMessages: provider.api === "openai" ? "anywhere" : "leading",
+    ...facts,
+    ref
+  }
   const base = provider.api === "language-model" ? {} : Policy.standard
-  const model = yield* client(provider, info, variants.length > 0)
-  return { info, policy: Policy.apply(base, options.policy, provider.policy, policy), model }
+  const configure = yield* configurable(provider, info, variants)
+  const count = countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined)
+  const resolved = {
+    info,
+    policy: Policy.apply(base, options.policy, provider.policy, policy),
+    model: yield* configure({}),
+    ...(count === undefined ? {} : { countTokens: count })
+  }
+  return {
+    resolved,
+    configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(resolved.model) : configure(asked))
+  }
 })
+
+const openAiTokens = (id: string) =>
+  Effect.promise(async () => {
+    const { countTokensOf } = await import("./internal/Tokenizer.ts")
+    return countTokensOf(id)
+  })
 
 const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
   if (ref.id !== OfflineModel.ref.id) {
@@ -160,41 +192,59 @@ const missing = (options: Options, providerID: string): ProviderNotFound => {
 /** Without a limit in the catalogue, Anthropic's API still asks for one. */
 const leastMaxTokens = 8192
 
-const client = (
+/** The provider's model, with the effort that the model knows: its variant, else what the settings ask for (MD-47). */
+const configurable = (
   provider: Provider,
   info: ModelInfo,
-  reasons: boolean
-): Effect.Effect<LanguageModel.Service, UnsupportedApi> => {
-  const { id: model, variant: effort } = info.ref
+  variants: ReadonlyArray<string>
+): Effect.Effect<Configurable, UnsupportedApi> => {
+  // Only a host can say what efforts a server of its own knows; where nobody has, the words go as they are.
+  const takes = (effort: string) =>
+    variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
+  return Effect.map(client(provider, info, variants.length > 0), (configure) => ({ effort: asked, ...settings }) => {
+    const effort = info.ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
+    return configure({ ...settings, ...(effort === undefined ? {} : { effort }) })
+  })
+}
+
+const client = (provider: Provider, info: ModelInfo, reasons: boolean): Effect.Effect<Configurable, UnsupportedApi> => {
+  const { id: model } = info.ref
   switch (provider.api) {
     case "anthropic":
       return Effect.gen(function* () {
         const { make } = yield* Effect.promise(() => import("./internal/AnthropicProvider.ts"))
         const { apiKey, baseUrl } = provider
         const maxTokens = info.outputTokens === 0 ? leastMaxTokens : info.outputTokens
-        return yield* make({ model, apiKey, baseUrl, maxTokens, effort, fetch: yield* fetchOf(provider) })
+        return yield* make({ model, apiKey, baseUrl, maxTokens, fetch: yield* fetchOf(provider) })
       })
     case "openai":
       return Effect.gen(function* () {
         const { make } = yield* Effect.promise(() => import("./internal/OpenAiProvider.ts"))
         const { apiKey, baseUrl } = provider
-        return yield* make({ model, apiKey, baseUrl, reasons, effort, fetch: yield* fetchOf(provider) })
+        return yield* make({ model, apiKey, baseUrl, reasons, fetch: yield* fetchOf(provider) })
       })
     case "openai-compatible":
       return Effect.gen(function* () {
         const { make } = yield* Effect.promise(() => import("./internal/CompatibleProvider.ts"))
         const { apiKey, baseUrl, headers } = provider
         const maxTokens = info.outputTokens === 0 ? undefined : info.outputTokens
-        return yield* make({ model, apiKey, baseUrl, headers, maxTokens, effort, fetch: yield* fetchOf(provider) })
+        const systemAnywhere = info.systemMessages === "anywhere"
+        return make({ model, apiKey, baseUrl, headers, maxTokens, systemAnywhere, fetch: yield* fetchOf(provider) })
       })
     case "ai-sdk":
       return Effect.gen(function* () {
-        const { make } = yield* Effect.promise(() => import("./AiSdkLanguageModel.ts"))
+        const AiSdk = yield* Effect.promise(() => import("./AiSdkLanguageModel.ts"))
+        const { callSettings } = yield* Effect.promise(() => import("./internal/AiSdkSettings.ts"))
+        const { secretsOf } = yield* Effect.promise(() => import("./internal/Settings.ts"))
         const sdk = yield* Effect.promise(async () => provider.model(model))
-        return yield* make({ model: sdk, secrets: provider.secrets ?? [] })
+        const systemAnywhere = info.systemMessages === "anywhere"
+        return (settings) => {
+          const secrets = [...(provider.secrets ?? []), ...secretsOf(settings)]
+          return AiSdk.make({ model: sdk, secrets, systemAnywhere, settings: callSettings(settings) })
+        }
       })
     case "language-model":
-      return provider.model(model)
+      return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
     default: {
       // Options may come from a file, past the type checker.
       const unknown: { readonly api?: unknown } = provider

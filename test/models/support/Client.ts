@@ -1,8 +1,10 @@
 /** What the runtime does with a model, in small: resolve it against a loopback server, and stream one answer. */
-import type { ModelInfo, ResolvedModel } from "@daybook/core"
+import type { ModelInfo, RequestSettings, ResolvedModel } from "@daybook/core"
 import { Models } from "@daybook/models"
 import { Tool, type AiError, type LanguageModel, type Prompt, type Response, type Toolkit } from "@effect/ai"
+import { assert } from "@effect/vitest"
 import { Chunk, Effect, Predicate, Redacted, Schema, Stream, type Scope } from "effect"
+import { hello } from "./Answers.ts"
 import { serve, type Reply, type Server } from "./Server.ts"
 
 export const secret = "sk-test-0123456789abcdef"
@@ -25,14 +27,17 @@ export const toolkit = (...tools: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<
 
 export interface Asked {
   readonly prompt: Prompt.RawInput
+  /** None at all, not even an empty toolkit, when absent. */
   readonly tools?: ReadonlyArray<Tool.Any>
+  readonly toolChoice?: "auto" | "none" | "required" | { readonly tool: string }
 }
 
 /** The whole answer; a failure of the stream is the failure of the effect. */
 export const stream = (model: LanguageModel.Service, asked: Asked): Stream.Stream<Part, AiError.AiError> =>
   model.streamText({
     prompt: asked.prompt,
-    toolkit: toolkit(...(asked.tools ?? [])),
+    ...(asked.tools === undefined ? {} : { toolkit: toolkit(...asked.tools) }),
+    ...(asked.toolChoice === undefined ? {} : { toolChoice: asked.toolChoice as never }),
     disableToolCallResolution: true
     // The signature computes errors from the exact options; with these it is AiError.
   }) as unknown as Stream.Stream<Part, AiError.AiError>
@@ -43,7 +48,7 @@ export const answer = (
 ): Effect.Effect<ReadonlyArray<Part>, AiError.AiError> =>
   Effect.map(Stream.runCollect(stream(model, asked)), Chunk.toReadonlyArray)
 
-type Api = "anthropic" | "openai" | "openai-compatible"
+export type Api = "anthropic" | "openai" | "openai-compatible"
 
 /** A model of the given protocol that talks to a new server with these replies. */
 export const connect = (
@@ -61,6 +66,24 @@ export const connect = (
     const resolver = yield* Models.make({ providers: { [api]: { api, apiKey: Redacted.make(secret), baseUrl } } })
     const resolved = yield* Effect.orDie(resolver.resolve({ providerID: api, ...ref }))
     return { server, resolved, model: resolved.model }
+  })
+
+/** The bodies and headers of requests with these settings, one after the other. */
+export const requestsWith = (
+  api: Api,
+  ref: Omit<ModelInfo["ref"], "providerID">,
+  settings: ReadonlyArray<RequestSettings | undefined>,
+  asked: Asked = { prompt: "Hi" }
+) =>
+  Effect.gen(function* () {
+    const server = yield* serve(...settings.map(() => hello[api]))
+    const baseUrl = api === "anthropic" ? server.url : `${server.url}/v1`
+    const resolver = yield* Models.make({ providers: { [api]: { api, apiKey: Redacted.make(secret), baseUrl } } })
+    for (const one of settings) {
+      const { model } = yield* Effect.orDie(resolver.resolve({ providerID: api, ...ref }, one))
+      assert.strictEqual(textOf(yield* answer(model, asked)), "Hello")
+    }
+    return server.received
   })
 
 /** The text of an answer. */

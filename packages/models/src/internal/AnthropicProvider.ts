@@ -1,10 +1,11 @@
 /** Anthropic's Messages API through `@effect/ai-anthropic`. Loaded on first use only: the library is large. */
 import { AnthropicClient, AnthropicLanguageModel } from "@effect/ai-anthropic"
-import { Prompt, type LanguageModel, type Response } from "@effect/ai"
+import { Prompt, type Response } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { makeAnthropicWire } from "./AnthropicWire.ts"
 import { guard, systemAsUser } from "./GuardedModel.ts"
+import { headersOf, secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 
 export const make = (options: {
@@ -13,11 +14,8 @@ export const make = (options: {
   readonly baseUrl: string | undefined
   /** The API asks for a limit on every request. */
   readonly maxTokens: number
-  readonly effort: string | undefined
   readonly fetch: typeof globalThis.fetch
-}): Effect.Effect<LanguageModel.Service> => {
-  const fetch = wired(options.fetch, () => makeAnthropicWire(options.effort))
-  const http = FetchHttpClient.layer.pipe(Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch)))
+}): Effect.Effect<Configurable> => {
   const client = AnthropicClient.layer({
     apiKey: options.apiKey,
     // Trace ids are the host's own affair.
@@ -25,29 +23,32 @@ export const make = (options: {
     ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/(?:v1\/?)?$/, "") })
   })
   return AnthropicLanguageModel.make({ model: options.model, config: { max_tokens: options.maxTokens } }).pipe(
-    Effect.provide(Layer.provide(client, http)),
-    Effect.map((service) =>
-      guard(service, { provider: "anthropic", secrets: [options.apiKey], lower, cacheOnTop: cacheOf })
-    )
-  )
-}
-
-const ephemeral = { anthropic: { cacheControl: { type: "ephemeral" } } } as const
-
-/**
- * Marks the end of the system prompt and of the conversation, so that the next turn finds both in the provider's cache.
- * Reasoning without its signature cannot be sent back, and is left out by the library.
- */
-const lower = (prompt: Prompt.Prompt): Prompt.Prompt => {
-  const messages = systemAsUser(prompt).content
-  const lastSystem = messages.findLastIndex((message) => message.role === "system")
-  return Prompt.fromMessages(
-    messages.map(withPlainIds).map((message, index) => {
-      if (message.role === "assistant" || (index !== lastSystem && index !== messages.length - 1)) return message
-      return { ...message, options: { ...message.options, ...ephemeral } }
+    Effect.provide(Layer.provide(client, FetchHttpClient.layer)),
+    Effect.map((service) => (settings) => {
+      const secrets = [options.apiKey, ...secretsOf(settings)]
+      const headers = headersOf(settings)
+      return Effect.succeed(
+        guard(service, {
+          provider: "anthropic",
+          secrets,
+          lower,
+          cacheOnTop: cacheOf,
+          prepare: (request) => {
+            // The library would leave out the tools, which history may name and the cache begins with (MD-55).
+            const silent = request.toolChoice === "none"
+            const wire = { model: options.model, settings, silent }
+            const fetch = wired(options.fetch, () => ({ ...makeAnthropicWire(wire), headers }))
+            return [silent ? { ...request, toolChoice: "auto" } : request, fetch]
+          }
+        })
+      )
     })
   )
 }
+
+/** Reasoning without its signature cannot be sent back, and is left out by the library. */
+const lower = (prompt: Prompt.Prompt): Prompt.Prompt =>
+  Prompt.fromMessages(systemAsUser(prompt).content.map(withPlainIds))
 
 /** A session may come from another provider, whose call ids need not be in the alphabet that this API accepts. */
 const withPlainIds = (message: Prompt.Message): Prompt.Message => {

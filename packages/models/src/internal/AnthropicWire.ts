@@ -4,6 +4,7 @@
  * kept from it here. Spec: MD-20..MD-24.
  */
 import { Predicate } from "effect"
+import { finishRequest, type AnthropicRequest } from "./AnthropicRequest.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 
 /** Local names that the library takes for Anthropic's own tools. */
@@ -52,16 +53,12 @@ const errorTypes: ReadonlySet<string> = new Set([
   "overloaded_error"
 ])
 
-/** @param effort the value of `output_config.effort`, or nothing to leave the provider's default. */
-export const makeAnthropicWire = (effort: string | undefined): Wire => {
+/** A request in its last form, and its answer in the form that the library reads. */
+export const makeAnthropicWire = (options: AnthropicRequest): Wire => {
   /** Blocks that were let through: local tool calls with their name and input, others with an empty name. */
   const open = new Map<unknown, { readonly tool: string; input: string }>()
   return {
-    request: (body) => ({
-      ...body,
-      ...(effort === undefined ? {} : { output_config: { effort } }),
-      messages: list(body["messages"]).map(unquoteResults)
-    }),
+    request: (body) => finishRequest({ ...body, messages: list(body["messages"]).map(unquoteResults) }, options),
     event: (event, request) => {
       const index = event["index"]
       switch (event["type"]) {

@@ -1,37 +1,47 @@
 /** Chat completions as Ollama, llama.cpp, vLLM and many gateways serve them, through the AI SDK. Loaded on first use. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import type { LanguageModel } from "@effect/ai"
-import { Redacted, type Effect } from "effect"
+import { Redacted } from "effect"
 import * as AiSdkLanguageModel from "../AiSdkLanguageModel.ts"
+import { callSettings } from "./AiSdkSettings.ts"
+import { headersOf, lay, secretsOf, type Configurable } from "./Settings.ts"
+import { wired, type Json } from "./WireFetch.ts"
 
-export const make = (options: {
-  readonly model: string
-  readonly baseUrl: string
-  readonly apiKey: Redacted.Redacted | undefined
-  readonly headers: Readonly<Record<string, string>> | undefined
-  readonly effort: string | undefined
-  readonly maxTokens: number | undefined
-  readonly fetch: typeof globalThis.fetch
-}): Effect.Effect<LanguageModel.Service> => {
-  const provider = createOpenAICompatible({
-    name: "openaiCompatible",
-    baseURL: options.baseUrl,
-    includeUsage: true,
-    fetch: options.fetch,
-    ...(options.apiKey === undefined ? {} : { apiKey: Redacted.value(options.apiKey) }),
-    ...(options.headers === undefined ? {} : { headers: { ...options.headers } })
-  })
-  return AiSdkLanguageModel.make({
-    model: provider.chatModel(options.model),
-    secrets: [
-      ...(options.apiKey === undefined ? [] : [options.apiKey]),
-      ...Object.values(options.headers ?? {}).map((value) => Redacted.make(value))
-    ],
-    settings: {
-      ...(options.maxTokens === undefined ? {} : { maxOutputTokens: options.maxTokens }),
-      ...(options.effort === undefined
-        ? {}
-        : { providerOptions: { openaiCompatible: { reasoningEffort: options.effort } } })
-    }
-  })
-}
+export const make =
+  (options: {
+    readonly model: string
+    readonly baseUrl: string
+    readonly apiKey: Redacted.Redacted | undefined
+    readonly headers: Readonly<Record<string, string>> | undefined
+    readonly maxTokens: number | undefined
+    /** Whether the server takes system messages anywhere in the conversation. */
+    readonly systemAnywhere: boolean
+    readonly fetch: typeof globalThis.fetch
+  }): Configurable =>
+  (settings) => {
+    const { effort, headers, ...named } = settings
+    const own = Object.keys(options.headers ?? {})
+    const wire = { request: (body: Json) => lay(body, settings), headers: headersOf(settings, own) }
+    // A provider of the AI SDK is a few closures: what is worth keeping, the connections, belongs to `fetch`.
+    const provider = createOpenAICompatible({
+      name: "openaiCompatible",
+      baseURL: options.baseUrl,
+      includeUsage: true,
+      fetch: settings.body === undefined && headers === undefined ? options.fetch : wired(options.fetch, () => wire),
+      ...(options.apiKey === undefined ? {} : { apiKey: Redacted.value(options.apiKey) }),
+      ...(options.headers === undefined ? {} : { headers: { ...options.headers } })
+    })
+    return AiSdkLanguageModel.make({
+      model: provider.chatModel(options.model),
+      systemAnywhere: options.systemAnywhere,
+      secrets: [
+        ...(options.apiKey === undefined ? [] : [options.apiKey]),
+        ...Object.values(options.headers ?? {}).map((value) => Redacted.make(value)),
+        ...secretsOf(settings)
+      ],
+      settings: {
+        ...(options.maxTokens === undefined ? {} : { maxOutputTokens: options.maxTokens }),
+        ...callSettings(named),
+        ...(effort === undefined ? {} : { providerOptions: { openaiCompatible: { reasoningEffort: effort } } })
+      }
+    })
+  }

@@ -6,11 +6,13 @@
  */
 import { redactSecrets } from "@daybook/core"
 import { AiError, Prompt, Response, Tool, type LanguageModel, type Toolkit } from "@effect/ai"
+import { FetchHttpClient } from "@effect/platform"
 import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
 
 type Tools = Record<string, Tool.Any>
 type Part = Response.StreamPart<Tools>
-type Request = LanguageModel.GenerateTextOptions<Tools>
+/** What the runtime asks of a model. */
+export type Request = LanguageModel.GenerateTextOptions<Tools>
 
 /** How one provider differs. */
 export interface Guard {
@@ -20,6 +22,8 @@ export interface Guard {
   readonly secrets: ReadonlyArray<Redacted.Redacted>
   /** The last change to a prompt before the provider's library reads it. */
   readonly lower: (prompt: Prompt.Prompt) => Prompt.Prompt
+  /** The request for the library, and the `fetch` that it goes through. */
+  readonly prepare?: (request: Request) => readonly [Request, typeof globalThis.fetch]
   /** Whether `inputTokens` leaves out what was read from and written to the cache. */
   readonly cacheOnTop?: (finish: Response.FinishPart) => { readonly read: number; readonly write: number }
 }
@@ -31,19 +35,27 @@ export const guard = (service: LanguageModel.Service, options: Guard): LanguageM
     prompt: options.lower(normalize(Prompt.make(request.prompt))),
     ...(request.toolkit === undefined ? {} : { toolkit: lenient(request.toolkit) })
   })
+  const prepared = (request: Request): readonly [Request, typeof globalThis.fetch | undefined] =>
+    options.prepare?.(lowered(request)) ?? [lowered(request), undefined]
   // The service's signatures compute error and context from the exact options; here both are those of the library.
   const stream = service.streamText as unknown as (request: Request) => Stream.Stream<Part, AiError.AiError>
   const generate = service.generateText as unknown as (request: Request) => Effect.Effect<unknown, AiError.AiError>
   const generateObject = service.generateObject as unknown as typeof generate
-  const failing = (effect: Effect.Effect<unknown, AiError.AiError>) =>
-    Effect.catchAllCause(effect, (cause) => Effect.failCause(clean(options, cause)))
+  const once = (ask: typeof generate, request: Request) =>
+    Effect.suspend(() => {
+      const [sent, fetch] = prepared(request)
+      return fetch === undefined ? ask(sent) : Effect.provideService(ask(sent), FetchHttpClient.Fetch, fetch)
+    }).pipe(Effect.catchAllCause((cause) => Effect.failCause(clean(options, cause))))
   return {
-    generateText: (request: Request) => failing(Effect.suspend(() => generate(lowered(request)))),
-    generateObject: (request: Request) => failing(Effect.suspend(() => generateObject(lowered(request)))),
+    generateText: (request: Request) => once(generate, request),
+    generateObject: (request: Request) => once(generateObject, request),
     streamText: (request: Request) =>
       Stream.suspend(() => {
         const state = new Transcript(options)
-        return Stream.suspend(() => stream(lowered(request))).pipe(
+        return Stream.suspend(() => {
+          const [sent, fetch] = prepared(request)
+          return fetch === undefined ? stream(sent) : Stream.provideService(stream(sent), FetchHttpClient.Fetch, fetch)
+        }).pipe(
           Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause))),
           Stream.mapConcatChunk((part) => Chunk.unsafeFromArray(state.next(part))),
           Stream.concat(Stream.suspend(() => state.end()))

@@ -1,10 +1,11 @@
 /** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use only: the library is large. */
 import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
-import { Prompt, type LanguageModel } from "@effect/ai"
+import { Prompt } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, type Redacted } from "effect"
 import { guard } from "./GuardedModel.ts"
 import { makeOpenAiWire } from "./OpenAiWire.ts"
+import { headersOf, secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 
 export const make = (options: {
@@ -13,11 +14,8 @@ export const make = (options: {
   readonly baseUrl: string | undefined
   /** Whether the model reasons, and its reasoning is to be had in a form that can be sent back. */
   readonly reasons: boolean
-  readonly effort: string | undefined
   readonly fetch: typeof globalThis.fetch
-}): Effect.Effect<LanguageModel.Service> => {
-  const fetch = wired(options.fetch, () => makeOpenAiWire(options.effort))
-  const http = FetchHttpClient.layer.pipe(Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch)))
+}): Effect.Effect<Configurable> => {
   const client = OpenAiClient.layer({
     apiKey: options.apiKey,
     // Trace ids are the host's own affair.
@@ -33,8 +31,19 @@ export const make = (options: {
       : {})
   }
   return OpenAiLanguageModel.make({ model: options.model, config }).pipe(
-    Effect.provide(Layer.provide(client, http)),
-    Effect.map((service) => guard(service, { provider: "openai", secrets: [options.apiKey], lower }))
+    Effect.provide(Layer.provide(client, FetchHttpClient.layer)),
+    Effect.map((service) => (settings) => {
+      const headers = headersOf(settings)
+      const fetch = wired(options.fetch, () => ({ ...makeOpenAiWire(settings, options.reasons), headers }))
+      return Effect.succeed(
+        guard(service, {
+          provider: "openai",
+          secrets: [options.apiKey, ...secretsOf(settings)],
+          lower,
+          prepare: (request) => [request, fetch]
+        })
+      )
+    })
   )
 }
 

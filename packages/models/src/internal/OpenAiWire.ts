@@ -3,23 +3,32 @@
  * turns a failed response into a normal end; tool input that is not JSON ends its stream. `GuardedModel` completes the
  * calls whose end is kept from it here. Spec: MD-20..MD-24.
  */
+import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
 import { unquote } from "./AnthropicWire.ts"
+import { defined, lay } from "./Settings.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 
 const serviceTiers: ReadonlySet<unknown> = new Set(["auto", "default", "flex", "scale", "priority"])
 
-/** @param effort the value of `reasoning.effort`, or nothing to leave the provider's default. */
-export const makeOpenAiWire = (effort: string | undefined): Wire => ({
-  request: (body) => ({
-    ...body,
-    ...(effort === undefined ? {} : { reasoning: { ...record(body["reasoning"]), effort } }),
-    input: list(body["input"]).map((item) =>
-      Predicate.isRecord(item) && item["type"] === "function_call_output"
-        ? { ...item, output: unquote(item["output"]) }
-        : item
-    )
-  }),
+/**
+ * @param settings what the request is made with; this protocol has no `top_k` and no stop sequences
+ * @param reasons whether the model reasons: then it takes `temperature` and `top_p` only with the effort `none` (MD-49)
+ */
+export const makeOpenAiWire = (settings: RequestSettings, reasons: boolean): Wire => ({
+  request: (body) =>
+    lay(
+      {
+        ...body,
+        ...named(record(body["reasoning"]), settings, reasons),
+        input: list(body["input"]).map((item) =>
+          Predicate.isRecord(item) && item["type"] === "function_call_output"
+            ? { ...item, output: unquote(item["output"]) }
+            : item
+        )
+      },
+      settings
+    ),
   event: (event, request) => {
     switch (event["type"]) {
       case "response.failed": {
@@ -56,6 +65,17 @@ export const makeOpenAiWire = (effort: string | undefined): Wire => ({
   },
   malformed: () => [errorEvent("malformed_chunk", "the provider sent a part of its answer that is not JSON")]
 })
+
+const named = (reasoning: Json, settings: RequestSettings, reasons: boolean): Json => {
+  const { effort, maxOutputTokens, temperature, topP } = settings
+  const sampled = !reasons || effort === "none"
+  return defined({
+    max_output_tokens: maxOutputTokens,
+    temperature: sampled ? temperature : undefined,
+    top_p: sampled ? topP : undefined,
+    reasoning: effort === undefined ? undefined : { ...reasoning, effort }
+  })
+}
 
 const errorEvent = (code: string, message: string): Json => ({
   type: "error",

@@ -12,8 +12,10 @@ export type Json = Readonly<Record<string, unknown>>
 export interface Wire {
   /** The body to send instead. */
   readonly request: (body: Json) => Json
-  /** The events to deliver instead of one event; an empty array drops it. */
-  readonly event: (event: Json, request: Json) => ReadonlyArray<Json>
+  /** Headers to lay over those of the request. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The events to deliver instead of one event; an empty array drops it. Without it the answer stays as it is. */
+  readonly event?: (event: Json, request: Json) => ReadonlyArray<Json>
   /** The events to deliver for data that is not a JSON object; the data itself goes on when absent. */
   readonly malformed?: (data: string) => ReadonlyArray<Json>
 }
@@ -58,15 +60,34 @@ export const wired =
     const wire = makeWire()
     const sent = parseObject(bodyText(init?.body))
     const body = sent === undefined ? undefined : wire.request(sent)
-    const response = await fetch(
-      input,
-      init === undefined || body === undefined ? init : { ...init, body: JSON.stringify(body) }
-    )
+    const response = await fetch(input, {
+      ...init,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(wire.headers === undefined ? {} : { headers: laidOver(init?.headers, wire.headers) })
+    })
+    const { event, malformed } = wire
     const isEvents = response.headers.get("content-type")?.includes("text/event-stream") === true
-    if (response.body === null || !response.ok || !isEvents) return response
+    if (event === undefined || response.body === null || !response.ok || !isEvents) return response
     const { headers, status, statusText } = response
-    return new Response(response.body.pipeThrough(rewriteEvents(wire, body ?? {})), { headers, status, statusText })
+    const rewritten = response.body.pipeThrough(rewriteEvents({ event, malformed }, body ?? {}))
+    return new Response(rewritten, { headers, status, statusText })
   }
+
+const laidOver = (
+  under: ConstructorParameters<typeof Headers>[0],
+  over: Readonly<Record<string, string>>
+): Record<string, string> => {
+  const headers = new Headers(under)
+  for (const [name, value] of Object.entries(over)) {
+    try {
+      headers.set(name, value)
+    } catch {
+      // The platform's own message would quote the value, which may be a key.
+      throw new Error(`the header "${name}" of the request settings has characters that HTTP does not allow`)
+    }
+  }
+  return Object.fromEntries(headers)
+}
 
 const bodyText = (body: unknown): string | undefined =>
   Predicate.isString(body) ? body : body instanceof Uint8Array ? new TextDecoder().decode(body) : undefined
@@ -81,7 +102,12 @@ export const parseObject = (text: string | undefined): Json | undefined => {
   }
 }
 
-const rewriteEvents = (wire: Wire, request: Json): TransformStream<Uint8Array, Uint8Array> => {
+interface Rewriter {
+  readonly event: NonNullable<Wire["event"]>
+  readonly malformed: Wire["malformed"]
+}
+
+const rewriteEvents = (wire: Rewriter, request: Json): TransformStream<Uint8Array, Uint8Array> => {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()
   let buffer = ""
@@ -103,7 +129,7 @@ const rewriteEvents = (wire: Wire, request: Json): TransformStream<Uint8Array, U
   })
 }
 
-const rewriteBlock = (wire: Wire, request: Json, block: string): ReadonlyArray<string> => {
+const rewriteBlock = (wire: Rewriter, request: Json, block: string): ReadonlyArray<string> => {
   const data = block
     .split(/\r\n|\n|\r/)
     .filter((line) => line.startsWith("data:"))
