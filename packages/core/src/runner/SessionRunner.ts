@@ -12,7 +12,7 @@
 import { SqlClient } from "@effect/sql"
 import { Prompt } from "@effect/ai"
 import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option } from "effect"
-import { Agents, type Agent } from "../agent/Agents.ts"
+import type { Agent } from "../agent/Agents.ts"
 import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
@@ -27,6 +27,7 @@ import { lastTurn, steered } from "../request/Reminders.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, StructuredOutputFailed, type OutputState } from "../request/StructuredOutput.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { Lineage } from "../session/Lineage.ts"
 import { locationKey } from "../session/Locations.ts"
 import type { Message, Session } from "../session/Message.ts"
 import { ProviderFailed, TurnLimitExceeded, type RunError } from "../session/RunError.ts"
@@ -72,7 +73,7 @@ type Boundary = "continue" | "done" | "moved" | "pruned" | "compacted"
 const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLimit }: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
-  const agents = yield* Agents
+  const lineage = yield* Lineage
   const epochs = yield* ContextEpoch
   const registry = yield* ContextRegistry
   const compaction = yield* Compaction
@@ -147,7 +148,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     if (session.compaction?.state !== "requested") return
     const { owner, sessionID } = input
     const { id: messageID } = session.compaction
-    const agent = yield* agents.get(session.agent, here)
+    const agent = yield* lineage.agentOf(session)
     const ref = Preparation.modelOf(session, agent)
     const resolved = yield* Effect.either(resolve(ref, agent.settings ?? {}))
     if (Either.isLeft(resolved)) {
@@ -217,7 +218,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const session = yield* store.get(sessionID)
     if (locationKey(session.location) !== locationKey(here)) return yield* new LocationFence.LocationLeft()
     yield* compactOnRequest(input, session)
-    const agent = yield* agents.get(session.agent, here)
+    const agent = yield* lineage.agentOf(session)
     activity.agent = agent
     const ref = Preparation.modelOf(session, agent)
     // Resolved for the context too, but it fails the turn only where its place is (TU-5).

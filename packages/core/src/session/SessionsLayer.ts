@@ -1,7 +1,7 @@
 /** The facade over log, store, inbox and execution. Contract in `Sessions.ts`. */
 import { FileSystem, Path } from "@effect/platform"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
-import { Agents } from "../agent/Agents.ts"
+import { Agents, canLead } from "../agent/Agents.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { draft, type SessionEvent } from "../events/SessionEvents.ts"
 import { Identifiers, SessionID } from "../Identifiers.ts"
@@ -48,12 +48,14 @@ const make = Effect.gen(function* () {
       Effect.provide(platform)
     )
 
-  const knownAgent = (agent: string) =>
-    Effect.flatMap(validate("agent", Schema.String, agent), (name) =>
-      Effect.catchTag(agents.get(name), "AgentNotFound", ({ message }) =>
-        Effect.fail(new InvalidInput({ field: "agent", details: message }))
-      )
-    )
+  /** An agent that may work here: on its own, or for the session that starts this one. */
+  const knownAgent = Effect.fnUntraced(function* (agent: string, location: Location, child: boolean) {
+    const refuse = (details: string) => new InvalidInput({ field: "agent", details })
+    const name = yield* validate("agent", Schema.String, agent)
+    const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
+    if (child || canLead(found)) return
+    return yield* refuse(`agent "${name}" only takes tasks of other agents; choose another one`)
+  })
 
   const existing = (sessionID: SessionID) =>
     store.get(sessionID).pipe(
@@ -82,7 +84,7 @@ const make = Effect.gen(function* () {
     const { agent, parentID } = options
     const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
     const title = options.title === undefined ? undefined : yield* validate("title", Schema.String, options.title)
-    if (agent !== undefined) yield* knownAgent(agent)
+    if (agent !== undefined) yield* knownAgent(agent, location, parentID !== undefined)
     if (parentID !== undefined) yield* knownParent(parentID)
     const created = draft("session.created", {
       location,
@@ -154,8 +156,8 @@ const make = Effect.gen(function* () {
       Effect.filter(sessions, ({ id }) => Effect.map(owners.isOwned(id), (owned) => !owned))
     ),
     switchAgent: Effect.fn("Sessions.switchAgent")(function* (sessionID, agent) {
-      yield* store.get(sessionID)
-      yield* knownAgent(agent)
+      const { location, parentID } = yield* store.get(sessionID)
+      yield* knownAgent(agent, location, parentID !== undefined)
       yield* append(sessionID, draft("session.next.agent.switched", { messageID: yield* identifiers.message, agent }))
     }),
     switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, to) {
