@@ -1,13 +1,14 @@
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Queue } from "effect"
+import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
 import { makeApplyPatch } from "../../packages/core/src/tool/builtin/ApplyPatch.ts"
 import { nodeFileOperations, type FileOperations } from "../../packages/core/src/tool/patch/FileOperations.ts"
 import type { Settled } from "../../packages/core/src/tool/ToolRegistry.ts"
 import { patchOf, treeOf } from "./PatchTree.ts"
-import { makeWorkbench } from "./Workbench.ts"
+import { makeWorkbench, type Options } from "./Workbench.ts"
 
 type Tree = ReturnType<typeof treeOf>
 
@@ -37,8 +38,8 @@ const operations = (before: (name: keyof FileOperations, path: string) => Promis
 }
 
 /** A workbench whose `apply_patch` works on these operations. */
-const makeFaultyBench = Effect.fnUntraced(function* (io: FileOperations) {
-  const bench = yield* makeWorkbench()
+const makeFaultyBench = Effect.fnUntraced(function* (io: FileOperations, options: Options = {}) {
+  const bench = yield* makeWorkbench(options)
   const tool = yield* makeApplyPatch(io).pipe(Effect.provide(LocationFiles.layer), Effect.provide(bench.context))
   yield* bench.registry.register([tool])
   return bench
@@ -69,6 +70,11 @@ const patch = patchOf(
 
 /** Every path that the patch names. */
 const named = ["new/deep/a.txt", "u.txt", "m.txt", "moved/m.txt", "p.txt", "q.txt", "d.txt"]
+
+const moves = [
+  ["m.txt", "moved/m.txt"],
+  ["p.txt", "q.txt"]
+] as const
 
 const reset = (folder: string) => {
   rmSync(folder, { recursive: true })
@@ -124,6 +130,10 @@ const judge = (settled: Settled, before: Tree, done: Tree, after: Tree): "done" 
       assert.strictEqual(after[original], before[path], message)
       originals.push(original)
     }
+  }
+  // A moved file leaves its new place only for its old one.
+  for (const [from, to] of moves) {
+    if (states.get(from)?.state === "applied") assert.strictEqual(states.get(to)?.state, "applied", message)
   }
   const others = (tree: Tree) =>
     without(Object.fromEntries(Object.entries(tree).filter(([, what]) => what !== "folder")), [
@@ -200,7 +210,7 @@ describe("apply_patch on a failing disk", () => {
           upTo(all)
             // Before, no file has its new state yet.
             .filter((first) => first > all / 2)
-            .flatMap((first) => upTo(5).map((gap) => (count: number) => count === first || count === first + gap)),
+            .flatMap((first) => upTo(4).map((gap) => (count: number) => count === first || count === first + gap)),
         true
       )
       assert.isAbove(ends.part, 10)
@@ -263,6 +273,58 @@ describe("apply_patch on a failing disk", () => {
       const after = treeOf(bench.folder)
       assert.deepStrictEqual(without(after, ["q.txt"]), before)
       assert.match(after["q.txt"] ?? "", /somebody else's$/)
+    })
+  )
+
+  it.scoped("TO-32: a folder that becomes a link to outside while folders are made is not written through", () =>
+    Effect.gen(function* () {
+      let outside: string | undefined
+      const bench = yield* makeFaultyBench(
+        operations(async (name, path) => {
+          if (name !== "makeFolder" || outside === undefined) return
+          symlinkSync(outside, path)
+          outside = undefined
+        })
+      )
+      reset(bench.folder)
+      const before = treeOf(bench.folder)
+      outside = bench.outside
+      const error = yield* bench.fail("apply_patch", { patch: patchOf("*** Add File: new/a.txt", "+x") })
+      assert.strictEqual(error.type, "path.outside")
+      assert.deepStrictEqual(treeOf(bench.outside), {})
+      assert.deepStrictEqual(without(treeOf(bench.folder), ["new"]), before)
+    })
+  )
+
+  it.scoped("TO-77: patches that name the same files in other orders never wait for each other for ever", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      const asked = yield* Queue.unbounded<void>()
+      const bench = yield* makeFaultyBench(
+        operations(async (name, path) => {
+          if (name !== "rename" || !path.endsWith("u.txt")) return
+          await Effect.runPromise(Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(gate)))
+        }),
+        { rules: [], answer: () => Effect.as(Queue.offer(asked, undefined), Answer.Once()) }
+      )
+      reset(bench.folder)
+      /** Starts a patch of these files, and goes on when it has been allowed and waits for a lock, or works. */
+      const start = (line: string, ...names: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const lines = names.flatMap((name) => [`*** Update File: ${name}`, `+${line}`, "*** End of File"])
+          const call = yield* Effect.fork(bench.succeed("apply_patch", { patch: patchOf(...lines) }))
+          yield* Queue.take(asked)
+          yield* Effect.yieldNow().pipe(Effect.repeatN(100))
+          return call
+        })
+      const holder = yield* start("1", "u.txt")
+      yield* Deferred.await(begun)
+      const first = yield* start("2", "m.txt", "u.txt", "d.txt")
+      const second = yield* start("3", "d.txt", "m.txt")
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.joinAll([holder, first, second])
+      assert.match(treeOf(bench.folder)["m.txt"] ?? "", /x\n2\n3\n$/)
     })
   )
 
