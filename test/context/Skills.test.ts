@@ -1,0 +1,144 @@
+/** Skills: which are found, which an agent is told of, and what the tool gives (CX-29, CX-44..CX-47). */
+import { symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import * as ContextSettings from "../../packages/core/src/context/ContextSettings.ts"
+import * as Skills from "../../packages/core/src/context/Skills.ts"
+import type { Rule } from "../../packages/core/src/permission/Rule.ts"
+import { layerHeadless } from "../../packages/core/src/permission/PermissionAsker.ts"
+import * as Permission from "../../packages/core/src/permission/Permission.ts"
+import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
+import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
+import { makeSkill } from "../../packages/core/src/tool/builtin/Skill.ts"
+import { callBy, textOf } from "../tools/Workbench.ts"
+import { folder, listener, put, registryAt } from "./support/Look.ts"
+
+const skill = (description: string, body: string, name?: string) =>
+  `---\n${name === undefined ? "" : `name: ${name}\n`}description: ${description}\n---\n${body}\n`
+
+const allowed: ReadonlyArray<Rule> = [{ permission: "skill", resource: "*", verdict: "allow" }]
+
+const skillsAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
+  const layer = Skills.layer.pipe(
+    Layer.provide([ContextSettings.layer(options), Layer.succeed(CurrentLocation, { directory })])
+  )
+  return Context.get(yield* Layer.build(layer), Skills.Skills)
+})
+
+/** The tool at a folder. */
+const toolAt = Effect.fnUntraced(function* (directory: string, permissions: ReadonlyArray<Rule> = allowed) {
+  const skills = yield* skillsAt(directory)
+  const tool = yield* makeSkill.pipe(
+    Effect.provideService(Skills.Skills, skills),
+    Effect.provide(Permission.layer),
+    Effect.provide([layerHeadless, PermissionStore.layerMemory, Layer.succeed(CurrentLocation, { directory })])
+  )
+  return (name: string) => tool.execute({ name }, callBy({ name: "build", permissions }, directory))
+})
+
+describe("which there are", () => {
+  it.scoped("CX-44: of one name the project's counts more than a configured one, and that more than the user's", () =>
+    Effect.gen(function* () {
+      const [here, user, shared] = [yield* folder, yield* folder, yield* folder]
+      for (const name of ["a", "b", "c"]) yield* put(join(user, "skills", name, "SKILL.md"), skill("user", "User."))
+      for (const name of ["b", "c"]) yield* put(join(shared, name, "SKILL.md"), skill("shared", "Shared."))
+      yield* put(join(here, ".daybook", "skills", "other", "SKILL.md"), skill("project", "Project.", "c"))
+      const { list } = yield* skillsAt(here, { userFolder: user, skills: [shared] })
+      assert.deepStrictEqual(
+        (yield* list).map(({ description, name }) => [name, description]),
+        [
+          ["a", "user"],
+          ["b", "shared"],
+          ["c", "project"]
+        ]
+      )
+    })
+  )
+
+  it.scoped("CX-45: what is malformed or leads out of the project is left out, and the others are not", () =>
+    Effect.gen(function* () {
+      const [here, outside] = [yield* folder, yield* folder]
+      const at = (name: string) => join(here, ".daybook", "skills", name)
+      yield* put(join(at("good"), "SKILL.md"), skill("of use", "Do."))
+      yield* put(join(at("none"), "SKILL.md"), "No front matter.")
+      yield* put(join(at("open"), "SKILL.md"), "---\ndescription: x\nno end")
+      yield* put(join(at("yaml"), "SKILL.md"), "---\ndescription: [\n---\n")
+      yield* put(join(at("named"), "SKILL.md"), skill("x", "x", "../../etc"))
+      yield* put(join(at("bad name"), "SKILL.md"), skill("x", "x"))
+      yield* put(join(at("folder"), "SKILL.md", "x"), "a folder in its place")
+      yield* put(join(at("empty"), "note.txt"), "no SKILL.md")
+      yield* put(join(outside, "SKILL.md"), skill("a stranger's", "x"))
+      symlinkSync(outside, at("linked"))
+      const { list } = yield* skillsAt(here)
+      assert.deepStrictEqual(
+        (yield* list).map(({ name }) => name),
+        ["good"]
+      )
+    })
+  )
+})
+
+describe("guidance", () => {
+  const key = "agent/skills"
+
+  it.scoped("EP-1: the skills that the turn's agent may load are told by name and description, without bodies", () =>
+    Effect.gen(function* () {
+      const here = yield* folder
+      yield* put(join(here, ".daybook", "skills", "release", "SKILL.md"), skill("how to release", "The body."))
+      yield* put(join(here, ".daybook", "skills", "secret", "SKILL.md"), skill("not for all", "The body."))
+      const { look } = yield* registryAt(here)
+      const permissions: ReadonlyArray<Rule> = [
+        ...allowed,
+        { permission: "skill", resource: "secret", verdict: "deny" }
+      ]
+      const told = listener(key)(yield* look({ agent: { name: "careful", permissions } })) ?? ""
+      assert.include(told, "- release: how to release")
+      assert.notInclude(told, "secret")
+      assert.notInclude(told, "The body.")
+    })
+  )
+
+  it.scoped("EP-4: another agent's skills are told in place of the first one's, and that there are none any more", () =>
+    Effect.gen(function* () {
+      const here = yield* folder
+      for (const name of ["a", "b"]) yield* put(join(here, ".daybook", "skills", name, "SKILL.md"), skill(name, "x"))
+      const { look } = yield* registryAt(here)
+      const agentWithout = (resource: string) => ({
+        agent: { name: "x", permissions: [...allowed, { permission: "skill", resource, verdict: "deny" as const }] }
+      })
+      const tell = listener(key)
+      tell(yield* look())
+      const fewer = tell(yield* look(agentWithout("a"))) ?? ""
+      assert.include(fewer, "in place of those named before:\n- b: b")
+      assert.notInclude(fewer, "- a:")
+      assert.include(tell(yield* look(agentWithout("*"))), "no skills to load any more")
+    })
+  )
+})
+
+describe("the tool", () => {
+  it.scoped("CX-47: it gives the body, and names the files beside it", () =>
+    Effect.gen(function* () {
+      const here = yield* folder
+      const at = join(here, ".daybook", "skills", "release")
+      yield* put(join(at, "SKILL.md"), skill("how to release", "Step one."))
+      yield* put(join(at, "scripts", "tag.sh"), "true")
+      const text = textOf(yield* (yield* toolAt(here))("release"))
+      assert.include(text, "Step one.")
+      assert.include(text, `${at}:\n- scripts/tag.sh`)
+      assert.notInclude(text, "description:")
+    })
+  )
+
+  it.scoped("CX-47: an unknown name tells those that the agent may load; a denied one is refused", () =>
+    Effect.gen(function* () {
+      const here = yield* folder
+      for (const name of ["a", "b"]) yield* put(join(here, ".daybook", "skills", name, "SKILL.md"), skill(name, "x"))
+      const load = yield* toolAt(here, [...allowed, { permission: "skill", resource: "b", verdict: "deny" }])
+      const unknown = yield* Effect.flip(load("c"))
+      assert.deepInclude(unknown, { type: "tool.input", message: 'there is no skill "c"; there are: a' })
+      assert.deepInclude(yield* Effect.flip(load("b")), { type: "permission.denied" })
+    })
+  )
+})
