@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
-import { makeMcp, obedient, obedientHttp, silent } from "./support/Servers.ts"
+import { freePort, makeMcp, obedient, obedientHttp, silent } from "./support/Servers.ts"
 
 const failed = ({ state }: { readonly state: string }) => state === "failed"
 const connected = ({ state }: { readonly state: string }) => state === "connected"
@@ -82,6 +82,33 @@ describe("a lost server", () => {
     })
   )
 
+  it.scoped("MC-8: one without a stream of its own is found lost by the next call", () =>
+    Effect.gen(function* () {
+      const first = yield* obedientHttp(0, "plain")
+      const { fail, mcp, said, until } = yield* makeMcp({ own: { url: first.url } })
+      yield* mcp.ready
+      assert.strictEqual(yield* said("own_echo"), "echo: {}")
+      yield* first.kill
+      assert.include((yield* fail("own_echo", {})).message, 'MCP server "own": fetch failed')
+      yield* until("own", failed)
+    })
+  )
+
+  it.scoped("MC-8: one that forgot the session is connected anew", () =>
+    Effect.gen(function* () {
+      const server = yield* obedientHttp(0, "plain")
+      const { fail, mcp, said, until } = yield* makeMcp({ own: { url: server.url } })
+      yield* mcp.ready
+      const pid = yield* said("own_pid")
+      yield* server.forget
+      assert.strictEqual((yield* fail("own_echo", {})).type, "tool.execution")
+      yield* until("own", failed)
+      yield* TestClock.adjust("1 second")
+      yield* until("own", connected)
+      assert.strictEqual(yield* said("own_pid"), pid)
+    })
+  )
+
   it.scoped("MC-8: a call that it was serving fails, and says so", () =>
     Effect.gen(function* () {
       const { fail, mcp, until } = yield* makeMcp({ own: obedient })
@@ -115,7 +142,7 @@ describe("a server that cannot be reached", () => {
       const { mcp, until } = yield* makeMcp({
         missing: { command: "no-such-command" },
         ends,
-        nobody: { url: "http://127.0.0.1:1/mcp" }
+        nobody: { url: `http://127.0.0.1:${yield* freePort}/mcp` }
       })
       yield* mcp.ready
       assert.strictEqual((yield* until("missing", failed)).details, 'there is no command "no-such-command"')
@@ -123,7 +150,10 @@ describe("a server that cannot be reached", () => {
         (yield* until("ends", failed)).details,
         "its process ended before it answered; its last words: no key"
       )
-      assert.match((yield* until("nobody", failed)).details ?? "", /^it cannot be reached: fetch failed: /)
+      assert.match(
+        (yield* until("nobody", failed)).details ?? "",
+        /^it cannot be reached: fetch failed: .*ECONNREFUSED/
+      )
     })
   )
 

@@ -1,4 +1,3 @@
-import { createServer } from "node:net"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,17 +6,7 @@ import { Effect, Queue, type Scope } from "effect"
 import type { McpServer } from "../../packages/core/src/mcp/Mcp.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
-import { everything, everythingHttp, filesystem, makeMcp, obedient } from "./support/Servers.ts"
-
-/** A port that nobody listens on now. */
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = address !== null && typeof address === "object" ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
+import { everything, everythingHttp, filesystem, freePort, makeMcp, obedient } from "./support/Servers.ts"
 
 const ways: Record<string, Effect.Effect<McpServer, never, Scope.Scope>> = {
   "standard streams": Effect.succeed(everything),

@@ -1,6 +1,7 @@
 /** Real MCP servers as real processes, and a Location whose registry has their tools. */
 import { fork } from "node:child_process"
 import { createRequire } from "node:module"
+import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { Context, Deferred, Effect, Layer, Stream, type Scope } from "effect"
 import * as Mcp from "../../../packages/core/src/mcp/Mcp.ts"
@@ -48,14 +49,29 @@ const startHttp = (
         Effect.sync(() => child.kill("SIGKILL")),
         Deferred.await(ended)
       )
-      return { url: `http://127.0.0.1:${found}/mcp`, port: found, kill }
+      /** Makes the server forget its sessions, and waits until it has. */
+      const forget = Effect.async<void>((resume) => {
+        child.once("message", () => resume(Effect.void))
+        child.send("forget")
+      })
+      return { url: `http://127.0.0.1:${found}/mcp`, port: found, kill, forget }
     }),
     ({ kill }) => kill
   )
 
+/** A port that nobody listens on now. */
+export const freePort = Effect.async<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = address !== null && typeof address === "object" ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
 /** Our own server over HTTP, on a free port unless one is given. */
-export const obedientHttp = (port = 0) =>
-  startHttp(program, ["http"], port, (child, done) => child.on("message", (found) => done(Number(found))))
+export const obedientHttp = (port = 0, how: "streams" | "plain" = "streams") =>
+  startHttp(program, ["http", how], port, (child, done) => child.once("message", (found) => done(Number(found))))
 
 /** The reference server over HTTP. It takes its port from the environment, and says on its standard error when it is there. */
 export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, Scope.Scope> =>

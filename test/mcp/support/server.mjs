@@ -156,7 +156,17 @@ if (process.argv[3] === "noisy") process.stdout.write("starting ...\n{}\n[1\n")
 if (process.argv[2] === "stdio") await make().connect(new StdioServerTransport())
 else {
   const sessions = new Map()
+  // `plain` offers no stream of its own, answers with JSON, and forgets its sessions when it is told to.
+  const plain = process.argv[3] === "plain"
+  process.on("message", () => {
+    sessions.clear()
+    process.send("forgotten")
+  })
   const http = createServer(async (request, response) => {
+    if (plain && request.method === "GET") {
+      response.writeHead(405).end()
+      return
+    }
     const id = request.headers["mcp-session-id"]
     if (id !== undefined && !sessions.has(id)) {
       response.writeHead(404).end()
@@ -166,6 +176,7 @@ else {
     if (transport === undefined) {
       transport = new StreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,
+        enableJsonResponse: plain,
         onsessioninitialized: (session) => void sessions.set(session, transport)
       })
       await make().connect(transport)

@@ -2,7 +2,7 @@
  * The MCP servers of this host: their tools lie in every Location, and their resources can be read. Process-global.
  * Leaves a server's connection to `Supervisor.ts`. Spec: MC-1..MC-31.
  */
-import { Context, Deferred, Effect, Layer, Stream, SubscriptionRef } from "effect"
+import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import type { ToolContent } from "../session/Schemas.ts"
 import { HostTools } from "../tool/HostTools.ts"
 import type { Connection, McpResource, ServerFault } from "./Connection.ts"
@@ -45,8 +45,9 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
   const supervised = yield* Effect.forEach(servers, ([name, server]) =>
     Effect.map(Deferred.make<void>(), (settled) => ({ name, server, names, host, status, connections, settled }))
   )
-  // One fiber for all: when the scope closes, they end at the same time.
-  yield* Effect.forkScoped(Effect.forEach(supervised, supervise, { concurrency: "unbounded", discard: true }))
+  // When the scope closes, they end at the same time.
+  const fibers = yield* FiberSet.make()
+  yield* Effect.forEach(supervised, (each) => FiberSet.run(fibers, supervise(each)), { discard: true })
 
   const settled = ({ settled }: { readonly settled: Deferred.Deferred<void> }) =>
     Effect.asVoid(Effect.timeoutOption(Deferred.await(settled), connectTimeout))

@@ -12,6 +12,7 @@ import {
   Effect,
   ExecutionStrategy,
   Exit,
+  Fiber,
   Queue,
   Schedule,
   Scope,
@@ -149,12 +150,13 @@ const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connectio
   return { sync }
 })
 
-/** Says how the server is; a fault that is not the last one once more is logged. */
+/** Says how the server is; what is not the same as before is logged. */
 const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervised, now: Omit<McpStatus, "name">) {
   const before = yield* SubscriptionRef.getAndUpdate(status, (all) => new Map(all).set(name, { name, ...now }))
   yield* Deferred.succeed(settled, undefined)
   if (now.details !== undefined && before.get(name)?.details !== now.details) {
-    yield* Effect.logWarning(`MCP server "${name}" (${now.state}): ${now.details}`)
+    const log = now.state === "failed" ? Effect.logWarning : Effect.logInfo
+    yield* log(`MCP server "${name}" (${now.state}): ${now.details}`)
   }
 })
 
@@ -205,20 +207,30 @@ const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
   return yield* serve(supervised, connection, listing)
 })
 
-/** Keeps the server connected until it is interrupted. */
+/** An attempt from its beginning to the end of its connection; how it went is said. */
+const attempted = (supervised: Supervised) =>
+  attempt(supervised).pipe(
+    Effect.catchAllDefect((defect) => {
+      const reason = defect instanceof Error ? inSentence(defect.message) : "unknown fault"
+      return new ServerFault({ details: `it broke its connection: ${reason}` })
+    }),
+    Effect.catchAll(({ details }) => report(supervised, { state: "failed", details, tools: 0 })),
+    Effect.scoped
+  )
+
+/**
+ * Keeps the server connected until it is interrupted. Each attempt has a fiber of its own: a fiber can lose an interrupt
+ * that comes while a finalizer of its outer scope waits (the library restores the references of before, the interrupt
+ * among them), and would then go on for ever.
+ */
 export const supervise = Effect.fnUntraced(function* (supervised: Supervised) {
   const pause = yield* Schedule.driver(pauses)
   for (;;) {
     const began = yield* Clock.currentTimeMillis
-    yield* attempt(supervised).pipe(
-      Effect.catchAllDefect(
-        (defect) =>
-          new ServerFault({
-            details: `it broke its connection: ${defect instanceof Error ? inSentence(defect.message) : "unknown fault"}`
-          })
-      ),
-      Effect.catchAll(({ details }) => report(supervised, { state: "failed", details, tools: 0 })),
-      Effect.scoped
+    yield* Effect.acquireUseRelease(
+      Effect.fork(Effect.interruptible(attempted(supervised))),
+      Fiber.join,
+      Fiber.interrupt
     )
     if ((yield* Clock.currentTimeMillis) - began >= steady) yield* pause.reset
     yield* Effect.ignore(pause.next(undefined))
