@@ -138,10 +138,10 @@ it.prop(
   ([written, noise, limit]) => {
     for (const bytes of [Buffer.from(written), noise, Buffer.concat([Buffer.from(written), noise])]) {
       const shown = decodeInstructions(bytes, limit)
-      assert.isTrue(shown.isWellFormed())
+      assert.notMatch(shown, /\p{Surrogate}/u)
       assert.notInclude(shown, "\0")
     }
-    const valid = Buffer.from(written.replaceAll("\0", "").toWellFormed())
+    const valid = Buffer.from(written.replaceAll("\0", ""))
     assert.notInclude(decodeInstructions(valid, limit), "not UTF-8")
   }
 )

@@ -28,5 +28,5 @@ export const foldersBetween = (top: string, folder: string): ReadonlyArray<strin
   isWithin(top, folder)
     ? upwards(folder)
         .filter((each) => isWithin(top, each))
-        .reverse()
+        .toReversed()
     : []
