@@ -17,6 +17,7 @@ import * as Identifiers from "./Identifiers.ts"
 import type { Projector } from "./log/Appends.ts"
 import type { EventLog } from "./log/EventLog.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
+import * as Mcp from "./mcp/Mcp.ts"
 import type { ModelResolver } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
@@ -24,6 +25,7 @@ import type { PermissionStore } from "./permission/PermissionStore.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
 import * as HostRequests from "./request/HostRequests.ts"
 import * as PromptExpander from "./prompt/PromptExpander.ts"
+import * as ResourceReader from "./prompt/ResourceReader.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
 import * as Lineage from "./session/Lineage.ts"
@@ -81,6 +83,8 @@ export interface Options {
   readonly skills?: ReadonlyArray<string>
   /** Folders and files outside the Location that prompts mention as `@name` and `read` reads as `name:path`. */
   readonly references?: References.WrittenReferences
+  /** MCP servers by name: their tools are offered, and prompts mention their resources as `@name:uri`. */
+  readonly mcp?: Mcp.McpServers
   /** Texts that prompts call as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
@@ -92,6 +96,7 @@ export type Services =
   | Sessions
   | HostTools.HostTools
   | HostRequests.HostRequests
+  | Mcp.Mcp
   | ContextRegistry.HostContext
   | ContextSettings.ContextSettings
   | EventLog
@@ -125,8 +130,11 @@ const outputs = ({ filename, toolOutputs }: Options) =>
     ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
     : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
 
-/** Prompts are expanded with the templates of the host, its user and the project. */
-const expander = (options: Options) =>
+/** Their tools are the host's. */
+const servers = (options: Options) => Layer.provide(Mcp.layer(options.mcp ?? {}), HostTools.layer)
+
+/** Prompts are expanded with the templates of the host, its user and the project, and the servers' resources. */
+const expander = (options: Options, mcp: ReturnType<typeof servers>) =>
   PromptExpander.layer.pipe(
     Layer.provide(
       Layer.unwrapEffect(
@@ -135,7 +143,11 @@ const expander = (options: Options) =>
         )
       )
     ),
-    Layer.provide([ContextSettings.layer(options), References.layer(options.references)])
+    Layer.provide([
+      ContextSettings.layer(options),
+      References.layer(options.references),
+      Layer.provide(ResourceReader.layer, mcp)
+    ])
   )
 
 /** Built once per Location, when a drain first enters it. */
@@ -183,7 +195,10 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     Agents.layer(options.agents),
     NodeContext.layer
   )
+  // One value, which is built once.
+  const mcp = servers(options)
   const records = Layer.mergeAll(
+    mcp,
     SqlEventLog.layer({ projectors: options.projectors ?? [] }),
     SessionStore.layer,
     SessionOwner.layer,
@@ -191,7 +206,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     ContextRegistry.layerHost,
     ContextSettings.layer(options),
     HostRequests.layer,
-    expander(options),
+    expander(options, mcp),
     SqlPermissionStore.layer,
     options.permissionAsker ?? layerHeadless,
     outputs(options)

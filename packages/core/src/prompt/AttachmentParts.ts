@@ -10,7 +10,7 @@ import { looksLikeText } from "../tool/builtin/TextPage.ts"
 import { attachmentUri } from "./AttachmentUri.ts"
 import { dataBytes } from "./DataUri.ts"
 import { targetPart } from "./FileParts.ts"
-import { bytesOf, gatherText, quoted, refuse, takeMedia, type Gathered, type Gathering } from "./Gathered.ts"
+import { bytesOf, gatherText, mayRead, quoted, refuse, takeMedia, type Gathered, type Gathering } from "./Gathered.ts"
 import { binaryKind, mediaMime } from "./MediaKind.ts"
 import { splitLines, type LineRange } from "./Mentions.ts"
 import type { ResourceReader } from "./ResourceReader.ts"
@@ -96,6 +96,7 @@ export const resourceParts = Effect.fn("AttachmentParts.resource")(function* (
   uri: string
 ) {
   const name = `${server}:${uri}`
+  yield* mayRead(gathering, name)
   // Admission is not interrupted; a server that hangs must not hold it for ever.
   const contents = yield* Effect.interruptible(reader.read(server, uri)).pipe(
     Effect.mapError(({ message }) => refuse("resource.unreadable", message)),

@@ -29,6 +29,8 @@ export interface Gathering {
   readonly sessionID: SessionID
   /** Canonical. */
   readonly directory: string
+  /** Whether a person wrote the prompt; that of a task is a model's, which cannot approve what it asks for. */
+  readonly byPerson: boolean
   /** The session's agent, whose rules decide; without it nothing is read. */
   readonly agent: Agent | undefined
   readonly agents: ReadonlyArray<Agent>
@@ -94,10 +96,17 @@ export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name:
   room.media -= size
 })
 
-/** Fails when the rules of the session's agent deny it. Who mentions a file has asked for it: `ask` is no obstacle. */
-export const mayRead = ({ agent }: Gathering, resource: string): Effect.Effect<void, ToolFailure> =>
-  agent === undefined
-    ? refuse("permission.denied", `${quoted(resource)} was not read: the session's agent is not known`)
-    : verdictOf(agent.permissions, "read", resource) === "deny"
-      ? refuse("permission.denied", `the rules of agent "${agent.name}" do not allow "read" on ${quoted(resource)}`)
-      : Effect.void
+/** Whether the rules of the session's agent let it be read. Who mentions something approves of it where they ask. */
+export const mayRead = ({ agent, byPerson }: Gathering, resource: string): Effect.Effect<void, ToolFailure> => {
+  if (agent === undefined) {
+    return refuse("permission.denied", `${quoted(resource)} was not read: the session's agent is not known`)
+  }
+  const verdict = verdictOf(agent.permissions, "read", resource) ?? "ask"
+  if (verdict === "allow" || (verdict === "ask" && byPerson)) return Effect.void
+  return refuse(
+    "permission.denied",
+    verdict === "deny"
+      ? `the rules of agent "${agent.name}" do not allow "read" on ${quoted(resource)}`
+      : `${quoted(resource)} needs a person's approval; ask for it with the tool "read"`
+  )
+}

@@ -218,6 +218,7 @@ const make = Effect.gen(function* () {
       {
         sessionID: id,
         directory,
+        byPerson: session.parentID === undefined,
         agent: Option.getOrUndefined(yield* Effect.option(agents.get(agent, location))),
         agents: yield* agents.list(location),
         references,
