@@ -322,4 +322,32 @@ describe("request settings", () => {
       assert.deepStrictEqual(at(server.received[0]?.body, "messages", 1), { role: "system", content: "It is Monday." })
     })
   )
+
+  for (const [model, expected] of [
+    ["claude-opus-5-5", true],
+    ["claude-fable-5-1", true],
+    ["claude-haiku-5-5-20260901", true],
+    ["claude-opus-5", false],
+    ["claude-mythos-preview", false],
+    ["claude-sonnet-4-6", false]
+  ] as const) {
+    it.scopedLive(`MD-57: reasoning that ${model} would refuse is ${expected ? "passed over" : "no matter"}`, () =>
+      Effect.gen(function* () {
+        const [plain, own] = yield* requestsWith("anthropic", { id: model }, [
+          { headers: { "anthropic-beta": "context-1m-2025-08-07" } },
+          { body: { thinking: { type: "adaptive" } } }
+        ])
+        const beta = "thinking-binding-controls-2026-08-01"
+        assert.deepStrictEqual(
+          at(plain?.body, "thinking"),
+          expected ? { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } } : undefined
+        )
+        const betas = String(plain?.headers["anthropic-beta"]).split(",")
+        assert.deepStrictEqual(betas, ["context-1m-2025-08-07", ...(expected ? [beta] : [])])
+        // What the settings say of thinking stands alone.
+        assert.deepStrictEqual(at(own?.body, "thinking"), { type: "adaptive" })
+        assert.isUndefined(own?.headers["anthropic-beta"])
+      })
+    )
+  }
 })

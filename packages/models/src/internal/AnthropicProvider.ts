@@ -5,7 +5,7 @@ import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { makeAnthropicWire } from "./AnthropicWire.ts"
 import { guard, systemAsUser } from "./GuardedModel.ts"
-import { headersOf, secretsOf, type Configurable } from "./Settings.ts"
+import { secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 
 export const make = (options: {
@@ -26,7 +26,6 @@ export const make = (options: {
     Effect.provide(Layer.provide(client, FetchHttpClient.layer)),
     Effect.map((service) => (settings) => {
       const secrets = [options.apiKey, ...secretsOf(settings)]
-      const headers = headersOf(settings)
       return Effect.succeed(
         guard(service, {
           provider: "anthropic",
@@ -37,7 +36,7 @@ export const make = (options: {
             // The library would leave out the tools, which history may name and the cache begins with (MD-55).
             const silent = request.toolChoice === "none"
             const wire = { model: options.model, settings, silent }
-            const fetch = wired(options.fetch, () => ({ ...makeAnthropicWire(wire), headers }))
+            const fetch = wired(options.fetch, () => makeAnthropicWire(wire))
             return [silent ? { ...request, toolChoice: "auto" } : request, fetch]
           }
         })

@@ -1,10 +1,10 @@
 /**
  * A request to Anthropic's Messages API in its last form: the settings under their names there, only what the model and
- * its thinking allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-54, MD-55.
+ * its thinking allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55, MD-57.
  */
 import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
-import { defined, lay } from "./Settings.ts"
+import { defined, headersOf, lay } from "./Settings.ts"
 import type { Json } from "./WireFetch.ts"
 
 export interface AnthropicRequest {
@@ -27,25 +27,50 @@ export const finishRequest = (body: Json, { model, settings, silent = false }: A
     temperature: sampled ? temperature : undefined,
     // Since Opus 4.1 one request may have a temperature or a `top_p`, not both.
     top_p: sampled && temperature === undefined ? topP : undefined,
-    top_k: sampled ? topK : undefined
+    top_k: sampled ? topK : undefined,
+    thinking: traits.binds ? bound : undefined
   })
   const laid = lay({ ...body, ...named }, settings)
   return marked({ ...laid, ...toolChoice(laid, thinking, silent) })
 }
 
+/** The headers that go with a request in its last form. */
+export const requestHeaders = (body: Json, { settings }: AnthropicRequest): Record<string, string> => {
+  const headers = headersOf(settings)
+  if (!Predicate.hasProperty(body["thinking"], "block_binding")) return headers
+  return { ...headers, [beta]: [headers[beta], bindingBeta].filter(Predicate.isNotUndefined).join(",") }
+}
+
+const beta = "anthropic-beta"
+const bindingBeta = "thinking-binding-controls-2026-08-01"
+
+/**
+ * What these models do anyway, and that reasoning from before a change of what precedes it (a pruned result, a new
+ * system prompt) is passed over: otherwise it would be a reason to refuse the request (MD-57).
+ */
+const bound = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } }
+
 /** A family, then its version; models before 4 have them the other way round. */
 const version = /^claude-(?:([123])(?:-\d)?-|[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?![\d]))/
 
-/**
- * Whether a model takes `temperature`, `top_p` and `top_k` at all, and whether it thinks without being asked. Claude has
- * done without the first since 4.7, and has done the second since 5; a name that is not Claude's is some proxy's, and
- * only the proxy knows.
- */
-const traitsOf = (model: string): { readonly sampled: boolean; readonly thinks: boolean } => {
-  if (!model.startsWith("claude-")) return { sampled: true, thinks: false }
+interface Traits {
+  /** Takes `temperature`, `top_p` and `top_k`. */
+  readonly sampled: boolean
+  /** Thinks without being asked to. */
+  readonly thinks: boolean
+  /** Checks that what precedes its reasoning has not changed. */
+  readonly binds: boolean
+}
+
+/** What a name says of a model. A name that is not Claude's is some proxy's, and only the proxy knows. */
+const traitsOf = (model: string): Traits => {
+  if (!model.startsWith("claude-")) return { sampled: true, thinks: false, binds: false }
   const [, early, major, minor] = version.exec(model) ?? []
-  const number = early !== undefined ? Number(early) : major === undefined ? Infinity : Number(`${major}.${minor ?? 0}`)
-  return { sampled: number < 4.7, thinks: number >= 5 }
+  const numbered = early ?? (major === undefined ? undefined : `${major}.${minor ?? 0}`)
+  // Names without a version are those of previews, newer than any rule here.
+  const number = numbered === undefined ? Infinity : Number(numbered)
+  const binds = numbered !== undefined && (number >= 5.5 || (number >= 5.1 && model.startsWith("claude-fable-")))
+  return { sampled: number < 4.7, thinks: number >= 5, binds }
 }
 
 /** Whether the answer will be thought about first: as the request says, or as the model does by itself. */

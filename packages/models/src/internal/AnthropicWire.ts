@@ -4,7 +4,7 @@
  * kept from it here. Spec: MD-20..MD-24.
  */
 import { Predicate } from "effect"
-import { finishRequest, type AnthropicRequest } from "./AnthropicRequest.ts"
+import { finishRequest, requestHeaders, type AnthropicRequest } from "./AnthropicRequest.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 
 /** Local names that the library takes for Anthropic's own tools. */
@@ -58,6 +58,7 @@ export const makeAnthropicWire = (options: AnthropicRequest): Wire => {
   /** Blocks that were let through: local tool calls with their name and input, others with an empty name. */
   const open = new Map<unknown, { readonly tool: string; input: string }>()
   return {
+    headers: (body) => requestHeaders(body, options),
     request: (body) => finishRequest({ ...body, messages: list(body["messages"]).map(unquoteResults) }, options),
     event: (event, request) => {
       const index = event["index"]

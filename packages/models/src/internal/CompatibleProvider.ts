@@ -20,7 +20,7 @@ export const make =
   (settings) => {
     const { effort, headers, ...named } = settings
     const own = Object.keys(options.headers ?? {})
-    const wire = { request: (body: Json) => lay(body, settings), headers: headersOf(settings, own) }
+    const wire = { request: (body: Json) => lay(body, settings), headers: () => headersOf(settings, own) }
     // A provider of the AI SDK is a few closures: what is worth keeping, the connections, belongs to `fetch`.
     const provider = createOpenAICompatible({
       name: "openaiCompatible",

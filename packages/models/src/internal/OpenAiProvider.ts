@@ -5,7 +5,7 @@ import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, type Redacted } from "effect"
 import { guard } from "./GuardedModel.ts"
 import { makeOpenAiWire } from "./OpenAiWire.ts"
-import { headersOf, secretsOf, type Configurable } from "./Settings.ts"
+import { secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 
 export const make = (options: {
@@ -33,8 +33,7 @@ export const make = (options: {
   return OpenAiLanguageModel.make({ model: options.model, config }).pipe(
     Effect.provide(Layer.provide(client, FetchHttpClient.layer)),
     Effect.map((service) => (settings) => {
-      const headers = headersOf(settings)
-      const fetch = wired(options.fetch, () => ({ ...makeOpenAiWire(settings, options.reasons), headers }))
+      const fetch = wired(options.fetch, () => makeOpenAiWire(settings, options.reasons))
       return Effect.succeed(
         guard(service, {
           provider: "openai",

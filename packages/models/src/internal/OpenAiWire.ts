@@ -6,7 +6,7 @@
 import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
 import { unquote } from "./AnthropicWire.ts"
-import { defined, lay } from "./Settings.ts"
+import { defined, headersOf, lay } from "./Settings.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 
 const serviceTiers: ReadonlySet<unknown> = new Set(["auto", "default", "flex", "scale", "priority"])
@@ -29,6 +29,7 @@ export const makeOpenAiWire = (settings: RequestSettings, reasons: boolean): Wir
       },
       settings
     ),
+  headers: () => headersOf(settings),
   event: (event, request) => {
     switch (event["type"]) {
       case "response.failed": {

@@ -12,8 +12,8 @@ export type Json = Readonly<Record<string, unknown>>
 export interface Wire {
   /** The body to send instead. */
   readonly request: (body: Json) => Json
-  /** Headers to lay over those of the request. */
-  readonly headers?: Readonly<Record<string, string>>
+  /** Headers to lay over those of the request, whose body is given as it is sent. */
+  readonly headers?: (body: Json) => Readonly<Record<string, string>>
   /** The events to deliver instead of one event; an empty array drops it. Without it the answer stays as it is. */
   readonly event?: (event: Json, request: Json) => ReadonlyArray<Json>
   /** The events to deliver for data that is not a JSON object; the data itself goes on when absent. */
@@ -63,7 +63,7 @@ export const wired =
     const response = await fetch(input, {
       ...init,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(wire.headers === undefined ? {} : { headers: laidOver(init?.headers, wire.headers) })
+      ...(wire.headers === undefined ? {} : { headers: laidOver(init?.headers, wire.headers(body ?? {})) })
     })
     const { event, malformed } = wire
     const isEvents = response.headers.get("content-type")?.includes("text/event-stream") === true
@@ -73,6 +73,9 @@ export const wired =
     return new Response(rewritten, { headers, status, statusText })
   }
 
+/** A header that lists what the request makes use of: what is laid over it is added to it. */
+const listed = "anthropic-beta"
+
 const laidOver = (
   under: ConstructorParameters<typeof Headers>[0],
   over: Readonly<Record<string, string>>
@@ -80,7 +83,8 @@ const laidOver = (
   const headers = new Headers(under)
   for (const [name, value] of Object.entries(over)) {
     try {
-      headers.set(name, value)
+      const under = name === listed ? headers.get(name) : null
+      headers.set(name, under === null ? value : `${under},${value}`)
     } catch {
       // The platform's own message would quote the value, which may be a key.
       throw new Error(`the header "${name}" of the request settings has characters that HTTP does not allow`)
