@@ -53,7 +53,7 @@ it.scoped("TU-6: while the first context is unavailable nothing is promoted, and
     yield* sessions.wait(id)
     const request = yield* model.request
     assert.deepStrictEqual(userTexts(request), ["Hi"])
-    assert.include(systemTexts(request)[0], "Be brief.")
+    assert.include(systemTexts(request)[1], "Be brief.")
   }).pipe(Effect.provide(runtime()))
 )
 
@@ -65,7 +65,7 @@ it.scoped("EP-3: the baseline needs one complete look at every source; its seq i
     yield* source(absent, "test/nothing")
     const { id } = yield* newSession()
     const request = yield* turn(id, "Hi")
-    const [baseline] = systemTexts(request)
+    const [, baseline] = systemTexts(request)
     // In the order of the keys, joined by a blank line; `daybook/` sorts before `test/`.
     assert.isTrue(baseline?.endsWith("\n\nRule zero.\n\nRule one."))
     const [row] = yield* sql`SELECT baseline, baseline_seq FROM session_context_epoch WHERE session_id = ${id}`
@@ -142,7 +142,7 @@ it.scoped("EP-8: what cannot be revoked in words waits for a complete look, then
     // The input is promoted by now: the turn goes on with the baseline it has.
     assert.deepStrictEqual(systemTexts(yield* turn(id, "two")), systemTexts(first))
     yield* other(text("B is 1."))
-    const [baseline] = systemTexts(yield* turn(id, "three"))
+    const [, baseline = ""] = systemTexts(yield* turn(id, "three"))
     assert.notInclude(baseline, "A is 1.")
     assert.include(baseline, "B is 1.")
   }).pipe(Effect.provide(runtime()))
@@ -186,9 +186,9 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
     yield* Ref.set(value, 3)
     yield* say(id, "three", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "ModelNotFound")
-    assert.deepStrictEqual((yield* Ref.get(seen)).slice(0, 2), ["looked at 1, 0 epochs", "looked at 9, 1 epochs"])
+    assert.deepStrictEqual((yield* Ref.get(seen)).slice(0, 2), ["looked at 1, 0 epochs", "looked at 10, 1 epochs"])
     const types = (yield* eventsOf(id)).map(({ type }) => type.replace("session.next.", ""))
-    assert.deepStrictEqual(types.slice(9, 13), [
+    assert.deepStrictEqual(types.slice(10, 14), [
       "prompt.admitted",
       "activity.started",
       "prompt.promoted",

@@ -36,11 +36,15 @@ export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
 export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
   Layer.build(Layer.fresh(runtime(options, model)))
 
-/** The texts that a request shows as the user's, in order. */
-export const userTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
+/** All texts that a request shows as the user's, in order. */
+export const allUserTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) =>
     message.role === "user" ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : []
   )
+
+/** The texts that a request shows as the user's, in order, but for what the model is reminded of. */
+export const userTexts = (request: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
+  allUserTexts(request).filter((text) => !text.startsWith("<reminder>"))
 
 /** The types of a session's durable events, in order. */
 export const eventTypes = (sessionID: SessionID) =>

@@ -150,6 +150,14 @@ const expander = (options: Options, mcp: ReturnType<typeof servers>) =>
     ])
   )
 
+/** Agents of the host, the user's folder and the projects. */
+const agents = (options: Options) =>
+  Layer.unwrapEffect(
+    Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+      Agents.layer({ agents: options.agents, userFolder, projectConfig })
+    )
+  ).pipe(Layer.provide(ContextSettings.layer(options)))
+
 /** Built once per Location, when a drain first enters it. */
 const locationLayer = (options: Options) =>
   SessionRunner.layer({
@@ -192,7 +200,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
   const storage = Layer.mergeAll(
     Database.layer({ filename: options.filename }),
     Identifiers.layer,
-    Agents.layer(options.agents),
+    agents(options),
     NodeContext.layer
   )
   // One value, which is built once.

@@ -8,6 +8,7 @@ import type { Agent } from "../agent/Agents.ts"
 import type { ModelInfo, ModelResolutionError, RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
+import { Mcp } from "../mcp/Mcp.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { assemble, systemTexts, type AssembledRequest } from "../request/Request.ts"
 import { definition, type OutputState } from "../request/StructuredOutput.ts"
@@ -44,6 +45,7 @@ export const make = Effect.gen(function* () {
   const models = yield* ModelResolver
   const tools = yield* ToolRegistry
   const hooks = yield* HostRequests
+  const mcp = yield* Mcp
 
   /** The model with the settings of its requests. */
   const resolve = (
@@ -61,6 +63,8 @@ export const make = Effect.gen(function* () {
       { sessionID: session.id, agent, model: info }
     )
     const model = yield* resolve(modelOf(session, agent), settings)
+    // Servers that are still connecting are waited for, so that one turn's tools are the next one's (MC-7).
+    yield* mcp.ready
     const format = prompt?.output
     const materialized = yield* tools.materialize(agent, {
       overrides: prompt?.tools,

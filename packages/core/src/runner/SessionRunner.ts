@@ -19,11 +19,12 @@ import { ContextRegistry } from "../context/ContextRegistry.ts"
 import * as LocationFence from "../context/LocationFence.ts"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import { Identifiers, type ActivityID, type SessionID } from "../Identifiers.ts"
-import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken } from "../log/EventLog.ts"
+import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken, type ReadError } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import * as Metrics from "../Metrics.ts"
 import type { RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
 import { lastTurn, steered } from "../request/Reminders.ts"
+import type { ShownRequest } from "../request/Recorded.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, StructuredOutputFailed, type OutputState } from "../request/StructuredOutput.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
@@ -39,6 +40,7 @@ import * as Frames from "./Frames.ts"
 import * as History from "./History.ts"
 import * as Inbox from "./Inbox.ts"
 import * as Preparation from "./Preparation.ts"
+import * as Preview from "./Preview.ts"
 import * as Recovery from "./Recovery.ts"
 import { runTurn } from "./Turn.ts"
 
@@ -64,7 +66,11 @@ export interface RunInput {
 
 export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
   SessionRunner,
-  { readonly run: (input: RunInput) => Effect.Effect<DrainResult, RunError | ToolDeclined> }
+  {
+    readonly run: (input: RunInput) => Effect.Effect<DrainResult, RunError | ToolDeclined>
+    /** The request that a turn would begin with now; nothing is written, and no provider asked (RQ-37). */
+    readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
+  }
 >() {}
 
 /** `pruned`, `compacted`: the turn is to be assembled anew. */
@@ -80,9 +86,12 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const identifiers = yield* Identifiers
   const here = yield* CurrentLocation
   const history = yield* History.make
-  const { prepare, resolve } = yield* Preparation.make
+  const preparation = yield* Preparation.make
+  const { prepare, resolve } = preparation
   const frameChange = Frames.make()
-  const { eligible, pick, waits } = yield* Inbox.make(steerBatchLimit)
+  const inbox = yield* Inbox.make(steerBatchLimit)
+  const { eligible, pick, waits } = inbox
+  const preview = yield* Preview.make({ history, preparation, inbox })
   const budget = BudgetCheck.make(store, fallbackBudget)
   const provideLog = Effect.provideService(EventLog, log)
 
@@ -344,7 +353,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     }
   })
 
-  return SessionRunner.of({ run })
+  return SessionRunner.of({ run, preview })
 })
 
 /** The request was too long, and nothing came of it. */

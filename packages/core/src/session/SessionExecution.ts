@@ -5,7 +5,8 @@
  */
 import { Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
-import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
+import type { LogUnavailable, OwnerToken, ReadError } from "../log/EventLog.ts"
+import type { ShownRequest } from "../request/Recorded.ts"
 import { SessionRunner } from "../runner/SessionRunner.ts"
 import { CurrentLocation } from "./CurrentLocation.ts"
 import { firstOf } from "../Race.ts"
@@ -30,6 +31,8 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     /** Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. */
     readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+    /** The request that a turn would begin with now. */
+    readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
   }
 >() {}
 
@@ -96,7 +99,14 @@ const make = Effect.fnUntraced(function* <R>(
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value)
     }),
-    settled: coordinator.settled
+    settled: coordinator.settled,
+    preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
+      const { location } = yield* store.get(sessionID)
+      return yield* Effect.provide(
+        Effect.flatMap(SessionRunner, (runner) => runner.preview(sessionID)),
+        locations.get(Data.struct(location))
+      )
+    })
   })
 })
 

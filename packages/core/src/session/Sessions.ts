@@ -16,9 +16,10 @@ import type {
 import type { Usage } from "./Family.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
+import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { RunError } from "./RunError.ts"
-import type { Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
+import type { Budget, Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
 import type { TodoItem } from "./Todos.ts"
 
 /** The message id was used before for another session, prompt or delivery, or belongs to a message (IN-5, IN-6). */
@@ -185,6 +186,26 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       sessionID: SessionID,
       location: Location
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    /**
+     * Asks for a compaction: done at the next safe boundary, at once when the session is idle. `wait` and `events` follow
+     * it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-41).
+     */
+    readonly compact: (sessionID: SessionID) => Effect.Effect<MessageID, SessionNotFound | StoreError | AppendError>
+    /** Shows all results of tools again that were left out of what the model is shown (CP-35). */
+    readonly unprune: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    /** What the session and its children may spend from now on; an empty budget is no limit (EX-B1). */
+    readonly setBudget: (
+      sessionID: SessionID,
+      budget: Budget
+    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    /**
+     * What the model is shown: with `at`, the request of the turn that the event at this place belongs to, from the log;
+     * without, the one that would go out now, for which nothing is written and nobody asked (RQ-34, RQ-37).
+     */
+    readonly request: (options: {
+      readonly sessionID: SessionID
+      readonly at?: number | undefined
+    }) => Effect.Effect<ShownRequest, NothingShown | SessionNotFound | StoreError | RunError | ReadError>
     readonly rename: (
       sessionID: SessionID,
       title: string

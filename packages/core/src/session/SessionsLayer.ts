@@ -1,17 +1,20 @@
 /** The facade over log, store, inbox and execution. Contract in `Sessions.ts`. */
 import { FileSystem, Path } from "@effect/platform"
-import { Effect, Layer, Option, Schema, Stream } from "effect"
-import { Agents, canLead } from "../agent/Agents.ts"
+import { Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
+import { Agents, canLead, type Agent } from "../agent/Agents.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { draft, type SessionEvent } from "../events/SessionEvents.ts"
 import { Identifiers, SessionID } from "../Identifiers.ts"
 import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
+import { nothingPruned } from "../compaction/Prune.ts"
+import { shownAt } from "../request/Recorded.ts"
+import { switched } from "../request/Reminders.ts"
 import { deepestFamily } from "./Family.ts"
 import { canonical } from "./Locations.ts"
 import type { QuestionRef } from "./Question.ts"
 import { Questions } from "./Questions.ts"
-import { Location, ModelRef, sameModel } from "./Schemas.ts"
+import { Budget, Location, ModelRef, sameModel } from "./Schemas.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
@@ -53,8 +56,14 @@ const make = Effect.gen(function* () {
     const refuse = (details: string) => new InvalidInput({ field: "agent", details })
     const name = yield* validate("agent", Schema.String, agent)
     const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
-    if (child || canLead(found)) return
+    if (child || canLead(found)) return found
     return yield* refuse(`agent "${name}" only takes tasks of other agents; choose another one`)
+  })
+
+  /** What the model is reminded of at a switch; an agent that is gone by now has nothing to say (RQ-24). */
+  const farewells = Effect.fnUntraced(function* (current: string | undefined, to: Agent, location: Location) {
+    const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
+    return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
   })
 
   const existing = (sessionID: SessionID) =>
@@ -156,9 +165,15 @@ const make = Effect.gen(function* () {
       Effect.filter(sessions, ({ id }) => Effect.map(owners.isOwned(id), (owned) => !owned))
     ),
     switchAgent: Effect.fn("Sessions.switchAgent")(function* (sessionID, agent) {
-      const { location, parentID } = yield* store.get(sessionID)
-      yield* knownAgent(agent, location, parentID !== undefined)
-      yield* append(sessionID, draft("session.next.agent.switched", { messageID: yield* identifiers.message, agent }))
+      const { agent: current, location, parentID } = yield* store.get(sessionID)
+      const to = yield* knownAgent(agent, location, parentID !== undefined)
+      const messageID = yield* identifiers.message
+      const reminders = yield* Effect.forEach(yield* farewells(current, to, location), (text) =>
+        Effect.map(identifiers.message, (id) =>
+          draft("session.next.synthetic", { messageID: id, text: switched(text) })
+        )
+      )
+      yield* log.append(sessionID, [draft("session.next.agent.switched", { messageID, agent }), ...reminders])
     }),
     switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, to) {
       const { model: current } = yield* store.get(sessionID)
@@ -172,6 +187,31 @@ const make = Effect.gen(function* () {
       yield* log
         .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
         .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
+    }),
+    compact: Effect.fn("Sessions.compact")(function* (sessionID) {
+      const { compaction } = yield* store.get(sessionID)
+      // One that waits already answers this one too.
+      const messageID = compaction?.state === "requested" ? compaction.id : yield* identifiers.message
+      if (compaction?.state !== "requested") {
+        yield* append(sessionID, draft("session.next.compaction.requested", { messageID }))
+      }
+      yield* execution.wake(sessionID)
+      return messageID
+    }, Effect.uninterruptible),
+    unprune: Effect.fn("Sessions.unprune")(function* (sessionID) {
+      const { prunedSeq = nothingPruned } = yield* store.get(sessionID)
+      if (prunedSeq === nothingPruned) return
+      yield* append(sessionID, draft("session.next.context.pruned", { through: nothingPruned }))
+    }),
+    setBudget: Effect.fn("Sessions.setBudget")(function* (sessionID, amounts) {
+      yield* store.get(sessionID)
+      const budget = yield* validate("budget", Budget, amounts)
+      yield* append(sessionID, draft("session.next.budget.set", { budget }))
+    }),
+    request: Effect.fn("Sessions.request")(function* ({ at, sessionID }) {
+      if (at === undefined) return yield* execution.preview(sessionID)
+      yield* store.get(sessionID)
+      return yield* Effect.provideService(shownAt(sessionID, at), EventLog, log)
     }),
     rename: Effect.fn("Sessions.rename")(function* (sessionID, name) {
       yield* store.get(sessionID)

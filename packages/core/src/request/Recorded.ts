@@ -1,0 +1,142 @@
+/**
+ * What an earlier turn was shown, from the log alone: its frame, and the history as it was then, lowered as it was then.
+ * Reads the session's events up to that turn, in pages, and keeps what is shown of them. Spec: RQ-34..RQ-36.
+ */
+import type { Prompt } from "@effect/ai"
+import { Effect, Either, Schema } from "effect"
+import { nothingPruned } from "../compaction/Prune.ts"
+import { estimate, type Estimate } from "../compaction/TokenEstimate.ts"
+import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import { SessionID, type MessageID } from "../Identifiers.ts"
+import { EventLog, type ReadError } from "../log/EventLog.ts"
+import * as MemoryTables from "../projection/MemoryTables.ts"
+import { project } from "../projection/Projection.ts"
+import { lower, type Shown } from "../runner/Lowering.ts"
+import { assemble } from "../session/SessionStore.ts"
+import type { ModelRef } from "../session/Schemas.ts"
+import type { StoreError } from "../session/StoreError.ts"
+import { fold, nothingFolded, type Folded, type Frame } from "./Frame.ts"
+
+/** A request to a provider, as it was or would be. */
+export interface ShownRequest {
+  readonly sessionID: SessionID
+  readonly agent: string
+  readonly model: ModelRef
+  readonly frame: Frame
+  /** The conversation, after the system texts. */
+  readonly messages: ReadonlyArray<Prompt.MessageEncoded>
+  /** Estimated tokens by part. */
+  readonly estimate: Estimate
+  /** The turn, where it has been made: its answer, and the place of its step. */
+  readonly step?: { readonly messageID: MessageID; readonly seq: number }
+}
+
+/** No turn had begun by then, or it was made before requests were framed in the log. */
+export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {
+  sessionID: SessionID,
+  at: Schema.Int
+}) {
+  override get message() {
+    return `${this.sessionID} had shown nothing to a model by event ${this.at}; ask for a later one`
+  }
+}
+
+type Step = EventOfType<"session.next.step.started">
+
+/** The fold of one session towards its last step. */
+interface State {
+  readonly tables: MemoryTables.MemoryTables
+  readonly framed: Folded
+  readonly pruned: number
+  /** What the last step so far was shown. */
+  readonly shown: { readonly step: Step; readonly frame: Frame; readonly pruned: number } | undefined
+}
+
+/** A checkpoint begins what is shown anew; System messages and what waits in the inbox go on. */
+const begunAnew = (tables: MemoryTables.MemoryTables): MemoryTables.MemoryTables => {
+  const fresh = MemoryTables.make()
+  for (const row of tables.rows("session_input")) if (row.promoted_seq === null) fresh.load("session_input", row)
+  for (const row of tables.rows("session_message")) if (row.type === "system") fresh.load("session_message", row)
+  return fresh
+}
+
+const step = (state: State, event: SessionEvent): State => {
+  const tables = event.type === "session.next.compaction.ended" ? begunAnew(state.tables) : state.tables
+  // What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed.
+  tables.apply(project(event).filter(({ table }) => table !== "session" && table !== "session_instruction"))
+  switch (event.type) {
+    case "session.next.request.framed":
+      return { ...state, tables, framed: fold(state.framed, event) }
+    case "session.next.context.pruned":
+      return { ...state, tables, pruned: event.data.through }
+    case "session.next.step.started":
+      return { ...state, tables, shown: { step: event, frame: state.framed.frame, pruned: state.pruned } }
+    default:
+      return { ...state, tables }
+  }
+}
+
+const shownOf = ({ frame, pruned, step }: NonNullable<State["shown"]>): Shown => ({
+  model: step.data.model,
+  systemMessages: frame.settings["systemMessages"] === "anywhere" ? "anywhere" : "leading",
+  prunedSeq: pruned
+})
+
+/** What the turn was shown that the event at `at` belongs to, or the last one before it. */
+export const shownAt = Effect.fn("Recorded.shownAt")(function* (
+  sessionID: SessionID,
+  at: number
+): Effect.fn.Return<ShownRequest, NothingShown | ReadError | StoreError, EventLog> {
+  const log = yield* EventLog
+  const last = yield* lastStep(log, sessionID, at)
+  if (last === undefined) return yield* new NothingShown({ sessionID, at })
+  let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
+  let cursor = -1
+  while (state.shown?.step.seq !== last) {
+    const page = yield* log.read({ sessionID, after: cursor })
+    for (const event of page.events) {
+      state = step(state, event)
+      if (event.seq === last) break
+    }
+    cursor = page.cursor
+  }
+  const { shown, tables } = state
+  if (shown === undefined || shown.frame.system.length === 0) return yield* new NothingShown({ sessionID, at })
+  const all = yield* assembled(sessionID, tables)
+  const visible = all.filter(
+    (message) =>
+      message.id !== shown.step.data.assistantMessageID &&
+      (message.type !== "system" || message.seq > shown.frame.baselineSeq)
+  )
+  const messages = lower(visible, shownOf(shown))
+  return {
+    sessionID,
+    agent: shown.step.data.agent,
+    model: shown.step.data.model,
+    frame: shown.frame,
+    messages,
+    estimate: estimate({ system: shown.frame.system, messages, tools: shown.frame.tools }),
+    step: { messageID: shown.step.data.assistantMessageID, seq: shown.step.seq }
+  }
+})
+
+const assembled = (sessionID: SessionID, tables: MemoryTables.MemoryTables) =>
+  Either.map(
+    assemble(sessionID, tables.rows("session_message"), tables.rows("session_part"), tables.rows("session_input")),
+    (messages) => messages.toSorted((a, b) => a.seq - b.seq)
+  )
+
+/** The place of the last step at or before an event. */
+const lastStep = Effect.fnUntraced(function* (log: EventLog["Type"], sessionID: SessionID, at: number) {
+  let found: number | undefined
+  let cursor = -1
+  for (;;) {
+    const page = yield* log.read({ sessionID, after: cursor })
+    for (const event of page.events) {
+      if (event.seq > at) return found
+      if (event.type === "session.next.step.started") found = event.seq
+    }
+    if (!page.hasMore || page.cursor >= at) return found
+    cursor = page.cursor
+  }
+})

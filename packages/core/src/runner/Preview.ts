@@ -1,0 +1,125 @@
+/**
+ * The request that would go out if the session ran now: what would become visible, what the model would be told of its
+ * context, and how that would be framed. Writes nothing. Whether it would be compacted first is said, not done.
+ * Spec: RQ-37..RQ-39.
+ */
+import { Array as Arr, Effect, Option } from "effect"
+import { ContextEpoch, type Epoch } from "../context/ContextEpoch.ts"
+import { ContextRegistry } from "../context/ContextRegistry.ts"
+import { initialize, reconcile, replace, type Observed } from "../context/SystemContext.ts"
+import { MessageID, type SessionID } from "../Identifiers.ts"
+import type { ReadError } from "../log/EventLog.ts"
+import type { ShownRequest } from "../request/Recorded.ts"
+import { Lineage } from "../session/Lineage.ts"
+import type { Message } from "../session/Message.ts"
+import { InitializationBlocked, type RunError } from "../session/RunError.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import type { History } from "./History.ts"
+import type { Preparation } from "./Preparation.ts"
+import { modelOf } from "./Preparation.ts"
+import type { make as makeInbox } from "./Inbox.ts"
+
+export interface PreviewParts {
+  readonly history: History
+  readonly preparation: Preparation
+  readonly inbox: Effect.Effect.Success<ReturnType<typeof makeInbox>>
+}
+
+type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
+
+/** What `ContextEpoch.prepare` and `advance` would come to. */
+const plan = (
+  sessionID: SessionID,
+  epoch: Epoch | undefined,
+  observed: Observed,
+  compactedSeq: number
+): Effect.Effect<Planned, InitializationBlocked> =>
+  Effect.gen(function* () {
+    if (epoch === undefined) {
+      const first = initialize(observed)
+      if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
+      return { baseline: first.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    }
+    const fresh = compactedSeq > epoch.baselineSeq ? replace(observed, epoch.snapshot) : undefined
+    if (fresh?._tag === "Ready") return { baseline: fresh.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    const change = reconcile(observed, epoch.snapshot)
+    switch (change._tag) {
+      case "Unchanged":
+        return epoch
+      case "Updated":
+        return { ...epoch, told: change.text }
+      case "Replaced":
+        return { baseline: change.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    }
+  })
+
+/** The preview of sessions at the current Location. */
+export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }: PreviewParts) {
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const epochs = yield* ContextEpoch
+  const registry = yield* ContextRegistry
+
+  return Effect.fn("Preview.request")(function* (
+    sessionID: SessionID
+  ): Effect.fn.Return<ShownRequest, RunError | ReadError> {
+    const session = yield* store.get(sessionID)
+    const agent = yield* lineage.agentOf(session)
+    const { info } = yield* preparation.resolve(modelOf(session, agent), agent.settings ?? {})
+    const observed = yield* registry.observe({ sessionID, agent, model: info })
+    const epoch = yield* epochs.get(sessionID)
+    const stored = yield* history.load(sessionID, epoch?.baselineSeq ?? -1)
+    const compacted = stored.findLast(({ type }) => type === "compaction")
+    const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
+    const next = Option.getOrElse(yield* inbox.pick(sessionID), () => "resume" as const)
+    const inputs = yield* inbox.eligible(sessionID, next)
+    const seq = stored.at(-1)?.seq ?? 0
+    const prompts = inputs.map(({ createdAt, id, prompt }, index): Message => ({
+      type: "user",
+      id,
+      seq: seq + 1 + index,
+      createdAt,
+      ...prompt
+    }))
+    const update: ReadonlyArray<Message> =
+      told === undefined
+        ? []
+        : [
+            {
+              type: "system",
+              id: MessageID.make("msg_preview"),
+              seq: seq + 1 + inputs.length,
+              createdAt: 0,
+              text: told
+            }
+          ]
+    const messages: ReadonlyArray<Message> = [
+      ...stored.filter((message) => message.type !== "system" || message.seq > baselineSeq),
+      ...prompts,
+      ...update
+    ]
+    const prepared = yield* preparation.prepare({
+      session,
+      agent,
+      info,
+      baseline,
+      baselineSeq: epoch?.baselineSeq ?? -1,
+      messages,
+      prompt:
+        Arr.last(inputs).pipe(
+          Option.map(({ prompt }) => prompt),
+          Option.getOrUndefined
+        ) ?? (yield* store.currentPrompt(sessionID)),
+      output: { accepted: false, refused: 0 }
+    })
+    const { request } = prepared
+    return {
+      sessionID,
+      agent: agent.name,
+      model: prepared.model.info.ref,
+      frame: request.frame,
+      messages: request.messages,
+      estimate: request.estimate
+    }
+  })
+})
