@@ -8,7 +8,7 @@
 const family = /^(?:ft:)?(?:chatgpt-|codex-|o\d|gpt-(?:4o|4\.\d|[5-9]|\d\d))/
 
 /** A run of one kind is merged within this many characters only: the cost of a merge grows with the square of it. */
-const longest = 128
+const longest = 64
 
 const upper = String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
 const lower = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
