@@ -1,7 +1,7 @@
 /**
  * What a prompt points at, resolved before it is admitted: the expansion is stored with the prompt and replayed as it
  * was. Owns what a mention means and the order of parts. It never fails: what cannot be had becomes a part that tells
- * the model why. How parts are shown is in `Shown.ts`. Process-global. Spec: PX-1..PX-24 in specs/context.md.
+ * the model why. How parts are shown is in `Shown.ts`. Process-global. Spec: PX-1..PX-22 in specs/context.md.
  */
 import { Cause, Context, Effect, Either, Layer, Option } from "effect"
 import { Agents, canAssist, type Agent } from "../agent/Agents.ts"
