@@ -65,8 +65,11 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
     yield* settled(known)
     const connection = connections.get(server)
     if (connection === undefined) {
-      const { details, state } = (yield* status).get(server) ?? { state: "failed", details: undefined }
-      return yield* refuse("unavailable", details ?? `it is not connected (${state})`)
+      const now = (yield* status).get(server)
+      return yield* refuse(
+        "unavailable",
+        (now?.state === "failed" ? now.details : undefined) ?? "it is not connected now"
+      )
     }
     return yield* question(connection).pipe(
       Effect.mapError(({ details }) => refuse("refused", details)),

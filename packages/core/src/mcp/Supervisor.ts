@@ -201,21 +201,24 @@ const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: C
   return yield* Effect.raceFirst(connection.lost, follow)
 }, Effect.scoped)
 
-/** One connection from its beginning to its loss. What it ends with is said when its tools are gone. */
-const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
-  const { connection, listing } = yield* open(supervised.server)
-  return yield* serve(supervised, connection, listing)
-})
+const failed = (supervised: Supervised) => (fault: ServerFault) =>
+  report(supervised, { state: "failed", details: fault.details, tools: 0 })
 
-/** An attempt from its beginning to the end of its connection; how it went is said. */
+/** One connection from its beginning to its loss. */
+const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
+  // Said at once: closing what did not answer may take seconds, and somebody may wait.
+  const { connection, listing } = yield* Effect.tapError(open(supervised.server), failed(supervised))
+  return yield* serve(supervised, connection, listing)
+}, Effect.scoped)
+
+/** An attempt whose end is said, however it came. */
 const attempted = (supervised: Supervised) =>
   attempt(supervised).pipe(
     Effect.catchAllDefect((defect) => {
       const reason = defect instanceof Error ? inSentence(defect.message) : "unknown fault"
       return new ServerFault({ details: `it broke its connection: ${reason}` })
     }),
-    Effect.catchAll(({ details }) => report(supervised, { state: "failed", details, tools: 0 })),
-    Effect.scoped
+    Effect.catchAll(failed(supervised))
   )
 
 /**
