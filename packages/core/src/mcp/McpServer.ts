@@ -2,7 +2,7 @@
  * What a configured MCP server is: how it is reached, with what secrets, and how long a call may take. The same schema
  * reads the configuration file and the options of an application. Spec: MC-1, MC-2.
  */
-import { Duration, Option, Predicate, Redacted, Schema } from "effect"
+import { Duration, Option, Redacted, Schema } from "effect"
 
 /** A message of our own: the schema's would show the value, and that may be a secret. */
 const saying = (text: string) => ({ message: () => ({ message: text, override: true }) })
@@ -149,5 +149,4 @@ export const inSentence = (text: string, limit = 500): string => {
 /** A configured server's `timeout`. */
 export const callTimeout = (server: McpServer): Duration.Duration => Duration.decode(server.timeout ?? "1 minute")
 
-export const isEnabled = (server: McpServer): boolean =>
-  !Predicate.hasProperty(server, "enabled") || server.enabled !== false
+export const isEnabled = (server: McpServer): boolean => server.enabled !== false
