@@ -104,7 +104,9 @@ it.scoped("PX-21: `read` reads and lists inside a reference, and nothing writes 
         callParts("c2", "read", { path: "manual:" }),
         callParts("c3", "read", { path: "manual:../secret" }),
         callParts("c4", "write", { path: "manual:new.md", content: "x" }),
-        callParts("c5", "grep", { pattern: "two", path: "manual:." })
+        callParts("c5", "grep", { pattern: "two", path: "manual:." }),
+        callParts("c6", "glob", { pattern: "*.md", path: "manual:." }),
+        callParts("c7", "read", { path: "manual:./one.md" })
       )
     )
     yield* model.answer(says("done"))
@@ -117,6 +119,8 @@ it.scoped("PX-21: `read` reads and lists inside a reference, and nothing writes 
     assert.include(String(results.get("c3")), "leads out of the reference")
     assert.include(String(results.get("c4")), "can only be read")
     assert.include(String(results.get("c5")), "one.md")
+    assert.strictEqual(results.get("c6"), "manual:./one.md")
+    assert.strictEqual(results.get("c7"), "one\ntwo\n")
   })
 )
 

@@ -1,4 +1,4 @@
-/** A file as a part of a provider's prompt. Pure. Spec: PX-19, EX-R6. */
+/** A file as a part of a provider's prompt. Pure. Spec: PX-19. */
 import type { Prompt } from "@effect/ai"
 import type { FileAttachment } from "../session/Schemas.ts"
 

@@ -41,7 +41,7 @@ const ReadTool = Tool.make("read", {
     "go on with the offset that the result names. Other files come whole. Folders list their direct children.",
   parameters: {
     path: Schema.NonEmptyString.annotations({
-      description: `Path relative to the working directory; "." is the directory itself`
+      description: `Path relative to the working directory; "." is the directory itself. In a reference: "name:path"`
     }),
     offset: optional(position).annotations({ description: "First line or entry to show, counted from 1" }),
     limit: optional(Schema.Int.pipe(Schema.between(1, pageLimits.lines))).annotations({
