@@ -6,11 +6,13 @@ import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
 import Sqlite from "better-sqlite3"
 import { Effect, FastCheck as fc, Layer, Stream, Tracer } from "effect"
-import type { Draft } from "../../packages/core/src/events/SessionEvents.ts"
+import { draft, type Draft } from "../../packages/core/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
 import { updateStatement } from "../../packages/core/src/projection/SqlTables.ts"
 import { tables } from "../../packages/core/src/projection/Tables.ts"
+import { layer as layerQuestions, Questions } from "../../packages/core/src/session/Questions.ts"
+import { layer as layerOwner, SessionOwner } from "../../packages/core/src/session/SessionOwner.ts"
 import { SessionStore } from "../../packages/core/src/session/SessionStore.ts"
 import * as Store from "../../packages/core/src/session/SessionStore.ts"
 import * as Doctor from "../../packages/core/src/storage/Doctor.ts"
@@ -56,23 +58,25 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
 }
 
 /**
- * Steps that walk: lists of our own values, what a limited query found, tables of a row or two, and the partial index of
- * what runs, they may.
+ * Steps that walk: lists of our own values, what a limited query found, tables of a row or two, the few rows that a
+ * recursion has found so far, and the partial index of what runs, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(
+  /^SCAN (?!v$|line$|tree$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(
     step
   )
 
 /** What asks for rows of ours; emptying the scratch database's tables asks for none. */
 const isStatement = (text: string) =>
-  /^(SELECT|INSERT|UPDATE|DELETE)/.test(text) && !/pragma_|sqlite_master|^DELETE FROM \w+$/.test(text)
+  /^(SELECT|INSERT|UPDATE|DELETE|WITH)/.test(text) && !/pragma_|sqlite_master|^DELETE FROM \w+$/.test(text)
 
 it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or the store walks through a table", () =>
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
     const texts = new Set<string>()
-    const layer = Store.layer.pipe(Layer.provideMerge(faultyLog(filename)))
+    const layer = Layer.mergeAll(Store.layer, Layer.provideMerge(layerQuestions, layerOwner)).pipe(
+      Layer.provideMerge(faultyLog(filename))
+    )
     yield* Effect.gen(function* () {
       const [log, faults, store, id] = [yield* EventLog, yield* Faults, yield* SessionStore, session()]
       const logs = Array.from({ length: 12 }, unique).map((name) => ({
@@ -108,6 +112,38 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* store.unsettledTools(id)
       yield* store.messages({ sessionID: id })
       yield* store.interrupted
+      yield* store.ancestors(id)
+      yield* store.treeUsage(id)
+      yield* store.todos(id)
+      const questions = yield* Questions
+      yield* questions.pending(id)
+      const ref = { sessionID: id, messageID: message(), callID: "call" }
+      yield* log.append(id, [
+        draft("session.next.step.started", {
+          assistantMessageID: ref.messageID,
+          agent: "build",
+          model: { providerID: "p", id: "m" }
+        }),
+        draft("session.next.tool.input.started", {
+          assistantMessageID: ref.messageID,
+          callID: "call",
+          name: "question"
+        }),
+        draft("session.next.tool.called", {
+          assistantMessageID: ref.messageID,
+          callID: "call",
+          tool: "question",
+          input: { questions: [{ question: "Which?" }] },
+          provider: { executed: false }
+        })
+      ])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* (yield* SessionOwner).acquireNow(id)
+          yield* questions.answer({ ...ref, answers: ["this"] })
+          yield* questions.outcome(ref)
+        })
+      )
       for (const text of faults.ran) texts.add(text)
     }).pipe(Effect.provide(layer), Effect.withTracer(recording(texts)))
     const database = yield* Effect.acquireRelease(
@@ -116,7 +152,17 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
     )
     const asked = [...texts].filter(isStatement)
     assert.isAbove(asked.length, 40)
-    for (const part of ["FROM event_sequence", "INSERT INTO event ", "UPDATE session_part", "position >", "seq >"]) {
+    for (const part of [
+      "tree",
+      "line",
+      "name = 'todo'",
+      "question",
+      "FROM event_sequence",
+      "INSERT INTO event ",
+      "UPDATE session_part",
+      "position >",
+      "seq >"
+    ]) {
       assert.isTrue(
         asked.some((text) => text.includes(part)),
         `nothing was recorded for: ${part}`
@@ -124,6 +170,15 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
     }
     const walking = asked.filter((text) => planOf(database, text).some(walks))
     assert.deepStrictEqual(walking, [])
+    for (const [part, index] of [
+      ["name = 'todo'", "session_part_todo (session_id=?)"],
+      ["WITH RECURSIVE tree", "session_parent (parent_id=?)"],
+      ["status = 'running' ORDER BY seq", "session_part_unsettled (session_id=?)"]
+    ] as const) {
+      const plans = asked.filter((text) => text.includes(part)).map((text) => planOf(database, text).join("; "))
+      assert.isNotEmpty(plans, part)
+      for (const plan of plans) assert.include(plan, index)
+    }
   })
 )
 
