@@ -6,7 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { dataOf, systemTexts } from "../runner/support/Runs.ts"
+import { dataOf, resultsIn, systemTexts } from "../runner/support/Runs.ts"
 import { put } from "./support/Look.ts"
 
 const folder = Effect.map(temporaryFolder, (path) => realpathSync(path))
@@ -55,6 +55,22 @@ it.scoped(
     }).pipe(Effect.provide(runtime()))
 )
 
+it.scoped("CX-43: two reads at once that come upon one file tell it once", () =>
+  Effect.gen(function* () {
+    const here = yield* folder
+    yield* put(join(here, "a", "AGENTS.md"), "Rule of a.")
+    yield* put(join(here, "a", "one.txt"), "content")
+    yield* put(join(here, "a", "two.txt"), "content")
+    const { id } = yield* newSession(here)
+    const model = yield* ScriptedModel
+    const both = [callParts("c1", "read", { path: "a/one.txt" }), callParts("c2", "read", { path: "a/two.txt" })]
+    yield* model.answer(calls(...both))
+    yield* turn(id, "read them")
+    const told = userTexts(yield* model.request).join()
+    assert.strictEqual(told.split("Rule of a.").length, 2)
+  }).pipe(Effect.provide(runtime()))
+)
+
 it.scoped("CX-43: a read of what does not belong to the project discovers nothing", () =>
   Effect.gen(function* () {
     const here = yield* folder
@@ -66,6 +82,21 @@ it.scoped("CX-43: a read of what does not belong to the project discovers nothin
     yield* turn(id, "read it")
     assert.notInclude(userTexts(yield* model.request).join(), "stranger")
     assert.deepStrictEqual(yield* dataOf(id, "session.next.instructions.discovered"), [])
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("CX-47: a project's skill is named in the baseline, and its body is loaded without a question", () =>
+  Effect.gen(function* () {
+    const here = yield* folder
+    const file = join(here, ".daybook", "skills", "release", "SKILL.md")
+    yield* put(file, "---\ndescription: how to release\n---\nStep one.")
+    const { id } = yield* newSession(here)
+    const model = yield* ScriptedModel
+    yield* model.answer(calls(callParts("c1", "skill", { name: "release" })))
+    const first = yield* turn(id, "release it")
+    assert.include(systemTexts(first).join(), "- release: how to release")
+    assert.notInclude(systemTexts(first).join(), "Step one.")
+    assert.include(JSON.stringify(resultsIn(yield* model.request)), "Step one.")
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -1,20 +1,42 @@
 /** The promise of `@daybook/core`. What is not here is internal. */
 export * as Daybook from "./Daybook.ts"
 export * as Store from "./Store.ts"
-export { Agents, AgentNotFound, defaultAgent, type Agent } from "./agent/Agents.ts"
+export {
+  AgentMode,
+  AgentNotFound,
+  AgentProblem,
+  Agents,
+  build,
+  canAssist,
+  canLead,
+  defaultAgent,
+  plan,
+  type Agent,
+  type AgentFilesOptions
+} from "./agent/Agents.ts"
+export { baseInstructions, modelFamily } from "./agent/BaseInstructions.ts"
+export { defaultSettings as defaultCompaction, type CompactionSettings } from "./compaction/Limits.ts"
+export * as Config from "./config/Config.ts"
+export { Templates, TemplateNotFound, TemplateProblem, type Template } from "./config/Templates.ts"
 export { ContextRegistry, HostContext } from "./context/ContextRegistry.ts"
+export { ContextSettings, type Settings as ContextSettingsValue } from "./context/ContextSettings.ts"
 export * as SystemContext from "./context/SystemContext.ts"
 export * from "./events/SessionEvents.ts"
 export * as EventRegistry from "./events/Registry.ts"
 export * from "./Identifiers.ts"
 export type { Projector } from "./log/Appends.ts"
 export * from "./log/EventLog.ts"
+export { Mcp, McpError, McpServer, McpServers, type McpResource, type McpStatus } from "./mcp/Mcp.ts"
 export * from "./model/ModelResolver.ts"
 export * from "./model/ProviderError.ts"
 export * from "./permission/PermissionAsker.ts"
 export { PermissionStore, PermissionStoreError } from "./permission/PermissionStore.ts"
 export { Rule, Verdict, type Approval } from "./permission/Rule.ts"
 export * as Rebuild from "./projection/Rebuild.ts"
+export type { Frame, FramedTool } from "./request/Frame.ts"
+export { HostRequests, type HostRequest, type RequestHook } from "./request/HostRequests.ts"
+export { NothingShown, shownAt, type ShownRequest } from "./request/Recorded.ts"
+export { structuredOutput, StructuredOutputFailed } from "./request/StructuredOutput.ts"
 export { CurrentLocation } from "./session/CurrentLocation.ts"
 export { SessionExecution } from "./session/SessionExecution.ts"
 export * from "./session/Message.ts"

@@ -14,6 +14,7 @@ export const storeLayer = Core.Store.layer({ filename: ":memory:" })
 export const services = Effect.all({
   agents: Core.Agents,
   context: Core.HostContext,
+  contextSettings: Core.ContextSettings,
   execution: Core.SessionExecution,
   ids: Core.Identifiers,
   log: Core.EventLog,
@@ -35,6 +36,14 @@ export const tool = Core.define(
   }),
   { handler: ({ n }) => (n > 0 ? Effect.succeed(2 * n) : Effect.fail({ why: "it is negative" })) }
 )
+
+export const branch = Core.SystemContext.source({
+  key: "acme/branch",
+  schema: Schema.NumberFromString,
+  load: ({ agent }) => Effect.succeed(Core.SystemContext.available(agent.name.length)),
+  baseline: (value) => `The branch is ${value}.`,
+  update: (before, now) => `The branch was ${before} and is ${now} now.`
+})
 
 /** Every failure of a verb can be caught by its tag with what the root exports: nothing is left over. */
 export const prompted: Effect.Effect<unknown, never, Core.Sessions> = Effect.flatMap(Core.Sessions, (sessions) =>
