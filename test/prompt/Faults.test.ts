@@ -21,14 +21,14 @@ const session = Schema.decodeUnknownSync(Session)({
   updatedAt: 0
 })
 
-const expand = (text: string, read: ResourceReader["Type"]["read"]) =>
+const expand = (text: string, read: ResourceReader["Type"]["read"], templates = Templates.layer()) =>
   Effect.flatMap(PromptExpander.PromptExpander, (expander) => expander.expand(session, { text })).pipe(
     Effect.uninterruptible,
     Effect.provide(
       PromptExpander.layer.pipe(
         Layer.provide([
           Agents.layer(),
-          Templates.layer(),
+          templates,
           Layer.succeed(ResourceReader, { servers: Effect.succeed(["own"]), read })
         ])
       )
@@ -41,6 +41,23 @@ it.effect("PX-7: a defect becomes a failure that says nothing of its inside; wha
     const parts = yield* expand("@own:x://one @no/such.file @plan", () => Effect.die(new Error("secret detail")))
     assert.deepStrictEqual(kinds(parts), ["failure own:x://one", "failure no/such.file", "failure plan"])
     assert.include(textOf(parts[0]), "fault of this program")
+    assert.notInclude(textOf(parts[0]), "secret detail")
+  })
+)
+
+it.effect("PX-7: a defect before anything is looked at is one failure", () =>
+  Effect.gen(function* () {
+    const broken = Effect.dieMessage("secret detail")
+    const templates = Layer.succeed(Templates.Templates, {
+      find: () => broken,
+      list: () => broken,
+      problems: () => broken
+    })
+    const parts = yield* expand("/review @plan", () => broken, templates)
+    assert.deepStrictEqual(
+      parts.map(({ kind }) => kind),
+      ["failure"]
+    )
     assert.notInclude(textOf(parts[0]), "secret detail")
   })
 )

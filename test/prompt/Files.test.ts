@@ -340,7 +340,7 @@ describe("attachments", () => {
       )
       assert.include(textOf(parts[0]), "not fetched")
       assert.include(textOf(parts[2]), "s3:")
-      assert.include(textOf(parts[3]), `no MCP server "none"`)
+      assert.include(textOf(parts[3]), `MCP server "none"`)
     })
   )
 

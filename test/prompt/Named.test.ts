@@ -162,6 +162,7 @@ describe("PX-6: templates", () => {
       const broken = yield* desk.expand("/broken now")
       assert.isUndefined(broken?.text)
       assert.deepStrictEqual(kinds(broken?.parts ?? []), ["failure /broken"])
+      assert.notInclude(textOf(broken?.parts[0]), desk.project)
       const vast = yield* desk.expand(`/vast ${"y".repeat(2_000)}`)
       assert.isUndefined(vast?.text)
       assert.include(textOf(vast?.parts[0]), "characters")

@@ -188,7 +188,10 @@ const make = Effect.gen(function* () {
     const [, name, words = ""] = command.exec(prompt.text) ?? []
     if (name === undefined) return undefined
     const found = yield* Effect.either(templates.find(name, location))
-    if (Either.isLeft(found)) return found.left.problem === undefined ? undefined : Either.left(found.left.message)
+    if (Either.isLeft(found)) {
+      // Where its file lies is for the log.
+      return found.left.problem === undefined ? undefined : Either.left(`template "${name}" has a fault in its file`)
+    }
     return Either.mapLeft(expandTemplate(found.right.body, words), ({ message }) => `template "${name}": ${message}`)
   })
 
@@ -232,7 +235,17 @@ const make = Effect.gen(function* () {
     return text === undefined && all.length === 0 ? undefined : { ...(text === undefined ? {} : { text }), parts: all }
   })
 
-  return PromptExpander.of({ expand })
+  /** Nothing that is said or pointed at in a prompt may keep it from being admitted. */
+  const expandSafely: PromptExpander["Type"]["expand"] = (session, prompt) =>
+    Effect.catchAllCause(expand(session, prompt), (cause) =>
+      Cause.isInterrupted(cause)
+        ? Effect.failCause(cause)
+        : Effect.as(Effect.logError("a prompt broke its expansion", cause), {
+            parts: [failed("the prompt", "what it points at was not looked up because of a fault of this program").part]
+          })
+    )
+
+  return PromptExpander.of({ expand: expandSafely })
 })
 
 /** Resolves mentions, attachments and templates. */
