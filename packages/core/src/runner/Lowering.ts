@@ -148,7 +148,8 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
       return [
         userMessage([
           textPart(
-            "<conversation-checkpoint>\nWhat follows is a record of the conversation so far, not a request.\n" +
+            "<conversation-checkpoint>\nThis is a record of the conversation so far. What it holds has happened; go on where it " +
+              "ends. What was asked last in it and has no answer yet is still to be done.\n" +
               `<summary>\n${message.summary}\n</summary>\n<recent-context>\n${message.recent}\n</recent-context>\n` +
               "</conversation-checkpoint>"
           )

@@ -10,6 +10,7 @@ import { initialize, reconcile, replace, type Observed } from "../context/System
 import { MessageID, type SessionID } from "../Identifiers.ts"
 import type { ReadError } from "../log/EventLog.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
+import { noOutput } from "../request/StructuredOutput.ts"
 import { Lineage } from "../session/Lineage.ts"
 import type { Message } from "../session/Message.ts"
 import { InitializationBlocked, type RunError } from "../session/RunError.ts"
@@ -110,7 +111,7 @@ export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }
           Option.map(({ prompt }) => prompt),
           Option.getOrUndefined
         ) ?? (yield* store.currentPrompt(sessionID)),
-      output: { accepted: false, refused: 0 }
+      output: noOutput()
     })
     const { request } = prepared
     return {

@@ -26,7 +26,13 @@ import type { RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
 import { lastTurn, steered } from "../request/Reminders.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import { promptOf } from "../request/Request.ts"
-import { correction, outputAttempts, StructuredOutputFailed, type OutputState } from "../request/StructuredOutput.ts"
+import {
+  correction,
+  noOutput,
+  outputAttempts,
+  StructuredOutputFailed,
+  type OutputState
+} from "../request/StructuredOutput.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { Lineage } from "../session/Lineage.ts"
 import { locationKey } from "../session/Locations.ts"
@@ -130,7 +136,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Inbox.Trigger) {
     const { owner, sessionID } = input
     const inputs = yield* eligible(sessionID, mode)
-    if (inputs.length > 0) activity.output = { accepted: false, refused: 0 }
+    if (inputs.length > 0) activity.output = noOutput()
     const opening = activity.started
       ? []
       : [draft("session.next.activity.started", { activityID: activity.id, trigger: activity.trigger })]
@@ -152,35 +158,36 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
     Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: historyMoved, CursorExpired: historyMoved })
 
-  /** A compaction that was asked for, at a safe boundary and before anything is promoted (CP-41). */
-  const compactOnRequest = Effect.fnUntraced(function* (input: RunInput, session: Session) {
-    if (session.compaction?.state !== "requested") return
-    const { owner, sessionID } = input
-    const { id: messageID } = session.compaction
+  /** What there would be to compact, when somebody asks for it. */
+  const requested = Effect.fnUntraced(function* (input: RunInput, session: Session) {
     const agent = yield* lineage.agentOf(session)
     const ref = Preparation.modelOf(session, agent)
-    const resolved = yield* Effect.either(resolve(ref, agent.settings ?? {}))
-    if (Either.isLeft(resolved)) {
-      const { _tag, message } = resolved.left
-      return yield* compaction.refuse({ sessionID, owner }, messageID, { type: _tag, message })
-    }
-    const epoch = yield* epochs.get(sessionID)
-    const messages = yield* loadHistory(sessionID, epoch?.baselineSeq ?? -1)
-    const { request, settings } = yield* prepare({
+    const { info } = yield* resolve(ref, agent.settings ?? {})
+    const epoch = yield* epochs.get(session.id)
+    const messages = yield* loadHistory(session.id, epoch?.baselineSeq ?? -1)
+    const { model, request, settings } = yield* prepare({
       session,
       agent,
-      info: resolved.right.info,
+      info,
       baseline: epoch?.baseline ?? "",
       baselineSeq: epoch?.baselineSeq ?? -1,
       messages,
-      prompt: yield* store.currentPrompt(sessionID),
-      output: { accepted: false, refused: 0 }
+      prompt: yield* store.currentPrompt(session.id),
+      output: noOutput()
     })
     yield* budget(session)
-    yield* compaction.compactManually(
-      compactionRequest(input, session, resolved.right, settings, messages, request.tokens, ref),
-      messageID
-    )
+    return compactionRequest(input, session, model, settings, messages, request.tokens, ref)
+  })
+
+  /** A compaction that was asked for, at a safe boundary and before anything is promoted (CP-41). */
+  const compactOnRequest = Effect.fnUntraced(function* (input: RunInput, session: Session) {
+    if (session.compaction?.state !== "requested") return
+    const { id: messageID } = session.compaction
+    const request = yield* Effect.either(requested(input, session))
+    // Whatever stands in the way, the request does not stay open: it would be tried again with every wake.
+    if (Either.isRight(request)) return yield* compaction.compactManually(request.right, messageID)
+    const { _tag, message } = request.left
+    return yield* compaction.refuse(input, messageID, { type: _tag, message })
   })
 
   const compactionRequest = (
@@ -197,7 +204,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     model,
     summarizer: (maxOutputTokens) =>
       // The model was resolved a moment ago; should it be gone now, the one in hand serves.
-      Effect.orElseSucceed(resolve(ref, { ...settings, maxOutputTokens }), () => model),
+      Effect.orElseSucceed(resolve(ref, { ...forSummary(settings), maxOutputTokens }), () => model),
     requestedOutput: settings.maxOutputTokens,
     messages,
     prunedSeq,
@@ -207,9 +214,11 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   /** What the model's answer means for the form that the prompt asks for. */
   const checkOutput = Effect.fnUntraced(function* (input: RunInput, { output }: Activity, goesOn: boolean) {
     if (output.accepted) return "done" as const
-    if (!goesOn) output.refused += 1
+    const wrong = output.wrong
+    if (wrong || !goesOn) output.refused += 1
+    output.wrong = false
     if (output.refused >= outputAttempts) {
-      const details = goesOn ? "its answer did not fit twice" : "it did not call the tool that takes the answer"
+      const details = wrong ? "its answer did not fit twice" : "it did not call the tool that takes the answer"
       return yield* new StructuredOutputFailed({ sessionID: input.sessionID, details })
     }
     if (!goesOn) yield* log.append(input.sessionID, [yield* reminder(correction)], { owner: input.owner })
@@ -325,7 +334,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       started: false,
       agent: undefined,
       turns: 0,
-      output: { accepted: false, refused: 0 }
+      output: noOutput()
     }
     return yield* Effect.onExit(turns(input, activity), (exit) => {
       if (!activity.started) return Effect.void
@@ -355,6 +364,9 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
 
   return SessionRunner.of({ run, preview })
 })
+
+/** The session's settings, but for what would cut a summary short. */
+const forSummary = ({ stop: _, ...settings }: RequestSettings): RequestSettings => settings
 
 /** The request was too long, and nothing came of it. */
 const isOverflow = (error: unknown): error is ProviderFailed =>

@@ -189,12 +189,20 @@ const make = Effect.gen(function* () {
         .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
     }),
     compact: Effect.fn("Sessions.compact")(function* (sessionID) {
-      const { compaction } = yield* store.get(sessionID)
-      // One that waits already answers this one too.
-      const messageID = compaction?.state === "requested" ? compaction.id : yield* identifiers.message
-      if (compaction?.state !== "requested") {
-        yield* append(sessionID, draft("session.next.compaction.requested", { messageID }))
-      }
+      const requested = Effect.gen(function* () {
+        const expectedSeq = yield* log.latest(sessionID)
+        const { compaction } = yield* store.get(sessionID)
+        // One that waits already answers this one too.
+        if (compaction?.state === "requested") return compaction.id
+        const messageID = yield* identifiers.message
+        yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
+        return messageID
+      })
+      // Somebody else wrote in between, perhaps the same request: look again.
+      const messageID = yield* Effect.retry(requested, {
+        times: 100,
+        while: ({ _tag }) => _tag === "SeqConflict"
+      })
       yield* execution.wake(sessionID)
       return messageID
     }, Effect.uninterruptible),
