@@ -326,3 +326,15 @@ it.scoped(
       assert.strictEqual(most, 8)
     }).pipe(Effect.provide(family()))
 )
+
+it.scoped("TO-101: a task's words are taken as they are: what a model mentions is not read for it", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    writeFileSync(join(folder, "secret.txt"), "the secret")
+    const words = "look at @secret.txt and @./secret.txt"
+    yield* play((turn) => (turn.told === "parent" ? delegates(turn, words) : says("done")))
+    const child = only(yield* childrenOf(yield* worked("parent", undefined, folder)))
+    const [admitted] = yield* dataOf(child.id, "session.next.prompt.admitted")
+    assert.deepStrictEqual(admitted?.prompt, { text: words })
+  }).pipe(Effect.provide(family()))
+)

@@ -83,10 +83,11 @@ const make = Effect.gen(function* () {
     const { id: sessionID } = yield* sessions.create(options)
     yield* created(yield* sessions.get(sessionID))
     const failure = yield* atDepth(depth).withPermits(1)(
-      // A run of its own, and not a wake: what it fails with is told, and not only logged.
+      // A run of its own, and not a wake: what it fails with is told, and not only logged. A model wrote the words: were
+      // their mentions resolved, it could read what it would have to ask for.
       Effect.uninterruptibleMask((restore) =>
         Effect.zipRight(
-          sessions.prompt({ ...prompt, sessionID, resume: false }),
+          sessions.prompt({ ...prompt, sessionID, resume: false, expand: false }),
           Effect.onInterrupt(restore(sessions.resume(sessionID)), () =>
             Effect.ignoreLogged(sessions.interrupt(sessionID))
           ).pipe(

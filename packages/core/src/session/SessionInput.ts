@@ -91,7 +91,8 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
         (details) => new InvalidInput({ field: "prompt.output.schema", details })
       )
     }
-    const expansion = yield* hooks.onPrompt(session, asked, yield* expander.expand(session, asked))
+    const pointedAt = options.expand === false ? undefined : yield* expander.expand(session, asked)
+    const expansion = yield* hooks.onPrompt(session, asked, pointedAt)
     const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
     const input = Effect.map(

@@ -71,6 +71,8 @@ export interface PromptOptions {
   readonly delivery?: Delivery | undefined
   /** False admits only; otherwise the session is woken. */
   readonly resume?: boolean | undefined
+  /** False takes the words as they are: no mention or template in them means anything. For words that no person wrote. */
+  readonly expand?: boolean | undefined
 }
 
 /** Which sessions, and which page of them. */
