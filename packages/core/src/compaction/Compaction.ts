@@ -239,6 +239,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     const write = (event: Draft) => log.append(sessionID, [event], { owner })
     const started = draft("session.next.compaction.started", { messageID, reason })
     const spent: Spent = { cost: 0, tokens: undefined }
+    let ended = false
     const failed = (error: StoredError) =>
       draft("session.next.compaction.failed", { messageID, error, ...spentFields(spent) })
     if (typeof plan === "string") {
@@ -248,7 +249,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     const body = Effect.gen(function* () {
       const summary = yield* summarize(request, plan, messageID, spent)
       const files = filesOf(plan)
-      yield* write(
+      const completed = write(
         draft("session.next.compaction.ended", {
           messageID,
           reason,
@@ -260,10 +261,12 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
           ...spentFields(spent)
         })
       )
+      // An interrupt that comes while this is being written finds the attempt completed.
+      yield* Effect.uninterruptible(Effect.tap(completed, () => Effect.sync(() => (ended = true))))
       return true
     })
     const settle = (exit: Exit.Exit<boolean, SummaryFailed | AppendError>) => {
-      if (Exit.isSuccess(exit)) return Effect.void
+      if (Exit.isSuccess(exit) || ended) return Effect.void
       const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
       const error: StoredError =
         failure instanceof SummaryFailed

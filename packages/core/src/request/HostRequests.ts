@@ -16,7 +16,7 @@ export interface HostRequest {
   readonly settings: RequestSettings
 }
 
-/** What a host does. A hook that fails is logged, and changes nothing. */
+/** What a host does. A hook that fails, or takes more than 10 seconds, is logged and changes nothing. */
 export interface RequestHook {
   /** For logs. */
   readonly name: string
@@ -46,11 +46,14 @@ export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
   }
 >() {}
 
+/** Admissions and turns wait for hooks. */
+const hookLimit = "10 seconds"
+
 const make = (): Context.Tag.Service<typeof HostRequests> => {
   const hooks = new Set<RequestHook>()
 
   const unless = <A>(hook: RequestHook, before: A, change: Effect.Effect<A, unknown>): Effect.Effect<A> =>
-    Effect.catchAllCause(change, (cause) =>
+    Effect.catchAllCause(Effect.timeout(Effect.interruptible(change), hookLimit), (cause) =>
       Effect.as(Effect.logWarning(`hook ${hook.name} failed; its change is left out`, cause), before)
     )
 

@@ -30,6 +30,8 @@ export interface RequestInput {
   readonly toolChoice: ToolChoice
   readonly settings: RequestSettings
   readonly countTokens?: CountTokens | undefined
+  /** Results were left out since the last step: what its provider counted is no bound any more (CP-9). */
+  readonly prunedSince?: boolean
 }
 
 export interface AssembledRequest {
@@ -108,7 +110,8 @@ export const assemble = (input: RequestInput): AssembledRequest => {
     settings: recordedSettings(settings, toolChoice, shown)
   }
   const estimated = estimate({ system: frame.system, messages, tools: frame.tools }, input.countTokens)
-  return { frame, messages, estimate: estimated, tokens: withUsage(estimated, lastUsage(lowered, info.ref)) }
+  const usage = input.prunedSince === true ? undefined : lastUsage(lowered, info.ref)
+  return { frame, messages, estimate: estimated, tokens: withUsage(estimated, usage) }
 }
 
 /** The whole as `@effect/ai` takes it. */

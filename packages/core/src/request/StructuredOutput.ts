@@ -1,6 +1,6 @@
 /**
  * An answer of a given form: the model gives it by calling a tool whose input is the form. The input is validated; what
- * does not fit goes back with what is wrong, once. The value is the call's structured result, in the log. Spec: RQ-40..44.
+ * does not fit goes back with what is wrong, once. The value is the input of the accepted call, in the log. Spec: RQ-40..44.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Effect, Either, Schema } from "effect"
@@ -36,14 +36,21 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
     )
     .join("; ")
 
+const notASchema = (cause: unknown): string =>
+  `it is no JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
+
 /** The check of a schema; Left says why the schema cannot be used. */
 export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunction, string> => {
-  const text = JSON.stringify(schema)
+  const written = Either.try({ try: () => JSON.stringify(schema), catch: notASchema })
+  if (Either.isLeft(written)) return Either.left(written.left)
+  const text = written.right
   const before = compiled.get(text)
   if (before !== undefined) return Either.right(before)
   if (text.length > schemaLimit)
     return Either.left(`a schema may have ${schemaLimit} characters, this has ${text.length}`)
   if (schema["type"] !== "object") return Either.left(`its root has to be an object: "type": "object"`)
+  // Its check would answer later, and so always be taken for a yes.
+  if ("$async" in schema) return Either.left("it has to be checked at once: leave out $async")
   return Either.try({
     try: () => {
       // An instance of its own: ids of one schema must not be seen by another.
@@ -55,17 +62,22 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
       if (oldest !== undefined) compiled.delete(oldest)
       return check
     },
-    catch: (cause) => `it is no JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
+    catch: notASchema
   })
 }
 
-/** What came of the form within one activity: the answer was accepted, or refused so many times. */
+/** What came of the form within one activity. */
 export interface OutputState {
   accepted: boolean
+  /** The turn that runs gave an answer that does not fit. */
+  wrong: boolean
+  /** Turns whose answer was missing or did not fit. */
   refused: number
 }
 
-/** Times that an answer may be missing or wrong: the first, and the one correction. */
+export const noOutput = (): OutputState => ({ accepted: false, wrong: false, refused: 0 })
+
+/** Turns whose answer may be missing or wrong: the first, and the one correction. */
 export const outputAttempts = 2
 
 /** The tool that takes the answer, and notes what came of it. */
@@ -83,9 +95,9 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
         onRight: (check) => {
           if (check(input)) {
             state.accepted = true
-            return Effect.succeed({ structured: record(input), content: [] })
+            return Effect.succeed({ structured: {}, content: [{ type: "text", text: "The answer was accepted." }] })
           }
-          state.refused += 1
+          state.wrong = true
           return new ToolFailure({
             type: "output.invalid",
             message: `the answer does not fit its form: ${describe(check.errors)}`
@@ -93,9 +105,6 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
         }
       })
   })
-
-const record = (input: unknown): JsonRecord =>
-  typeof input === "object" && input !== null ? Object.fromEntries(Object.entries(input)) : {}
 
 /** What the model is told that answered in another way. */
 export const correction = `Give the answer by calling ${outputTool}, in the form that it asks for; text alone is not read.`
@@ -106,5 +115,6 @@ export const structuredOutput = (message: Message): JsonRecord | undefined => {
   const accepted = message.content.findLast(
     (part): part is ToolPart => part.type === "tool" && part.name === outputTool && part.state === "completed"
   )
-  return accepted?.structured
+  // Results of tools are cut where they are long; inputs are whole.
+  return accepted?.input
 }

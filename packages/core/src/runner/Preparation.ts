@@ -27,6 +27,8 @@ export interface PreparationInput {
   readonly prompt: PromptInput | undefined
   /** Where the tool of a structured answer notes what came of it. */
   readonly output: OutputState
+  /** Results of tools were left out since the last step. */
+  readonly prunedSince?: boolean
 }
 
 export interface Prepared {
@@ -79,7 +81,8 @@ export const make = Effect.gen(function* () {
       tools: materialized.definitions,
       toolChoice: format === undefined ? "auto" : "required",
       settings,
-      countTokens: model.countTokens
+      countTokens: model.countTokens,
+      prunedSince: input.prunedSince === true
     })
     return { model, settings, tools: materialized, request }
   })

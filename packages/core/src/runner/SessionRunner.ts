@@ -11,7 +11,7 @@
  */
 import { SqlClient } from "@effect/sql"
 import { Prompt } from "@effect/ai"
-import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option } from "effect"
+import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option, Struct } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
@@ -261,7 +261,8 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       baselineSeq: epoch.baselineSeq,
       messages,
       prompt,
-      output: activity.output
+      output: activity.output,
+      prunedSince: again === "pruned"
     })
     yield* budget(session)
     const shrinkable = compactionRequest(input, session, model, settings, messages, request.tokens, ref)
@@ -366,7 +367,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
 })
 
 /** The session's settings, but for what would cut a summary short. */
-const forSummary = ({ stop: _, ...settings }: RequestSettings): RequestSettings => settings
+const forSummary = (settings: RequestSettings): RequestSettings => Struct.omit(settings, "stop")
 
 /** The request was too long, and nothing came of it. */
 const isOverflow = (error: unknown): error is ProviderFailed =>

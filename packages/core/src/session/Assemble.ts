@@ -49,7 +49,7 @@ export const toSession = (row: SessionRow): Either.Either<Session, string> =>
           : present({ id: row.activity_id, state: row.activity_state, error: parse(row.activity_error) }),
       compaction:
         row.compaction_running !== null
-          ? { id: row.compaction_running, state: "running" }
+          ? present({ id: row.compaction_running, state: "running", next: row.compaction_requested })
           : row.compaction_requested !== null
             ? { id: row.compaction_requested, state: "requested" }
             : undefined,

@@ -38,7 +38,14 @@ export const Session = Schema.Struct({
     })
   ),
   /** A compaction that was asked for and waits, or that runs. */
-  compaction: optional(Schema.Struct({ id: MessageID, state: Schema.Literal("requested", "running") })),
+  compaction: optional(
+    Schema.Struct({
+      id: MessageID,
+      state: Schema.Literal("requested", "running"),
+      /** One that was asked for while this one runs. */
+      next: optional(MessageID)
+    })
+  ),
   /** Results of tools in messages up to this place are shown to the model as placeholders. */
   prunedSeq: optional(Schema.Int),
   /** The hash of what the last request was framed by (RQ-30). */

@@ -193,7 +193,8 @@ const make = Effect.gen(function* () {
         const expectedSeq = yield* log.latest(sessionID)
         const { compaction } = yield* store.get(sessionID)
         // One that waits already answers this one too.
-        if (compaction?.state === "requested") return compaction.id
+        const waiting = compaction?.state === "requested" ? compaction.id : compaction?.next
+        if (waiting !== undefined) return waiting
         const messageID = yield* identifiers.message
         yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
         return messageID
