@@ -17,7 +17,7 @@ import { fileOperations, noFiles, type FileOperations } from "./FileOperations.t
 import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limits } from "./Limits.ts"
 import { nothingPruned, prune } from "./Prune.ts"
 import { notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
-import { serialize } from "./Serialize.ts"
+import { serialize, tighterClips } from "./Serialize.ts"
 import {
   askAgain,
   cleanSummary,
@@ -135,10 +135,12 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     const selection = select(sized(since, model.countTokens), limits.keepRecent)
     const reason = notCompactable(selection, { exists: checkpoint !== undefined })
     if (reason !== undefined) return notCompactableText[reason]
-    const prompt = summaryPrompt(serialize(selection.head), checkpoint)
-    if (!summaryFits(prompt, limits, model.countTokens))
-      return "what has to be summarized is itself too long for the model"
-    return { selection, checkpoint, prompt, limits }
+    // Results that were left out to make room are longer than what is shown of them: they are clipped as far as it takes.
+    for (const limit of tighterClips) {
+      const prompt = summaryPrompt(serialize(selection.head, limit), checkpoint)
+      if (summaryFits(prompt, limits, model.countTokens)) return { selection, checkpoint, prompt, limits }
+    }
+    return "what has to be summarized is itself too long for the model"
   }
 
   /** One answer, streamed to those who watch. */

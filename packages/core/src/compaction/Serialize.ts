@@ -9,6 +9,8 @@ import type { ToolContent } from "../session/Schemas.ts"
 
 /** Characters shown of a tool's input or output, of an attachment, reasoning, a shell's output and system text. */
 export const clipChars = 2_000
+/** How much of them is shown, where more would not fit: results that are left out of what is shown add up over time. */
+export const tighterClips: ReadonlyArray<number> = [clipChars, 500, 100]
 const nameChars = 200
 
 /** The start of a text, never half a character, and how much is missing. */
@@ -36,16 +38,16 @@ const contentText = (content: ReadonlyArray<ToolContent>): string =>
 /** What a person's message says to the model: a template's text stands in place of the words. */
 export const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
 
-const userLines = (message: UserMessage): ReadonlyArray<string> => {
+const userLines = (message: UserMessage, limit: number): ReadonlyArray<string> => {
   const files = message.files ?? []
   const expanded = message.expansion?.parts ?? []
   const text = userText(message)
   return [
-    ...(message.system === undefined ? [] : [line("System update", clip(message.system))]),
+    ...(message.system === undefined ? [] : [line("System update", clip(message.system, limit))]),
     ...(text === "" && files.length + expanded.length > 0 ? [] : [line("User", text)]),
     ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))]),
     ...expanded.map(({ content, name }) =>
-      line("Attached", `${clip(name, nameChars)}: ${clip(contentText([content]))}`)
+      line("Attached", `${clip(name, nameChars)}: ${clip(contentText([content]), limit)}`)
     )
   ]
 }
@@ -58,44 +60,44 @@ const resultText = (part: ToolPart): string => {
   return part.provider?.executed === true ? "(kept by the provider)" : "(nothing)"
 }
 
-const toolLines = (part: ToolPart): ReadonlyArray<string> => {
+const toolLines = (part: ToolPart, limit: number): ReadonlyArray<string> => {
   const input = part.input === undefined ? (part.raw ?? "") : JSON.stringify(part.input)
-  const call = line("Assistant tool call", `${clip(part.name, nameChars)} ${clip(input)}`)
+  const call = line("Assistant tool call", `${clip(part.name, nameChars)} ${clip(input, limit)}`)
   switch (part.state) {
     case "completed":
-      return [call, line("Tool result", clip(resultText(part)))]
+      return [call, line("Tool result", clip(resultText(part), limit))]
     case "error":
-      return [call, line("Tool error", clip(part.error?.message ?? "the tool failed"))]
+      return [call, line("Tool error", clip(part.error?.message ?? "the tool failed", limit))]
     case "pending":
     case "running":
       return [call, line("Tool error", "there is no result")]
   }
 }
 
-const partLines = (part: Part): ReadonlyArray<string> => {
-  if (part.type === "tool") return toolLines(part)
+const partLines = (part: Part, limit: number): ReadonlyArray<string> => {
+  if (part.type === "tool") return toolLines(part, limit)
   const text = (part.text ?? "").trim()
   if (text === "") return []
-  return [part.type === "text" ? line("Assistant", text) : line("Assistant reasoning", clip(text))]
+  return [part.type === "text" ? line("Assistant", text) : line("Assistant reasoning", clip(text, limit))]
 }
 
-const assistantLines = ({ content, error }: AssistantMessage): ReadonlyArray<string> => [
-  ...content.flatMap(partLines),
-  ...(error === undefined || content.length === 0 ? [] : [line("Assistant error", clip(error.message))])
+const assistantLines = ({ content, error }: AssistantMessage, limit: number): ReadonlyArray<string> => [
+  ...content.flatMap((part) => partLines(part, limit)),
+  ...(error === undefined || content.length === 0 ? [] : [line("Assistant error", clip(error.message, limit))])
 ]
 
-const serializeNew = (message: Message): string => {
+const serializeNew = (message: Message, limit: number): string => {
   switch (message.type) {
     case "user":
-      return userLines(message).join("\n")
+      return userLines(message, limit).join("\n")
     case "assistant":
-      return assistantLines(message).join("\n")
+      return assistantLines(message, limit).join("\n")
     case "system":
-      return line("System update", clip(message.text))
+      return line("System update", clip(message.text, limit))
     case "synthetic":
       return line("Synthetic context", message.text)
     case "shell":
-      return line("Shell", `$ ${clip(message.command)}\n${clip(message.output ?? "")}`)
+      return line("Shell", `$ ${clip(message.command, limit)}\n${clip(message.output ?? "", limit)}`)
     case "agent-switched":
     case "model-switched":
     // A checkpoint is handed on as what it holds, not as one more message.
@@ -108,17 +110,18 @@ const serializeNew = (message: Message): string => {
 const known = new WeakMap<Message, string>()
 
 /** One message as text; empty when the model is shown nothing of it. */
-export const serializeMessage = (message: Message): string => {
+export const serializeMessage = (message: Message, limit = clipChars): string => {
+  if (limit !== clipChars) return serializeNew(message, limit)
   const before = known.get(message)
   if (Predicate.isNotUndefined(before)) return before
-  const text = serializeNew(message)
+  const text = serializeNew(message, limit)
   known.set(message, text)
   return text
 }
 
 /** Messages as text, in their order. */
-export const serialize = (messages: ReadonlyArray<Message>): string =>
+export const serialize = (messages: ReadonlyArray<Message>, limit = clipChars): string =>
   messages
-    .map(serializeMessage)
+    .map((message) => serializeMessage(message, limit))
     .filter((text) => text !== "")
     .join("\n\n")
