@@ -31,7 +31,9 @@ const wanted =
       : undefined
 
 if (wanted === undefined) {
-  const entry = ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
+  // What an earlier turn was shown is in the log; what the next one would be needs the runtime.
+  const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
+  const entry = earlier || ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
   require("./load.js").load(join(bundle, entry)).main(texts.version, words)
 } else {
   process.stdout.on("error", () => undefined)

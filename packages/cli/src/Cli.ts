@@ -2,6 +2,11 @@
 import { CliConfig, Command } from "@effect/cli"
 import { Console, Effect } from "effect"
 import * as Arguments from "./Arguments.ts"
+import { agents } from "./commands/agents.ts"
+import { answer } from "./commands/answer.ts"
+import { budget } from "./commands/budget.ts"
+import { compact } from "./commands/compact.ts"
+import { context } from "./commands/context.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
 import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
@@ -20,11 +25,16 @@ export const verbs: ReadonlyArray<Verb> = [
   sessions,
   messages,
   show,
+  context,
   resume,
+  answer,
   interrupt,
+  compact,
+  budget,
   switchTo,
   rename,
   remove,
+  agents,
   doctor
 ]
 
@@ -35,11 +45,16 @@ const root = Command.make("daybook").pipe(
     sessions.command,
     messages.command,
     show.command,
+    context.command,
     resume.command,
+    answer.command,
     interrupt.command,
+    compact.command,
+    budget.command,
     switchTo.command,
     rename.command,
     remove.command,
+    agents.command,
     doctor.command
   ])
 )

@@ -41,6 +41,30 @@ export const value = <A = string>(
   )
 })
 
+/** An option that may be given more than once; its values in their order. */
+export const repeated = <A = string>(
+  name: string,
+  valueName: string,
+  about: string,
+  decode: (text: string) => Effect.Effect<A, string>
+): Flag<ReadonlyArray<A>> => ({
+  name,
+  value: valueName,
+  about,
+  options: Options.text(name).pipe(
+    Options.withPseudoName(valueName),
+    Options.withDescription(about),
+    Options.repeated,
+    Options.mapEffect(
+      Effect.forEach((text) =>
+        Effect.mapError(decode(text), (expected) =>
+          ValidationError.invalidValue(HelpDoc.p(`--${name}: expected ${expected}, got "${text}"`))
+        )
+      )
+    )
+  )
+})
+
 /** Any text but the empty one. */
 export const text = (name: string, valueName: string, about: string) =>
   value(name, valueName, about, (given) => (given === "" ? Effect.fail(valueName) : Effect.succeed(given)))

@@ -1,4 +1,7 @@
-/** The whole runtime on one database, with the providers of the environment and the person at the terminal. */
+/**
+ * The whole runtime on one database, with the providers of the environment, the user's configuration and the person at
+ * the terminal. Spec: CL-70..CL-74 in specs/cli.md.
+ */
 import {
   Daybook,
   type Agents,
@@ -9,8 +12,11 @@ import {
   type SessionStore
 } from "@daybook/core"
 import { Catalog, Models } from "@daybook/models"
-import { Layer, type ConfigError } from "effect"
+import { Effect, Layer, type ConfigError } from "effect"
+import * as Configuration from "./Configuration.ts"
+import type { UsageError } from "./Errors.ts"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
+import * as QuestionPrompt from "./QuestionPrompt.ts"
 
 /** The models of the environment, for what can be told without a database. */
 export const models = Models.layer
@@ -20,7 +26,25 @@ export const parseModel = Catalog.parseModel
 
 type Services = Agents | EventLog | Identifiers | ModelResolver | Sessions | SessionStore
 
-type Failures = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
+type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 
-export const layer = (filename: string): Layer.Layer<Services, Failures> =>
-  Daybook.layer({ filename, permissionAsker: PermissionPrompt.layer }).pipe(Layer.provideMerge(Models.layer))
+/** Without configuration: for what neither runs a model nor asks for an agent. */
+export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
+  Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
+
+/** Everything; MCP servers are started only with `servers`. */
+export const layer = (
+  filename: string,
+  { servers }: { readonly servers: boolean }
+): Layer.Layer<Services, OpenFailure | UsageError> =>
+  Layer.unwrapEffect(
+    Effect.map(Configuration.load, ({ mcp = {}, ...settings }) =>
+      Daybook.layer({
+        filename,
+        ...settings,
+        mcp: servers ? mcp : {},
+        permissionAsker: PermissionPrompt.layer,
+        questions: QuestionPrompt.somebodyAnswers()
+      })
+    )
+  ).pipe(Layer.provideMerge(Models.layer))

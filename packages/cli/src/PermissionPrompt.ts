@@ -35,12 +35,10 @@ export const answer = (line: string | undefined, request: PermissionRequest): An
   }
 }
 
-/** One question at a time, whatever sessions ask; without a terminal, nobody is there. */
-export const layer: Layer.Layer<PermissionAsker> = Layer.effect(
+/** Without a terminal, nobody is there. */
+export const layer: Layer.Layer<PermissionAsker> = Layer.succeed(
   PermissionAsker,
-  Effect.map(Effect.makeSemaphore(1), (one) =>
-    PermissionAsker.of({
-      ask: (request) => Effect.map(one.withPermits(1)(Question.ask(question(request))), (line) => answer(line, request))
-    })
-  )
+  PermissionAsker.of({
+    ask: (request) => Effect.map(Question.ask(question(request)), (line) => answer(line, request))
+  })
 )

@@ -5,8 +5,17 @@ import { createInterface } from "node:readline"
 /** Whether somebody is there to answer: questions go to stderr, answers come from stdin. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
 
+/** There is one terminal: whoever asks, one question at a time. */
+const one = Effect.unsafeMakeSemaphore(1)
+
+/** Questions that belong together: nobody else asks between them. */
+export const together = one.withPermits(1)
+
+/** {@link line}, alone. */
+export const ask = (question: string): Effect.Effect<string | undefined> => together(line(question))
+
 /** One line of an answer; `undefined` when nobody is there or the input ends. Interruption withdraws the question. */
-export const ask = (question: string): Effect.Effect<string | undefined> =>
+export const line = (question: string): Effect.Effect<string | undefined> =>
   Effect.suspend(() =>
     canAsk()
       ? Effect.async<string | undefined>((resume) => {

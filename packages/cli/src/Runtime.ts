@@ -1,9 +1,10 @@
 /**
  * The runtime behind a command. What is heavy (the store, the runner, the models) is imported when a command needs it
- * and not before: the start of the command is its own. Spec: CL-60 in specs/cli.md.
+ * and not before: the start of the command is its own. Spec: CL-60, CL-73 in specs/cli.md.
  */
 import { Agents, ModelResolver, Store, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
+import type { Configured } from "./Configuration.ts"
 import * as DatabasePath from "./DatabasePath.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
@@ -17,21 +18,48 @@ export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, Store.layer({ filename }))
   })
 
-/** Runs on the database that is there; creates none. */
+/** Runs on the database that is there, without the user's configuration: for what no agent or model is asked about. */
 export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
-    const { layer } = yield* host
-    return yield* Effect.provide(effect, layer(filename))
+    const { layerBare } = yield* host
+    return yield* Effect.provide(effect, layerBare(filename))
   })
 
-/** Runs on the database, which is made when it is not there. */
+/** The same with the configuration; no MCP server is started. */
+export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* host
+    return yield* Effect.provide(effect, layer(filename, { servers: false }))
+  })
+
+/** The same with the configured MCP servers: for what runs sessions. */
+export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* host
+    return yield* Effect.provide(effect, layer(filename, { servers: true }))
+  })
+
+/** Runs on the database, which is made when it is not there and the configuration can be read. */
 export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const filename = yield* DatabasePath.writable
     const { layer } = yield* host
-    return yield* Effect.provide(effect, layer(filename))
+    yield* configuration
+    const filename = yield* DatabasePath.writable
+    return yield* Effect.provide(effect, layer(filename, { servers: true }))
   })
+
+/** A runtime without sessions, and without a trace: for what is asked about configuration and agents. */
+export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false })))
+
+/** What the user configured. */
+export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
+  Effect.promise(() => import("./Configuration.ts")),
+  ({ load }) => load
+)
 
 /** Looks at the models only: what is wrong with one is said before a database is made. */
 export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -56,6 +84,6 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
   }
 })
 
-/** Makes sure that the agent is there. */
-export const checkAgent = (name: string) =>
-  Effect.flatMap(Agents, (agents) => Effect.map(agents.get(name), (agent) => agent.name))
+/** Makes sure that the agent is there, also as one of the project of a folder. */
+export const findAgent = (name: string | undefined, directory: string) =>
+  Effect.flatMap(Agents, (agents) => agents.get(name, { directory }))

@@ -21,6 +21,8 @@ import { Cause, Deferred, Effect, Exit, Queue, Stream } from "effect"
 import { ActivityFailed, Interrupted } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
+import { jsonLine } from "./render/Plain.ts"
+import * as QuestionPrompt from "./QuestionPrompt.ts"
 import * as TurnView from "./render/TurnView.ts"
 
 /** Work on a session that has been started, or is about to be. */
@@ -36,6 +38,10 @@ export interface FollowOptions<E, E2, R> {
   readonly json: boolean
   /** The prompt that is followed; without one, everything after the cursor is shown. */
   readonly promptID?: MessageID
+  /** The answer is a value: it alone goes to stdout, at the end. */
+  readonly structured?: boolean
+  /** Nothing is shown; the work is only waited for. */
+  readonly silent?: boolean
   /** Starts the work. Deltas are listened for from before. */
   readonly start: Effect.Effect<Started<E>, E2, R>
 }
@@ -51,7 +57,7 @@ const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq
 export const follow = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
   Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow"))
 
-const followScoped = <E, E2, R>({ sessionID, json, promptID, start }: FollowOptions<E, E2, R>) =>
+const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, structured }: FollowOptions<E, E2, R>) =>
   Effect.gen(function* () {
     const output = yield* Output
     const log = yield* EventLog
@@ -64,6 +70,7 @@ const followScoped = <E, E2, R>({ sessionID, json, promptID, start }: FollowOpti
         Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
       )
     }
+    yield* QuestionPrompt.atTerminal
     const { after, done } = yield* start
     const stop = (exit: Exit.Exit<void, unknown>, signal: boolean) =>
       Queue.offer(queue, { type: "stop" as const, exit, signal })
@@ -88,8 +95,9 @@ const followScoped = <E, E2, R>({ sessionID, json, promptID, start }: FollowOpti
       }
       const [next, writes] = TurnView.step(view, event)
       view = next
-      if (json) return
-      for (const { to, text } of writes) yield* to === "stdout" ? output.write(text) : output.note(text)
+      if (json || silent === true) return
+      const beside = structured === true
+      for (const { to, text } of writes) yield* to === "stdout" && !beside ? output.write(text) : output.note(text)
     })
 
     const shown = Effect.gen(function* () {
@@ -110,7 +118,12 @@ const followScoped = <E, E2, R>({ sessionID, json, promptID, start }: FollowOpti
         return item
       }
     })
-    const stopped = yield* shown.pipe(
+    const answered = Effect.suspend(() =>
+      json || structured !== true || view.value === undefined
+        ? Effect.void
+        : output.write(`${jsonLine(view.value, output.terminal)}\n`)
+    )
+    const stopped = yield* Effect.zipLeft(shown, answered).pipe(
       // Nobody reads the answer any more: the turn would be for nobody.
       Effect.catchTag("OutputClosed", () =>
         Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), Effect.fail(new Interrupted({ message: "" })))

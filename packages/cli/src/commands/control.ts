@@ -1,4 +1,4 @@
-/** `daybook resume`, `interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
+/** `daybook interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
 import { Sessions } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -8,7 +8,7 @@ import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { oneLine } from "../render/Plain.ts"
 import { modelName } from "../render/SessionLine.ts"
-import { checkAgent, readModel, withSessions } from "../Runtime.ts"
+import { findAgent, readModel, withConfigured, withSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import * as Question from "../Question.ts"
 import type { Verb } from "../Verb.ts"
@@ -51,8 +51,10 @@ const runSwitch = Effect.fn("Command.switch")(function* (options: {
   const sessions = yield* Sessions
   // Everything is checked before anything is changed.
   const model = Option.isSome(options.model) ? yield* readModel(options.model.value) : undefined
-  const agent = Option.isSome(options.agent) ? yield* checkAgent(options.agent.value) : undefined
   const session = yield* resolve(options.session)
+  const agent = Option.isSome(options.agent)
+    ? (yield* findAgent(options.agent.value, session.location.directory)).name
+    : undefined
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (agent !== undefined) yield* sessions.switchAgent(session.id, agent)
   const now = [model === undefined ? [] : [`model ${modelName(model)}`], agent === undefined ? [] : [`agent ${agent}`]]
@@ -67,7 +69,7 @@ export const switchTo = {
   flags: [model, agent],
   examples: [["daybook switch fix --model anthropic/claude-sonnet-5-5", "the next turn is answered by this model"]],
   command: Command.make("switch", { session: sessionArgument, model: model.options, agent: agent.options }, (given) =>
-    withSessions(runSwitch(given))
+    withConfigured(runSwitch(given))
   )
 } satisfies Verb
 

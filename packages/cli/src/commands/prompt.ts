@@ -1,5 +1,14 @@
 /** `daybook prompt`: admit a prompt, run it, and stream what comes of it. Spec: CL-4..CL-11, CL-23..CL-26. */
-import { Identifiers, MessageID, ModelResolver, Sessions, type ModelRef, type Session } from "@daybook/core"
+import {
+  Identifiers,
+  MessageID,
+  ModelResolver,
+  Sessions,
+  type ModelRef,
+  type OutputFormat,
+  type PromptInput,
+  type Session
+} from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
 import * as DatabasePath from "../DatabasePath.ts"
@@ -7,9 +16,10 @@ import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
+import * as PromptExtras from "../PromptExtras.ts"
 import * as PromptText from "../PromptText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { checkAgent, readModel, resolveModel, withModels, withNewSessions } from "../Runtime.ts"
+import { findAgent, readModel, resolveModel, withModels, withNewSessions, withNoSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import * as Turn from "../Turn.ts"
 import type { Verb } from "../Verb.ts"
@@ -25,6 +35,21 @@ const id = Flags.value("id", "MSG", "the prompt's id, msg_...; repeating it repe
     () => "msg_ followed by 1-96 letters, digits, dots, underscores or hyphens"
   )
 )
+const attach = Flags.repeated("attach", "FILE", "a file or folder to show with the prompt; may be repeated", (given) =>
+  given === "" ? Effect.fail("FILE") : Effect.succeed(given)
+)
+const system = Flags.text("system", "TEXT", "privileged text for this prompt, shown directly before it")
+const tools = Flags.repeated(
+  "tools",
+  "PATTERN=on|off",
+  "tools by name pattern (* is any run of characters) for this prompt; the last match decides; may be repeated",
+  PromptExtras.parseTool
+)
+const outputSchema = Flags.text(
+  "output-schema",
+  "FILE",
+  "answer as JSON that fits the JSON Schema in FILE; the value goes to stdout, all else to stderr"
+)
 const noRun = Flags.toggle("no-run", "admit the prompt only; daybook resume runs it")
 
 interface Options {
@@ -37,6 +62,10 @@ interface Options {
   readonly model: ModelRef | undefined
   readonly agent: string | undefined
   readonly id: MessageID | undefined
+  readonly attach: ReadonlyArray<PromptExtras.Given>
+  readonly system: string | undefined
+  readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
+  readonly output: OutputFormat | undefined
   readonly noRun: boolean
   readonly json: boolean
 }
@@ -45,10 +74,14 @@ interface Options {
 const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
   const sessions = yield* Sessions
   const { directory, model, session: reference, text } = options
-  const agent = options.agent === undefined ? undefined : yield* checkAgent(options.agent)
   const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
+  const { model: itsModel, name } = yield* findAgent(
+    options.agent ?? found?.agent,
+    found?.location.directory ?? directory
+  )
+  const agent = options.agent === undefined ? undefined : name
   if (found === undefined) {
-    if (model === undefined) yield* resolveModel(undefined)
+    if (model === undefined) yield* resolveModel(itsModel)
     const title = reference?.type === "title" ? reference.title : oneLine(text, 60)
     const created = yield* sessions.create({ location: { directory }, title, agent, model })
     return { session: created, isNew: true }
@@ -58,10 +91,35 @@ const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options)
       message: `${found.id} works in ${oneLine(found.location.directory, 400)}; --cwd is for a new session`
     })
   }
-  if (model === undefined) yield* resolveModel(found.model)
+  if (model === undefined) yield* resolveModel(found.model ?? itsModel)
   if (model !== undefined) yield* sessions.switchModel(found.id, model)
   if (agent !== undefined && agent !== found.agent) yield* sessions.switchAgent(found.id, agent)
   return { session: found, isNew: false }
+})
+
+/** A pattern that was given again counts where it was given last. */
+const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
+  const last = new Map<string, boolean>()
+  for (const [pattern, on] of tools) {
+    last.delete(pattern)
+    last.set(pattern, on)
+  }
+  return Object.fromEntries(last)
+}
+
+/** What is asked of the session, with what is read from files for it. */
+const inputOf = Effect.fn("Command.prompt.input")(function* (
+  { attach, output, system, text, tools }: Options,
+  { location }: Session
+): Effect.fn.Return<PromptInput, UsageError> {
+  const files = yield* Effect.forEach(attach, (given) => PromptExtras.attachment(location.directory, given))
+  return {
+    text,
+    ...(files.length === 0 ? {} : { files }),
+    ...(system === undefined ? {} : { system }),
+    ...(tools.length === 0 ? {} : { tools: inOrder(tools) }),
+    ...(output === undefined ? {} : { output })
+  }
 })
 
 const announce = (session: Session, isNew: boolean) =>
@@ -76,7 +134,7 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   const prompt = {
     id: options.id ?? (yield* (yield* Identifiers).message),
     sessionID: session.id,
-    prompt: { text: options.text },
+    prompt: yield* Effect.tapError(inputOf(options, session), () => undo),
     delivery: options.delivery
   }
   if (options.noRun) {
@@ -91,16 +149,28 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
     sessionID: session.id,
     json: options.json,
     promptID: prompt.id,
+    structured: options.output !== undefined,
     start: Effect.tapError(Turn.admitted(prompt), () => undo)
   })
 })
 
-/** The model that was asked for. Without a database there is no session with a model of its own: the default must do. */
-const wantedModel = Effect.fn("Command.prompt.model")(function* (text: string | undefined) {
+/**
+ * The model that was asked for. Without a database there is no session with a model of its own: the agent's or the
+ * default one must do.
+ */
+const wantedModel = Effect.fn("Command.prompt.model")(function* (
+  text: string | undefined,
+  agent: string | undefined,
+  directory: string
+) {
   if (text !== undefined) return yield* withModels(readModel(text))
-  if (!(yield* DatabasePath.exists)) {
-    yield* withModels(Effect.flatMap(ModelResolver, (models) => models.resolve(undefined)))
-  }
+  if (yield* DatabasePath.exists) return undefined
+  yield* withNoSessions(
+    Effect.gen(function* () {
+      const { model } = yield* findAgent(agent, directory)
+      yield* (yield* ModelResolver).resolve(model)
+    })
+  )
   return undefined
 })
 
@@ -112,14 +182,22 @@ export const prompt = {
     "The text is the words, or stdin: when there are no words and stdin is no terminal, or when the only word is a dash. " +
       "The answer goes to stdout, everything about it to stderr; with --json, the durable events go to stdout instead.",
     "Without --session a new session is started in the folder. A NAME is looked for in the folder first, then everywhere.",
+    "@NAME in the text shows the model a file (with @NAME#L10-20 some of its lines), a folder, or what a configured " +
+      "reference, agent or MCP server has under that name; /NAME begins a template. They are read once, now.",
     "Ctrl-C interrupts the turn, leaves the inbox as it is and waits until all is settled; a second one leaves at once. " +
-      "On a terminal you are asked before a tool does what is not allowed already; elsewhere that is refused."
+      "On a terminal you are asked before a tool does what is not allowed already, and what the model asks you; elsewhere " +
+      "the first is refused, and nothing is asked unless DAYBOOK_QUESTIONS=1 says that daybook answer will answer."
   ],
-  flags: [session, delivery, model, agent, cwd, id, noRun, Flags.json],
+  flags: [session, delivery, model, agent, cwd, attach, system, tools, outputSchema, id, noRun, Flags.json],
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "goes on with the session called fix, or starts it"],
     ["git diff | daybook prompt --session review", "the prompt is what git diff prints"],
+    ["daybook prompt --agent plan 'What does @src/main.ts do?'", "as the agent that changes nothing, with a file"],
+    [
+      'daybook prompt --tools "*=off" --output-schema form.json "Sum up @notes.txt." | jq .title',
+      "without tools, answered as JSON of this form"
+    ],
     ['daybook prompt --session fix --delivery queue --no-run "Then the docs."', "leaves it for later"]
   ],
   command: Command.make(
@@ -131,6 +209,10 @@ export const prompt = {
       model: model.options,
       agent: agent.options,
       cwd: cwd.options,
+      attach: attach.options,
+      system: system.options,
+      tools: tools.options,
+      outputSchema: outputSchema.options,
       id: id.options,
       noRun: noRun.options,
       json: Flags.json.options
@@ -140,14 +222,21 @@ export const prompt = {
       Effect.gen(function* () {
         const cwd = Option.getOrUndefined(given.cwd)
         const session = Option.getOrUndefined(given.session)
+        const schema = Option.getOrUndefined(given.outputSchema)
+        const directory = yield* Folder.given(cwd, "--cwd")
+        const agent = Option.getOrUndefined(given.agent)
         const options: Options = {
           session: session === undefined ? undefined : yield* SessionReference.parse(session),
-          directory: yield* Folder.given(cwd, "--cwd"),
+          directory,
           inFolder: cwd !== undefined,
           text: yield* PromptText.read(given.words),
           delivery: Option.getOrUndefined(given.delivery),
-          model: yield* wantedModel(Option.getOrUndefined(given.model)),
-          agent: Option.getOrUndefined(given.agent),
+          attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
+          system: Option.getOrUndefined(given.system),
+          tools: given.tools,
+          output: schema === undefined ? undefined : yield* PromptExtras.readSchema(schema),
+          model: yield* wantedModel(Option.getOrUndefined(given.model), agent, directory),
+          agent,
           id: Option.getOrUndefined(given.id),
           noRun: given.noRun,
           json: given.json

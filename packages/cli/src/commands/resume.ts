@@ -4,7 +4,7 @@ import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
-import { withSessions } from "../Runtime.ts"
+import { withRunning } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import * as Turn from "../Turn.ts"
 import type { Verb } from "../Verb.ts"
@@ -28,6 +28,6 @@ export const resume = {
   command: Command.make(
     "resume",
     { session: Args.optional(Args.text({ name: "SESSION" })), json: Flags.json.options },
-    ({ session, json }) => withSessions(run(Option.getOrUndefined(session), json))
+    ({ session, json }) => withRunning(run(Option.getOrUndefined(session), json))
   )
 } satisfies Verb

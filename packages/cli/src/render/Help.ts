@@ -30,7 +30,10 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
 
 const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_DB", "the database file; else daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share"],
+  ["DAYBOOK_CONFIG", "the configuration file; else daybook/config.yaml in XDG_CONFIG_HOME or ~/.config"],
   ["DAYBOOK_MODEL", "the model as provider/model, when --model and the session name none"],
+  ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal, since daybook answer answers"],
+  ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: no instructions, agents, templates or skills of projects"],
   ["DAYBOOK_DEBUG", "any value: log to stderr, and show where an error came from"],
   ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; with none, an offline model answers"]
 ]

@@ -3,7 +3,7 @@
  * any of them may be missing or late, and the durable `text.ended` tells the whole text, so that what is printed at the
  * end is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8 in specs/cli.md.
  */
-import type { LiveEvent, MessageID, SessionEvent } from "@daybook/core"
+import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
 import { oneLine, visible } from "./Plain.ts"
 
 /** What to write where: the answer goes to stdout, everything about it to stderr. */
@@ -46,6 +46,9 @@ export interface TurnView {
   readonly fresh: boolean
   /** Something was written to stdout. */
   readonly spoke: boolean
+  /** The call that gives the answer as a value, and the value once it was accepted. */
+  readonly valueCall: string | undefined
+  readonly value: JsonRecord | undefined
 }
 
 /** A view that has seen nothing yet. */
@@ -59,7 +62,9 @@ export const make = (promptID: MessageID | undefined, terminal: boolean): TurnVi
   current: undefined,
   ended: new Set(),
   fresh: true,
-  spoke: false
+  spoke: false,
+  valueCall: undefined,
+  value: undefined
 })
 
 type Step = readonly [TurnView, ReadonlyArray<Write>]
@@ -78,7 +83,9 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.text.ended":
       return onEnded(view, key(event.data), event.data.text)
     case "session.next.tool.called":
-      return note(view, `→ ${event.data.tool} ${oneLine(JSON.stringify(event.data.input), 100)}`)
+      return onCalled(view, event.data)
+    case "session.next.tool.success":
+      return view.valueCall === callKey(event.data) ? [{ ...view, value: event.data.structured }, []] : [view, []]
     case "session.next.tool.failed":
       return note(view, `✗ ${oneLine(event.data.error.message, 140)}`)
     case "session.next.retried":
@@ -88,6 +95,15 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
       )
     case "session.next.compaction.started":
       return note(view, "… making room: summarising the conversation so far")
+    case "session.next.compaction.ended":
+      return note(view, `… ${compacted(event.data)}`)
+    case "session.next.compaction.failed":
+      return note(view, `✗ nothing was summarised: ${oneLine(event.data.error.message, 400)}`)
+    case "session.next.context.pruned":
+      return note(
+        view,
+        event.data.through < 0 ? "… all tool results are shown again" : "… older tool results are left out"
+      )
     case "session.next.step.started":
       // Ended texts are remembered for the running step only, or a long activity would collect them.
       return [{ ...view, ended: new Set() }, []]
@@ -97,6 +113,22 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
       return [view, []]
   }
 }
+
+/** The tool that takes an answer of a given form. */
+const valueTool = "structured_output"
+
+const callKey = (call: { readonly assistantMessageID: string; readonly callID: string }) =>
+  `${call.assistantMessageID} ${call.callID}`
+
+const onCalled = (view: TurnView, data: EventOfType<"session.next.tool.called">["data"]): Step => {
+  // The value is told at the end, whole.
+  if (data.tool === valueTool) return [{ ...view, valueCall: callKey(data) }, []]
+  return note(view, `→ ${data.tool} ${oneLine(JSON.stringify(data.input), 100)}`)
+}
+
+/** What came of a compaction. */
+export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string =>
+  `summarised${tokensBefore === undefined ? "" : ` ${Math.round(tokensBefore)} tokens`} in ${text.length} characters`
 
 const onDelta = (view: TurnView, id: string, delta: string): Step => {
   if (view.ended.has(id)) return [view, []]

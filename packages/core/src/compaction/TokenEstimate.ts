@@ -28,8 +28,10 @@ export interface Estimate {
   readonly messages: number
   readonly tools: number
   readonly total: number
-  /** One number for each message, in order. */
+  /** One number for each system text, message and tool, in order. */
+  readonly perSystem: ReadonlyArray<number>
   readonly perMessage: ReadonlyArray<number>
+  readonly perTool: ReadonlyArray<number>
 }
 
 /** An image costs about this, whatever its encoded length. */
@@ -119,11 +121,11 @@ const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size)
 
 /** The whole request: system texts, messages and tools (CM-1, CM-13). */
 export const estimate = (request: EstimatedRequest, count?: CountTokens): Estimate => {
+  const perSystem = request.system.map((text) => framing + tokensOf(count === undefined ? json(text) : text, count))
   const perMessage = request.messages.map((message) => messageTokens(message, count))
-  const system = sum(request.system.map((text) => framing + tokensOf(count === undefined ? json(text) : text, count)))
-  const messages = sum(perMessage)
-  const tools = sum(request.tools.map((tool) => toolTokens(tool, count)))
-  return { system, messages, tools, total: system + messages + tools, perMessage }
+  const perTool = request.tools.map((tool) => toolTokens(tool, count))
+  const [system, messages, tools] = [sum(perSystem), sum(perMessage), sum(perTool)]
+  return { system, messages, tools, total: system + messages + tools, perSystem, perMessage, perTool }
 }
 
 /** What the provider counted last, and where in the request that was. */

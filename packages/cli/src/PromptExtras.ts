@@ -1,0 +1,86 @@
+/** What a prompt has beside its text: files, the form of its answer, tools on and off. Spec: CL-84..CL-87 in specs/cli.md. */
+import type { FileAttachment, OutputFormat } from "@daybook/core"
+import { Effect, Predicate } from "effect"
+import { readFile, realpath, stat } from "node:fs/promises"
+import { basename, isAbsolute, relative, resolve, sep } from "node:path"
+import { pathToFileURL } from "node:url"
+import { UsageError } from "./Errors.ts"
+import { oneLine } from "./render/Plain.ts"
+
+/** A file outside the session's folder travels with its bytes. */
+const maxBytes = 16 * 1024 * 1024
+const maxSchemaBytes = 1024 * 1024
+
+const failed = (option: string, path: string) => (cause: unknown) =>
+  new UsageError({
+    message: `${option}: ${oneLine(path, 400)} cannot be read (${
+      cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+    })`
+  })
+
+/** A path that was given, by its real name. */
+export interface Given {
+  readonly path: string
+  readonly name: string
+  readonly folder: boolean
+  readonly size: number
+}
+
+/** Finds what `--attach` names, before anything is made. */
+export const findAttachment = (path: string): Effect.Effect<Given, UsageError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const real = await realpath(resolve(path))
+      const stats = await stat(real)
+      return { path: real, name: basename(real), folder: stats.isDirectory(), file: stats.isFile(), size: stats.size }
+    },
+    catch: failed("--attach", path)
+  }).pipe(
+    Effect.filterOrFail(
+      ({ file, folder }) => file || folder,
+      () => new UsageError({ message: `--attach: ${oneLine(path, 400)} is neither file nor folder` })
+    )
+  )
+
+const isWithin = (directory: string, path: string): boolean => {
+  const below = relative(directory, path)
+  return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below)
+}
+
+/**
+ * As the runtime takes it: what lies in the session's folder by its name, so that it is read by the rules of that
+ * folder; a file from elsewhere with its bytes, since it was named by the person and not by a model.
+ */
+export const attachment = (directory: string, { folder, name, path, size }: Given) =>
+  Effect.gen(function* () {
+    const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
+    if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }
+    const refuse = (why: string) => new UsageError({ message: `--attach: ${oneLine(path, 400)} ${why}` })
+    const outside = `lies outside ${oneLine(directory, 400)}, where the session works`
+    if (folder) return yield* refuse(`${outside}: only files can be attached from there`)
+    if (size > maxBytes) return yield* refuse(`${outside}, and is larger than ${maxBytes / 1024 / 1024} MiB`)
+    const bytes = yield* Effect.tryPromise({ try: () => readFile(path), catch: failed("--attach", path) })
+    return { ...given, uri: `data:${given.mime};base64,${bytes.toString("base64")}` }
+  })
+
+/** Reads the JSON Schema of the answer. Whether it can be used is the runtime's to say. */
+export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError> =>
+  Effect.gen(function* () {
+    const refuse = (why: string) => new UsageError({ message: `--output-schema: ${oneLine(path, 400)} ${why}` })
+    const unreadable = failed("--output-schema", path)
+    const stats = yield* Effect.tryPromise({ try: () => stat(path), catch: unreadable })
+    if (!stats.isFile() || stats.size > maxSchemaBytes) return yield* refuse("is no file of at most 1 MiB")
+    const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: unreadable })
+    const schema = yield* Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: (cause) => refuse(`is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+    })
+    if (!Predicate.isReadonlyRecord(schema)) return yield* refuse('is no JSON Schema with "type": "object"')
+    return { schema }
+  })
+
+/** Reads `PATTERN=on` or `PATTERN=off`. */
+export const parseTool = (given: string): Effect.Effect<readonly [pattern: string, on: boolean], string> => {
+  const [, pattern = "", word] = /^([^=]+)=(on|off)$/.exec(given) ?? []
+  return word === undefined ? Effect.fail("PATTERN=on or PATTERN=off") : Effect.succeed([pattern, word === "on"])
+}

@@ -1,0 +1,70 @@
+/**
+ * Asks the person at the terminal what models ask in this process, in the session and in those that it started. The log
+ * is followed meanwhile: a question that is answered elsewhere is withdrawn. Spec: CL-80..CL-83 in specs/cli.md.
+ */
+import { EventLog, Sessions, type EventOfType, type PendingQuestion, type SessionEvent } from "@daybook/core"
+import { Effect, Queue, Stream } from "effect"
+import * as Question from "./Question.ts"
+import { answerOf, questionText } from "./render/QuestionText.ts"
+
+/** Whether somebody answers what models ask: the person at the terminal, or elsewhere with `daybook answer`. */
+export const somebodyAnswers = (): boolean => Question.canAsk() || process.env["DAYBOOK_QUESTIONS"] === "1"
+
+type Called = EventOfType<"session.next.tool.called">
+
+const isQuestion = (event: SessionEvent): event is Called =>
+  event.type === "session.next.tool.called" && event.data.tool === "question"
+
+/** Whether the event ends the call. */
+const ends = ({ data: call }: Called, event: SessionEvent): boolean => {
+  switch (event.type) {
+    case "session.next.question.answered":
+    case "session.next.question.dismissed":
+    case "session.next.tool.success":
+    case "session.next.tool.failed":
+      return event.data.callID === call.callID && event.data.assistantMessageID === call.assistantMessageID
+    default:
+      return false
+  }
+}
+
+/** Every answer of a call; `undefined` when the input ends. */
+const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
+  const answers: Array<string> = []
+  for (const item of questions) {
+    const typed = yield* Question.line(`\n${questionText(item)}answer: `)
+    if (typed === undefined) return undefined
+    answers.push(answerOf(item, typed))
+  }
+  return answers
+}, Question.together)
+
+/** Asks for as long as the scope, where there is a terminal. */
+export const atTerminal = Effect.gen(function* () {
+  if (!Question.canAsk()) return
+  const log = yield* EventLog
+  const sessions = yield* Sessions
+  const waiting = yield* Queue.unbounded<Called>()
+
+  const answer = Effect.fnUntraced(function* (called: Called) {
+    const { data, seq, sessionID } = called
+    const pending = (yield* sessions.questions(sessionID)).find(
+      ({ callID, messageID }) => callID === data.callID && messageID === data.assistantMessageID
+    )
+    if (pending === undefined) return
+    const ended = log.tail({ sessionID, after: seq }).pipe(
+      Stream.takeUntil((event) => ends(called, event)),
+      Stream.runDrain,
+      Effect.as("closed" as const)
+    )
+    const answers = yield* Effect.raceFirst(askAll(pending), ended)
+    if (answers === "closed") return
+    yield* answers === undefined ? sessions.dismissQuestion(pending) : sessions.answer({ ...pending, answers })
+  }, Effect.ignoreLogged)
+
+  yield* log.listen((events) => queueUp(waiting, events))
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(waiting), answer)))
+})
+
+const queueUp = (waiting: Queue.Enqueue<Called>, events: ReadonlyArray<SessionEvent>) =>
+  Effect.asVoid(Queue.offerAll(waiting, events.filter(isQuestion)))

@@ -1,0 +1,50 @@
+/** `daybook agents`: the agents of a folder. Spec: CL-92. */
+import { Agents, type Agent } from "@daybook/core"
+import { Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { agentTable } from "../render/AgentText.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { withNoSessions } from "../Runtime.ts"
+import type { Verb } from "../Verb.ts"
+
+const cwd = Flags.text("cwd", "DIR", "the agents that sessions of this folder have (the current one)")
+
+/** Without what may hold a secret: values of headers. */
+const shown = ({ settings, ...agent }: Agent) => {
+  const { headers, ...plain } = settings ?? {}
+  const names = headers === undefined ? {} : { headers: Object.keys(headers).sort() }
+  return settings === undefined ? agent : { ...agent, settings: { ...plain, ...names } }
+}
+
+const run = Effect.fn("Command.agents")(function* (directory: string, json: boolean) {
+  const output = yield* Output
+  const agents = yield* Agents
+  const found = yield* agents.list({ directory })
+  yield* output.write(
+    json ? found.map((agent) => `${jsonLine(shown(agent), output.terminal)}\n`).join("") : agentTable(found)
+  )
+  for (const { details, path } of yield* agents.problems({ directory })) {
+    yield* output.note(`${oneLine(path, 400)}: ${oneLine(details, 1_000)}\n`)
+  }
+})
+
+export const agents = {
+  name: "agents",
+  summary: "list the agents that sessions of a folder can have",
+  words: "",
+  details: [
+    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, and what it is " +
+      "for. Files of agents that cannot be used, or not as they are written, are told on stderr. Agents are files in " +
+      "agents/ of the user's folder or .daybook/agents/ of the project, or sections of the configuration."
+  ],
+  flags: [cwd, Flags.json],
+  examples: [["daybook agents --cwd ~/work/site", "the agents of that project"]],
+  command: Command.make("agents", { cwd: cwd.options, json: Flags.json.options }, ({ cwd, json }) =>
+    Effect.flatMap(Folder.given(Option.getOrUndefined(cwd), "--cwd"), (directory) =>
+      withNoSessions(run(directory, json))
+    )
+  )
+} satisfies Verb

@@ -1,0 +1,83 @@
+/** `daybook context`: what the model would be shown next, or was shown at an earlier turn. Spec: CL-75..CL-79. */
+import { ModelResolver, Sessions, shownAt, type ShownRequest } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { requestJson, requestText, sizeTable } from "../render/Request.ts"
+import { withReader, withRunning } from "../Runtime.ts"
+import * as SessionReference from "../SessionReference.ts"
+import type { Verb } from "../Verb.ts"
+
+const at = Flags.integer("at", "SEQ", "what the turn was shown that event SEQ belongs to, or the last one before it", 0)
+const sizes = Flags.toggle("tokens", "only the table of sizes")
+
+interface Options {
+  readonly session: string | undefined
+  readonly tokens: boolean
+  readonly json: boolean
+}
+
+const print = Effect.fnUntraced(function* (
+  { json, tokens }: Options,
+  request: ShownRequest,
+  window: number | undefined
+) {
+  const output = yield* Output
+  const shown = { request, window }
+  if (json) return yield* output.write(`${requestJson(shown, output.terminal)}\n`)
+  if (tokens) return yield* output.write(sizeTable(shown))
+  for (const piece of requestText(shown, output.terminal)) yield* output.write(piece)
+})
+
+/** An earlier turn, from the log alone. */
+const runAt = Effect.fn("Command.context.at")(function* (options: Options, seq: number) {
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  yield* print(options, yield* shownAt(session.id, seq), undefined)
+})
+
+/** The next turn, as the runtime would make it. */
+const runNext = Effect.fn("Command.context.next")(function* (options: Options) {
+  const sessions = yield* Sessions
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const request = yield* sessions.request({ sessionID: session.id })
+  const { info } = yield* (yield* ModelResolver).resolve(request.model)
+  yield* print(options, request, info.contextTokens > 0 ? info.contextTokens : undefined)
+})
+
+export const context = {
+  name: "context",
+  summary: "show what the model would be sent next, or was sent before",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
+      "Everything is shown as it would be sent, whole: system texts, tools, messages with their calls and results, and " +
+      "an estimate of tokens for each. Nothing is written and no model is asked; configured MCP servers are started, " +
+      "since their tools are part of it.",
+    "With --at it is what an earlier turn was sent, from the log alone: no configuration, model or server is needed. " +
+      "The sequence numbers are those of daybook events."
+  ],
+  flags: [at, sizes, Flags.json],
+  examples: [
+    ["daybook context | less", "the next request of the last session"],
+    ["daybook context fix --tokens", "what takes how much room"],
+    ["daybook context fix --at 41 --json", "what the turn at event 41 was sent, as one JSON object"]
+  ],
+  command: Command.make(
+    "context",
+    {
+      session: Args.optional(Args.text({ name: "SESSION" })),
+      at: at.options,
+      tokens: sizes.options,
+      json: Flags.json.options
+    },
+    ({ at, json, session, tokens }) => {
+      const options = { session: Option.getOrUndefined(session), tokens, json }
+      return Option.match(at, {
+        onNone: () => withRunning(runNext(options)),
+        onSome: (seq) => withReader(runAt(options, seq))
+      })
+    }
+  )
+} satisfies Verb

@@ -1,0 +1,15 @@
+/** Agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
+import type { Agent } from "@daybook/core"
+import { columns, oneLine } from "./Plain.ts"
+import { modelName } from "./SessionLine.ts"
+
+/** Name, mode, model and what it is for. */
+export const agentTable = (agents: ReadonlyArray<Agent>): string =>
+  columns(
+    agents.map(({ description = "", mode = "all", model, name }) => [
+      name,
+      mode,
+      model === undefined ? "-" : oneLine(modelName(model)),
+      oneLine(description, 200)
+    ])
+  )

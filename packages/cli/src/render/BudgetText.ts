@@ -1,0 +1,37 @@
+/** What a session may spend and has spent. Pure. Spec: CL-90, CL-91 in specs/cli.md. */
+import type { Budget, Usage } from "@daybook/core"
+import { columns } from "./Plain.ts"
+
+/** A session's spending: its own, and with all that it started. */
+export interface Spending {
+  readonly own: Usage
+  readonly total: Usage
+  /** The limit that holds, and whose it is; undefined without any. */
+  readonly limit: { readonly budget: Budget; readonly from: "session" | "configuration" } | undefined
+}
+
+const dollars = (value: number): string => `$${value.toFixed(4)}`
+const whole = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+
+/** Input and output, as budgets count them. */
+export const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
+
+/** A table of what was spent, the limit, and what is left of it. */
+export const budgetText = ({ limit, own, total }: Spending): string => {
+  const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
+  const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), whole(tokensOf(usage)))
+  const { cost, tokens } = limit?.budget ?? {}
+  const left = (allowed: number | undefined, used: number, show: (value: number) => string) =>
+    allowed === undefined ? "-" : show(Math.max(0, allowed - used))
+  return columns([
+    row("", "cost", "tokens"),
+    spent("itself", own),
+    spent("with children", total),
+    row(
+      limit?.from === "configuration" ? "limit (configured)" : "limit",
+      cost === undefined ? "none" : dollars(cost),
+      tokens === undefined ? "none" : whole(tokens)
+    ),
+    row("left", left(cost, total.cost, dollars), left(tokens, tokensOf(total), whole))
+  ])
+}
