@@ -7,7 +7,14 @@
 import { Cause, Context, Effect, Exit, Layer, Option, Stream } from "effect"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import { Identifiers, type MessageID, type SessionID } from "../Identifiers.ts"
-import { EventLog, type AppendError, type OwnerToken } from "../log/EventLog.ts"
+import {
+  EventLog,
+  type AppendError,
+  type CursorAhead,
+  type CursorExpired,
+  type OwnerToken,
+  type ReadError
+} from "../log/EventLog.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as Provider from "../runner/ProviderStream.ts"
 import { toCost, toTokens } from "../runner/Usage.ts"
@@ -27,6 +34,9 @@ import {
   summaryPrompt,
   withFiles
 } from "./Summary.ts"
+
+/** What keeps an attempt from being written down. */
+type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
 
 /** A request that is about to go out, or that came back as too long. */
 export interface CompactionRequest {
@@ -53,17 +63,17 @@ export class Compaction extends Context.Tag("@daybook/core/Compaction")<
     /** Whether the request would fit, and what to do when it does not; it decides and changes nothing. */
     readonly isNeeded: (request: CompactionRequest) => boolean
     /** Before a request goes out. After anything but `unchanged` it is assembled anew, without a second promotion (CM-9). */
-    readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, AppendError>
+    readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, LogError>
     /** After the provider refused the request as too long, before any answer (CM-10). True: it is worth another try. */
-    readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, AppendError>
+    readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, LogError>
     /** Because somebody asked; `messageID` is that of their request, which ends here, whatever comes of it (CP-41). */
-    readonly compactManually: (request: CompactionRequest, messageID: MessageID) => Effect.Effect<boolean, AppendError>
+    readonly compactManually: (request: CompactionRequest, messageID: MessageID) => Effect.Effect<boolean, LogError>
     /** Ends a request that cannot be carried out. */
     readonly refuse: (
       request: Pick<CompactionRequest, "sessionID" | "owner">,
       messageID: MessageID,
       error: StoredError
-    ) => Effect.Effect<void, AppendError>
+    ) => Effect.Effect<void, LogError>
   }
 >() {}
 
@@ -178,7 +188,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
         return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
       return text
     })
-    const tried = (count: number): Effect.Effect<string, SummaryFailed | AppendError> =>
+    const tried = (count: number): Effect.Effect<string, SummaryFailed | LogError> =>
       Effect.catchIf(attempt, Provider.isFault, (fault) => {
         const retry = Provider.mayRetry(model.policy, fault, count)
         if (retry === undefined) {
@@ -225,6 +235,30 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     return missingHeadings(second).length < missing.length ? cleanSummary(second) : cleanSummary(first)
   })
 
+  /**
+   * What others wrote into the conversation since the request was read, as a switch of agents does, and where the log
+   * stands. It would lie before the checkpoint, where nobody is shown it.
+   */
+  const writtenSince = Effect.fnUntraced(function* ({ messages, sessionID }: CompactionRequest) {
+    const late: Array<Message> = []
+    let cursor = messages.at(-1)?.seq ?? -1
+    for (;;) {
+      const page = yield* Effect.catchTags(log.read({ sessionID, after: cursor }), {
+        CursorAhead: Effect.die,
+        CursorExpired: Effect.die
+      })
+      for (const { created: createdAt, data, seq, type } of page.events) {
+        if (type === "session.next.synthetic") {
+          late.push({ type: "synthetic", id: data.messageID, seq, createdAt, text: data.text })
+        } else if (type === "session.next.prompted") {
+          late.push({ type: "user", id: data.messageID, seq, createdAt, ...data.prompt })
+        }
+      }
+      cursor = page.cursor
+      if (!page.hasMore) return { late, cursor }
+    }
+  })
+
   const filesOf = ({ checkpoint, selection }: Plan): FileOperations => {
     const before = checkpoint === undefined ? noFiles : splitFiles(checkpoint.summary).files
     return fileOperations([...selection.head, ...selection.recent], before)
@@ -251,23 +285,27 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     const body = Effect.gen(function* () {
       const summary = yield* summarize(request, plan, messageID, spent)
       const files = filesOf(plan)
-      const completed = write(
-        draft("session.next.compaction.ended", {
+      const ending = Effect.gen(function* () {
+        const { cursor, late } = yield* writtenSince(request)
+        const event = draft("session.next.compaction.ended", {
           messageID,
           reason,
           text: withFiles(summary, files),
-          recent: serialize(plan.selection.recent),
+          recent: serialize([...plan.selection.recent, ...late]),
           readFiles: files.read.paths,
           modifiedFiles: files.modified.paths,
           tokensBefore: request.tokens,
           ...spentFields(spent)
         })
-      )
+        return yield* log.append(sessionID, [event], { owner, expectedSeq: cursor })
+      })
+      // Somebody wrote in between: it may be something to be kept.
+      const completed = Effect.retry(ending, { times: 100, while: ({ _tag }) => _tag === "SeqConflict" })
       // An interrupt that comes while this is being written finds the attempt completed.
       yield* Effect.uninterruptible(Effect.tap(completed, () => Effect.sync(() => (ended = true))))
       return true
     })
-    const settle = (exit: Exit.Exit<boolean, SummaryFailed | AppendError>) => {
+    const settle = (exit: Exit.Exit<boolean, SummaryFailed | LogError>) => {
       if (Exit.isSuccess(exit) || ended) return Effect.void
       const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
       const error: StoredError =
