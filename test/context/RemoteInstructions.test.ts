@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, Option, TestClock, Tracer } from "effect"
 import { maximumBytes } from "../../packages/core/src/context/InstructionFile.ts"
 import {
   parseAddress,
@@ -85,6 +85,27 @@ describe("a server", () => {
         response.writeHead(302, { location: "/there" }).end()
       })
       assert.include(yield* firstText(url), `Instructions from ${url}:\nBe brief.`)
+    })
+  )
+
+  it.scopedLive("CX-27: no span of a trace holds the address, which may hold a secret", () =>
+    Effect.gen(function* () {
+      const { set, url } = yield* server
+      set(plain("Be brief."))
+      const spans: Array<Tracer.Span> = []
+      const native = yield* Effect.tracer
+      const tracer = Tracer.make({
+        span: (...options) => {
+          const span = native.span(...options)
+          spans.push(span)
+          return span
+        },
+        context: native.context
+      })
+      const told = yield* Effect.withTracer(Effect.withSpan(firstText(`${url}?token=secret`), "look"), tracer)
+      assert.include(told, "Be brief.")
+      assert.isAbove(spans.length, 0)
+      assert.notInclude(JSON.stringify(spans.map(({ attributes, name }) => [name, ...attributes])), "secret")
     })
   )
 
@@ -236,4 +257,9 @@ it("CX-27: only http and https addresses are asked", () => {
     assert.isUndefined(parseAddress(text), text)
   }
   assert.strictEqual(parseAddress("HTTPS://u:p@Example.com/a?b=c#d")?.shown, "https://example.com/a?...")
+  // A percent sign that encodes nothing is one of the password's characters.
+  assert.deepStrictEqual(
+    parseAddress("https://u:50%off@example.com/a")?.authorization,
+    Option.some(["u", "50%off"] as const)
+  )
 })

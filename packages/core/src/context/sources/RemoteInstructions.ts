@@ -29,6 +29,15 @@ interface Address {
   readonly authorization: Option.Option<readonly [string, string]>
 }
 
+/** A part of the address as it is meant; a sign that encodes nothing stands for itself. */
+const decoded = (part: string): string => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
 /** An http or https address, with the credentials out of it; undefined for anything else. */
 export const parseAddress = (text: string): Address | undefined => {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
@@ -39,9 +48,7 @@ export const parseAddress = (text: string): Address | undefined => {
   url.hash = ""
   const shown = `${url.origin}${url.pathname}${url.search === "" ? "" : "?..."}`
   const authorization =
-    username === "" && password === ""
-      ? Option.none()
-      : Option.some([decodeURIComponent(username), decodeURIComponent(password)] as const)
+    username === "" && password === "" ? Option.none() : Option.some([decoded(username), decoded(password)] as const)
   return { url, shown, authorization }
 }
 
@@ -140,8 +147,11 @@ export const remoteInstructions = Effect.fnUntraced(function* (
   addresses: ReadonlyArray<string>,
   { timeout = "5 seconds" }: RemoteOptions = {}
 ) {
-  // Nothing about this program's traces is a stranger's to know.
-  const client = HttpClient.withTracerPropagation(yield* HttpClient.HttpClient, false)
+  // Nothing about this program's traces is a stranger's to know, and a span would hold the address with its secrets.
+  const client = (yield* HttpClient.HttpClient).pipe(
+    HttpClient.withTracerPropagation(false),
+    HttpClient.withTracerDisabledWhen(() => true)
+  )
   const parsed = addresses.map(parseAddress)
   if (parsed.includes(undefined) || addresses.length > maximumAddresses) {
     yield* Effect.logWarning(
