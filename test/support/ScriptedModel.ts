@@ -4,7 +4,14 @@
  * `LanguageModel.make`: the runner cannot tell it from a provider's. There are two, `one` and `two`, on one script.
  */
 import { AiError, LanguageModel, type Prompt, type Response, type Tool } from "@effect/ai"
-import { ModelNotFound, ModelResolver, ProviderNotFound, type ModelInfo, type ModelPolicy } from "@daybook/core"
+import {
+  ModelNotFound,
+  ModelResolver,
+  ProviderNotFound,
+  type ModelInfo,
+  type ModelPolicy,
+  type RequestSettings
+} from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
 
 export type Script = Stream.Stream<Response.StreamPartEncoded, AiError.AiError>
@@ -14,6 +21,9 @@ export interface SeenRequest {
   readonly tools: ReadonlyArray<Tool.Any>
   /** Which of the two models was asked. */
   readonly model: string
+  readonly toolChoice: LanguageModel.ToolChoice<string>
+  /** What the model was resolved with. */
+  readonly settings: RequestSettings
 }
 
 export class ScriptedModel extends Context.Tag("test/ScriptedModel")<
@@ -40,17 +50,22 @@ export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly polic
     Effect.gen(function* () {
       const scripts = yield* Queue.unbounded<Script>()
       const requests = yield* Queue.unbounded<SeenRequest>()
-      const make = (model: string) =>
+      const make = (model: string, settings: RequestSettings) =>
         LanguageModel.make({
           generateText: () => Effect.dieMessage("the runner streams"),
-          streamText: ({ prompt, tools }) =>
-            Stream.unwrap(Effect.zipRight(Queue.offer(requests, { prompt, tools, model }), Queue.take(scripts)))
+          streamText: ({ prompt, toolChoice, tools }) =>
+            Stream.unwrap(
+              Effect.zipRight(
+                Queue.offer(requests, { prompt, tools, model, toolChoice, settings }),
+                Queue.take(scripts)
+              )
+            )
         })
       const resolver = ModelResolver.of({
-        resolve: ({ id, providerID } = ref) => {
+        resolve: ({ id, providerID } = ref, settings = {}) => {
           if (providerID !== ref.providerID) return new ProviderNotFound({ providerID, hint: "there is one: scripted" })
           if (!known.includes(id)) return new ModelNotFound({ providerID, modelID: id, known: [...known] })
-          return Effect.map(make(id), (model) => ({
+          return Effect.map(make(id, settings), (model) => ({
             info: { ref: { providerID, id }, name: id, contextTokens: 0, outputTokens: 0, ...info },
             policy: policy ?? {},
             model

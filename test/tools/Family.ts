@@ -24,7 +24,7 @@ export interface Turn {
 
 const turnOf = (held: Held): Turn => ({
   told: userTexts({ prompt: held.prompt })[0] ?? "",
-  results: resultsIn({ prompt: held.prompt, tools: held.tools, model: "one" }),
+  results: resultsIn(held),
   offered: held.tools.map(({ name }) => name)
 })
 

@@ -83,11 +83,11 @@ export const transcript = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Me
   )
 
 /** The system texts of a request. */
-export const systemTexts = ({ prompt }: SeenRequest): ReadonlyArray<string> =>
+export const systemTexts = ({ prompt }: Pick<SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []))
 
 /** The tool results that a request shows: call id and result. */
-export const resultsIn = ({ prompt }: SeenRequest): ReadonlyArray<readonly [string, unknown]> =>
+export const resultsIn = ({ prompt }: Pick<SeenRequest, "prompt">): ReadonlyArray<readonly [string, unknown]> =>
   prompt.content.flatMap((message) =>
     message.role === "tool" ? message.content.map((part) => [part.id, part.result] as const) : []
   )

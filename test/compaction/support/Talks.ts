@@ -1,0 +1,77 @@
+/** Sessions that come to the end of a small window: who talks in them, how long, and what a summary looks like. */
+import { Sessions, type Agent, type Rule, type SessionID } from "@daybook/core"
+import { Effect, Stream } from "effect"
+import { allUserTexts, runtime, say } from "../../support/Harness.ts"
+import { finish, says, ScriptedModel, textParts, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
+
+/** An agent whose own text is short, with the named tools only. */
+export const brief = (...tools: ReadonlyArray<string>): Agent => ({
+  name: "build",
+  prompt: "Be brief.",
+  permissions: [
+    { permission: "*", resource: "*", verdict: "deny" },
+    ...tools.map((permission): Rule => ({ permission, resource: "*", verdict: "allow" }))
+  ]
+})
+
+/** A budget of 2,000 tokens, of which a checkpoint keeps 200. */
+export const window = { contextTokens: 3_000, outputTokens: 500 }
+export const compaction = { reserveTokens: 1_000, keepRecentTokens: 200 }
+
+/** The runtime with that agent and window. */
+export const narrow = (
+  options: Parameters<typeof runtime>[0] = {},
+  model: Parameters<typeof runtime>[1] = {}
+): ReturnType<typeof runtime> => runtime({ agents: [brief()], compaction, ...options }, { ...window, ...model })
+
+/** About so many tokens, told from others by its first word. */
+export const long = (name: string, tokens: number): string => `${name} ${"x".repeat(Math.max(0, tokens * 4 - 8))}`
+
+/** A summary with every section. */
+export const summary = (goal: string): string =>
+  [
+    `## Goal\n${goal}`,
+    "## Constraints & Preferences\n(none)",
+    "## Progress",
+    "### Done\n(none)",
+    "### In Progress\n(none)",
+    "### Blocked\n(none)",
+    "## Key Decisions\n(none)",
+    "## Next Steps\n(none)",
+    "## Critical Context\n(none)",
+    "## Relevant Files\n(none)"
+  ].join("\n\n")
+
+/** A whole answer of one text, counted by the provider as asked. */
+export const counted = (text: string, inputTokens: number, outputTokens: number): Script =>
+  Stream.fromIterable([
+    ...textParts("t", text),
+    { ...finish(), usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }
+  ])
+
+/** What a provider says to a request that does not fit. */
+export const tooLong: Script = Stream.fromIterable([
+  { type: "error", error: { type: "invalid_request_error", message: "prompt is too long: 9000 tokens > 3000 maximum" } }
+])
+
+/** A prompt and its answer, each about so many tokens; nothing is left over of the request. */
+export const exchange = Effect.fnUntraced(function* (
+  sessionID: SessionID,
+  name: string,
+  { prompt = 500, answer = 100 }: { readonly prompt?: number; readonly answer?: number } = {}
+) {
+  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+  yield* model.answer(says(long(`${name}-answer`, answer)))
+  yield* say(sessionID, long(name, prompt))
+  const request = yield* model.request
+  yield* sessions.wait(sessionID)
+  return request
+})
+
+/** Whether a request asks for a summary. */
+export const asksForSummary = (request: Pick<SeenRequest, "prompt">): boolean =>
+  allUserTexts(request).some((text) => text.includes("Use exactly this form"))
+
+/** The text of the checkpoint that a request shows. */
+export const checkpointIn = (request: Pick<SeenRequest, "prompt">): string | undefined =>
+  allUserTexts(request).find((text) => text.startsWith("<conversation-checkpoint>"))
