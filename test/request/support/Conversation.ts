@@ -1,0 +1,193 @@
+/**
+ * A long conversation from a seed: prompts, steers in the middle of a turn, queued prompts, parallel calls with results
+ * of all sizes and some media, switches of model and agent, context that changes, tools and system texts of one prompt,
+ * compactions by need and on request, pruning and its end, and restarts on the same file. What the models were asked is
+ * kept as they got it.
+ */
+import { Tool } from "@effect/ai"
+import { SqlClient } from "@effect/sql"
+import {
+  build,
+  Daybook,
+  define,
+  HostContext,
+  HostTools,
+  Sessions,
+  SystemContext,
+  ToolFailure,
+  type Agent,
+  type EventLog,
+  type SessionID,
+  type ShownRequest
+} from "@daybook/core"
+import { Effect, Layer, Schema } from "effect"
+import { join } from "node:path"
+import { eventsOf } from "../../runner/support/Runs.ts"
+import * as GeneratedModel from "./GeneratedModel.ts"
+import { random as makeRandom, type Random } from "./Random.ts"
+
+const careful: Agent = {
+  name: "careful",
+  prompt: "You are careful.",
+  permissions: [...build.permissions, { permission: "bash", resource: "*", verdict: "deny" }],
+  settings: { temperature: 0.5 },
+  turnLimit: 4,
+  enterReminder: "Be careful from here on.",
+  leaveReminder: "Enough of care."
+}
+
+/** Above this a request is compacted: the window less its reserve. */
+const window = { contextTokens: 14_000, outputTokens: 1_000 }
+
+const pixel =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+export interface Conversation {
+  readonly filename: string
+  readonly sessionID: SessionID
+  readonly directory: string
+  readonly transcript: GeneratedModel.Transcript
+  /** Requests that were shown in advance, with the number of the request that went out next. */
+  readonly previews: ReadonlyArray<{ readonly next: number; readonly body: string }>
+}
+
+export const open = (filename: string, random: Random, transcript: GeneratedModel.Transcript) =>
+  Layer.build(
+    Layer.fresh(
+      Daybook.layer({
+        filename,
+        agents: [careful],
+        projectConfig: false,
+        compaction: { reserveTokens: 2_000, keepRecentTokens: 1_000 }
+      }).pipe(Layer.provide(GeneratedModel.layer(random, transcript, window)))
+    )
+  )
+
+/** What a shown request would be as a model sees it. */
+export const bodyOf = ({ frame, messages }: ShownRequest): string =>
+  GeneratedModel.bodyOf(
+    [...frame.system.map((content) => ({ role: "system" as const, content })), ...messages],
+    frame.tools
+  )
+
+const lookTool = (random: Random, steer: (text: string) => Effect.Effect<unknown, unknown>) =>
+  define(
+    Tool.make("look", {
+      description: "Looks at something",
+      parameters: { size: Schema.Int, media: Schema.Boolean, fail: Schema.Boolean },
+      success: Schema.Struct({ text: Schema.String, media: Schema.Boolean })
+    }),
+    {
+      handler: ({ fail, media, size }) =>
+        Effect.gen(function* () {
+          if (random.chance(0.05)) yield* Effect.orDie(steer(`By the way: ${random.words(5)}`))
+          if (fail) return yield* new ToolFailure({ type: "look.dark", message: "It is dark." })
+          return { text: random.words(size), media }
+        }),
+      render: ({ media, text }) => ({
+        structured: { length: text.length },
+        content: [
+          { type: "text", text },
+          ...(media ? [{ type: "file" as const, uri: pixel, mime: "image/png", name: "pixel.png" }] : [])
+        ]
+      })
+    }
+  )
+
+/** One runtime's part of the conversation: until the models were asked so many times in all. */
+const part = Effect.fn(function* (
+  until: number,
+  conversation: Conversation & { readonly previews: Array<Conversation["previews"][number]> },
+  random: Random
+) {
+  const { directory, sessionID, transcript } = conversation
+  const sessions = yield* Sessions
+  const tools = yield* HostTools
+  // Nobody cuts the power here, and thousands of flushes take longer than all the rest.
+  yield* Effect.orDie((yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`)
+  const context = yield* HostContext
+  yield* sessions.create({ id: sessionID, location: { directory } })
+  yield* tools.register([lookTool(random, (text) => sessions.prompt({ sessionID, prompt: { text }, resume: false }))])
+  let weather = `The weather is ${random.words(3)}.`
+  yield* context.register(
+    SystemContext.textSource("test/weather", () =>
+      Effect.sync(() => SystemContext.text(weather, "There is no weather any more."))
+    )
+  )
+  while (transcript.seen.length < until) {
+    if (random.chance(0.15)) weather = random.chance(0.2) ? "" : `The weather is ${random.words(3)}.`
+    if (random.chance(0.08)) {
+      const id = GeneratedModel.models[random.below(2)] ?? "one"
+      yield* sessions.switchModel(sessionID, { providerID: GeneratedModel.provider, id })
+    }
+    if (random.chance(0.08))
+      yield* sessions.switchAgent(sessionID, ["build", "plan", "careful"][random.below(3)] ?? "build")
+    if (random.chance(0.03)) yield* sessions.unprune(sessionID)
+    if (random.chance(0.02)) {
+      yield* sessions.compact(sessionID)
+      yield* sessions.wait(sessionID)
+    }
+    const prompts = random.chance(0.2) ? 2 : 1
+    for (let nth = 0; nth < prompts; nth++) {
+      yield* sessions.prompt({
+        sessionID,
+        prompt: {
+          text: random.words(random.below(80) + 1),
+          ...(random.chance(0.1) ? { system: `Answer in ${random.words(1)}.` } : {}),
+          ...(random.chance(0.1) ? { tools: { bash: false, "g*": random.chance(0.5) } } : {})
+        },
+        delivery: random.chance(0.15) ? "queue" : "steer",
+        resume: false
+      })
+    }
+    if (random.chance(0.2)) {
+      const next = transcript.seen.length
+      conversation.previews.push({ next, body: bodyOf(yield* sessions.request({ sessionID })) })
+    }
+    // An activity may come to its turn limit: what follows is a new one.
+    yield* Effect.ignore(sessions.resume(sessionID))
+  }
+})
+
+/** Talks until the models were asked `turns` times, in as many runtimes as asked for, one after the other. */
+export const converse = Effect.fn(function* (
+  folder: string,
+  sessionID: SessionID,
+  turns: number,
+  seed: number,
+  runtimes = 2
+) {
+  const random = makeRandom(seed)
+  const transcript = GeneratedModel.transcript()
+  const previews: Array<Conversation["previews"][number]> = []
+  const conversation = { filename: join(folder, "store.sqlite"), sessionID, directory: folder, transcript, previews }
+  for (let nth = 1; nth <= runtimes; nth++) {
+    const until = Math.ceil((turns * nth) / runtimes)
+    yield* Effect.scoped(
+      Effect.flatMap(open(conversation.filename, random, transcript), (runtime) =>
+        Effect.scoped(part(until, conversation, random)).pipe(Effect.provide(runtime))
+      )
+    )
+  }
+  return conversation satisfies Conversation
+})
+
+/** The places of the session's steps, and what else happened to what is shown, by place. */
+export const stepsOf = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Step>, unknown, EventLog> =>
+  Effect.map(eventsOf(sessionID), (events) => {
+    const steps: Array<Step> = []
+    let between = new Set<string>()
+    for (const { seq, type } of events) {
+      if (type === "session.next.step.started") {
+        steps.push({ seq, between })
+        between = new Set()
+      } else between.add(type.slice("session.next.".length))
+    }
+    return steps
+  })
+
+export interface Step {
+  readonly seq: number
+  /** The types of events since the step before. */
+  readonly between: ReadonlySet<string>
+}
