@@ -5,12 +5,12 @@ import { boundedFetch, messageLimit } from "../../packages/core/src/mcp/BoundedF
 import { makeMcp, obedient, wrong } from "./support/Servers.ts"
 
 /** Serves these pieces as one body. */
-const serving = (type: string, pieces: () => Iterable<string>) =>
+const serving = (type: string, pieces: () => Iterable<string>, status = 200) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.async<{ readonly port: number; readonly close: () => void }>((resume) => {
         const server = createServer((_, response) => {
-          response.writeHead(200, { "content-type": type })
+          response.writeHead(status, { "content-type": type })
           for (const piece of pieces()) response.write(piece)
           response.end()
         })
@@ -73,8 +73,14 @@ describe("a server that misbehaves", () => {
       const pieces = (count: number) => () => Array.from({ length: count }, () => megabyte)
       const short = yield* serving("application/json", pieces(9))
       assert.strictEqual(yield* lengthOf(short), 9 * megabyte.length)
-      const long = yield* serving("application/json", pieces(11))
-      assert.include(String((yield* Effect.flip(lengthOf(long))).error), `more than ${messageLimit} bytes`)
+      for (const status of [200, 302, 500]) {
+        const long = yield* serving("application/json", pieces(11), status)
+        assert.include(
+          String((yield* Effect.flip(lengthOf(long))).error),
+          `more than ${messageLimit} bytes`,
+          `${status}`
+        )
+      }
     })
   )
 

@@ -28,7 +28,7 @@ const bounded = (events: boolean) => {
 
 export const boundedFetch = async (url: string | URL, init?: RequestInit): Promise<Response> => {
   const response = await fetch(url, init)
-  if (response.body === null || !response.ok) return response
+  if (response.body === null) return response
   const { headers, status, statusText } = response
   const events = headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
   return new Response(response.body.pipeThrough(bounded(events)), { headers, status, statusText })
