@@ -64,6 +64,7 @@ describe("the offline model", () => {
       "README.md",
       "./a/b-c.json"
     ])
+    assert.deepStrictEqual(found("What is in @src/a.ts?"), ["src/a.ts"])
     assert.deepStrictEqual(found("Read the Makefile and docs/LICENSE."), ["Makefile", "docs/LICENSE"])
     assert.deepStrictEqual(found("e.g. version 3.22 of Node.js at https://a.example/x.html, mail me@a.example"), [])
   })

@@ -73,7 +73,8 @@ export const fileNames = (text: string): ReadonlyArray<string> => {
     return " "
   })
   for (const word of unquoted.split(/[\s,;]+/)) {
-    const name = word.replace(/^["'`([{<]+/, "").replace(/["'`)\]}>:!?.]+$/, "")
+    // A mention is the name of what it mentions.
+    const name = word.replace(/^["'`([{<]*@?/, "").replace(/["'`)\]}>:!?.]+$/, "")
     if (name.includes("://") || notFiles.has(name.toLowerCase())) continue
     const looksLikeFile = /^[\w./@~+-]*[\w-]\.[A-Za-z]\w{0,9}$/.test(name) && !/^[^/]+@[^/]+$/.test(name)
     if (looksLikeFile || wellKnown.test(name)) found.add(name)
