@@ -105,7 +105,7 @@ const reader = await build({
   entryPoints: { reader: join(root, "src", "main.ts") },
   format: "cjs",
   // No reading verb comes to these; bin/daybook.js sends the others to main.js.
-  external: [...options.external, "*/Host.ts", "*/Checkup.ts", "*/Configuration.ts"]
+  external: [...options.external, "*/Host.ts", "*/Checkup.ts", "*/Rehearsal.ts", "*/Configuration.ts"]
 })
 const { metafile, outputFiles } = await build({
   ...options,

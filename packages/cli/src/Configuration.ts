@@ -37,7 +37,7 @@ export const places = Effect.sync(() => placesOf(process.env, homedir(), process
 export type Configured = Config.Settings & Pick<Places, "userFolder">
 
 /** The settings, with the user's folder. A file that was named has to be there. */
-export const load: Effect.Effect<Configured, UsageError> = Effect.gen(function* () {
+export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> = Effect.gen(function* () {
   const { file, named, userFolder } = yield* places
   if (named) {
     yield* Effect.tryPromise({
@@ -48,10 +48,12 @@ export const load: Effect.Effect<Configured, UsageError> = Effect.gen(function* 
       }
     })
   }
-  const settings = yield* Effect.mapError(
-    Config.load(file),
-    // Each fault is a line of its own there; here it is one sentence.
-    ({ message }) => new UsageError({ message: message.replace(":\n", ": ").replaceAll("\n", "; ") })
-  )
-  return { ...settings, userFolder }
+  return { ...(yield* Config.load(file)), userFolder }
 })
+
+/** The same; what is wrong is one sentence, in which each fault was a line. */
+export const load: Effect.Effect<Configured, UsageError> = Effect.catchTag(
+  read,
+  "ConfigInvalid",
+  ({ message }) => new UsageError({ message: message.replace(":\n", ": ").replaceAll("\n", "; ") })
+)

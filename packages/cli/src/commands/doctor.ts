@@ -1,18 +1,19 @@
-/** `daybook doctor`: is the database sound, and can the models be reached. Spec: CL-19. */
+/** `daybook doctor`: is the database sound, can configuration and models be used. Spec: CL-19, CL-93. */
 import { SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Option, Schema, Stream } from "effect"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"
-import { DatabaseUnsound, ModelUnreachable } from "../Errors.ts"
+import { DatabaseUnsound, ModelUnreachable, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import type { Verb } from "../Verb.ts"
 
 const line = (check: Check): string => {
   const fix = check.fix === undefined ? "" : `; ${check.fix}`
-  return `${check.verdict.padEnd(7)}  ${check.about.padEnd(10)}  ${oneLine(`${check.says}${fix}`, 400)}\n`
+  return `${check.verdict.padEnd(7)}  ${oneLine(check.about, 60).padEnd(10)}  ${oneLine(`${check.says}${fix}`, 400)}\n`
 }
 
 const Rebuildable = Schema.Union(Schema.Literal("all"), SessionID)
@@ -24,9 +25,15 @@ const rebuild = Flags.value(
   (given) => Effect.mapError(Schema.decodeUnknown(Rebuildable)(given), () => "a session's id, or all")
 )
 
-type Options = { readonly json: boolean; readonly rebuild: Option.Option<typeof Rebuildable.Type> }
+const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
 
-const run = Effect.fn("Command.doctor")(function* ({ json, rebuild }: Options) {
+type Options = {
+  readonly mcp: boolean
+  readonly json: boolean
+  readonly rebuild: Option.Option<typeof Rebuildable.Type>
+}
+
+const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Options) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
   if (Option.isSome(rebuild)) {
@@ -46,9 +53,18 @@ const run = Effect.fn("Command.doctor")(function* ({ json, rebuild }: Options) {
   } else {
     yield* write({ about: "database", verdict: "ok", says: `${path} is not there yet; daybook prompt makes it` })
   }
+  const rehearsal = yield* Effect.promise(() => import("../Rehearsal.ts"))
+  const { checks, settings } = yield* rehearsal.configuration
+  yield* Effect.forEach(checks, write)
+  const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)
+  yield* Effect.forEach(met, write)
   const models = yield* checkup.models
   yield* Effect.forEach(models, write)
   if (wrong > 0) return yield* new DatabaseUnsound({ message: `${path} is not sound: see above` })
+  const unusable = new Set([...checks, ...met].flatMap(({ about, verdict }) => (verdict === "error" ? [about] : [])))
+  if (unusable.size > 0) {
+    return yield* new UsageError({ message: `not usable as configured: ${[...unusable].join(", ")}; see above` })
+  }
   const unreachable = models.filter(({ verdict }) => verdict === "error").map(({ about }) => about)
   if (unreachable.length > 0) {
     return yield* new ModelUnreachable({ message: `not usable as it is: ${unreachable.join(", ")}` })
@@ -57,18 +73,22 @@ const run = Effect.fn("Command.doctor")(function* ({ json, rebuild }: Options) {
 
 export const doctor = {
   name: "doctor",
-  summary: "check the database and the models, and say what to do",
+  summary: "check the database, the configuration and the models, and say what to do",
   words: "",
   details: [
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
       "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Nothing is " +
-      "changed, unless --rebuild asks for it. Each configured provider is asked for its list of models. The exit code is 6 when the database is not " +
-      "sound, else 5 when a provider cannot be used."
+      "changed, unless --rebuild asks for it.",
+    "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
+      "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +
+      "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 2 " +
+      "when the configuration, its context or a server cannot be used, else 5 when a provider cannot."
   ],
-  flags: [rebuild, Flags.json],
+  flags: [rebuild, mcp, Flags.json],
   examples: [
     ["daybook doctor", "every check on a line"],
+    ["daybook doctor --mcp", "the same, with the MCP servers"],
     ["daybook doctor --rebuild all", "mend what is shown where it differs from the events"]
   ],
-  command: Command.make("doctor", { rebuild: rebuild.options, json: Flags.json.options }, run)
+  command: Command.make("doctor", { rebuild: rebuild.options, mcp: mcp.options, json: Flags.json.options }, run)
 } satisfies Verb

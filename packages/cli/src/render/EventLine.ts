@@ -1,6 +1,8 @@
 /** One durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
 import type { SessionEvent } from "@daybook/core"
+import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
+import { limits } from "./SessionLine.ts"
 
 /** The event with the keys in their documented order (CL-12). */
 export const eventJson = (event: SessionEvent, terminal = false): string =>
@@ -56,6 +58,34 @@ const summary = (event: SessionEvent): string => {
     case "session.next.step.failed":
     case "session.next.retried":
       return event.data.error.message
+    case "session.next.request.framed": {
+      const { baselineSeq, hash, settings, system, tools } = event.data
+      const changed = [
+        system === undefined ? [] : [`${system.length} system texts`],
+        baselineSeq === undefined ? [] : [`baseline of event ${baselineSeq}`],
+        tools === undefined ? [] : [`${tools.offered.length} tools, ${tools.defined.length} new`],
+        settings === undefined ? [] : [`settings ${JSON.stringify(settings)}`]
+      ]
+      return [hash.slice(0, 8), changed.flat().join(", ")].join(" ")
+    }
+    case "session.next.instructions.discovered":
+      return event.data.paths.join(" ")
+    case "session.next.compaction.started":
+      return `${event.data.messageID} (${event.data.reason})`
+    case "session.next.compaction.requested":
+      return event.data.messageID
+    case "session.next.compaction.ended":
+      return `${compacted(event.data)}: ${event.data.text}`
+    case "session.next.compaction.failed":
+      return `${event.data.messageID} ${event.data.error.message}`
+    case "session.next.context.pruned":
+      return event.data.through < 0 ? "all results are shown" : `results up to ${event.data.through} are not shown`
+    case "session.next.question.answered":
+      return `${event.data.callID} ${event.data.answers.join(" | ")}`
+    case "session.next.question.dismissed":
+      return event.data.callID
+    case "session.next.budget.set":
+      return limits(event.data.budget)
     case "session.next.activity.started":
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":

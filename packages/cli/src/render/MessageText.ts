@@ -2,8 +2,8 @@
  * A message as a person reads it, as a line of a listing, and as JSON. Pure; `terminal` says that the reader is one, to
  * whom control characters are shown and not sent. Spec: CL-15, CL-16 in specs/cli.md.
  */
-import type { Message, ToolPart } from "@daybook/core"
-import { dateTime, indent, jsonLine, oneLine, visible } from "./Plain.ts"
+import type { Expansion, Message, ToolPart, UserMessage } from "@daybook/core"
+import { bytes, dateTime, indent, jsonLine, oneLine, visible } from "./Plain.ts"
 import { modelName } from "./SessionLine.ts"
 
 /** One message as JSON, as the facade returns it. */
@@ -46,10 +46,8 @@ export const messageText = (message: Message, terminal: boolean): string => {
     return `## ${title}  ${dateTime(message.createdAt)}\n${text === "" ? "" : `\n${text}\n`}\n`
   }
   switch (message.type) {
-    case "user": {
-      const files = (message.files ?? []).map((file) => `[file] ${oneLine(file.name ?? file.uri)} (${file.mime})`)
-      return block("user", [message.text, ...files].join("\n"))
-    }
+    case "user":
+      return block("user", [message.text, ...asked(message), ...shownWith(message)].join("\n"))
     case "assistant": {
       const parts = message.content.map((part) => {
         if (part.type === "text") return part.text ?? "…"
@@ -60,8 +58,9 @@ export const messageText = (message: Message, terminal: boolean): string => {
       return block(`assistant (${modelName(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
     }
     case "system":
+      return block("system", message.text)
     case "synthetic":
-      return block(message.type, message.text)
+      return block("reminder", message.text)
     case "shell":
       return block("shell", `$ ${message.command}\n${message.output ?? "…"}`)
     case "agent-switched":
@@ -69,8 +68,47 @@ export const messageText = (message: Message, terminal: boolean): string => {
     case "model-switched":
       return block(`model ${oneLine(modelName(message.model))}`, "")
     case "compaction":
-      return block(`summary (${message.reason})`, message.summary)
+      return block(`summary (${message.reason})`, [message.summary.trimEnd(), ...files(message)].join("\n"))
   }
+}
+
+/** How many files the summarised part read and changed. */
+const files = ({ modifiedFiles = [], readFiles = [] }: Extract<Message, { readonly type: "compaction" }>) => {
+  const each = [
+    readFiles.length === 0 ? [] : [`${readFiles.length} read`],
+    modifiedFiles.length === 0 ? [] : [`${modifiedFiles.length} modified`]
+  ].flat()
+  return each.length === 0 ? [] : ["", `[files] ${each.join(", ")}`]
+}
+
+/** What was asked beside the words. */
+const asked = ({ output, system, tools }: UserMessage): ReadonlyArray<string> => [
+  ...(system === undefined ? [] : [`[system] ${oneLine(system, 400)}`]),
+  ...(tools === undefined
+    ? []
+    : [
+        `[tools] ${oneLine(
+          Object.entries(tools)
+            .map(([pattern, on]) => `${pattern}=${on ? "on" : "off"}`)
+            .join(" "),
+          400
+        )}`
+      ]),
+  ...(output === undefined ? [] : [`[answer] JSON of ${JSON.stringify(output.schema).length} characters of schema`])
+]
+
+/** What the words pointed at, by name and size; the whole is in JSON, and in what the model is shown. */
+const shownWith = ({ expansion, files = [] }: UserMessage): ReadonlyArray<string> => {
+  if (expansion === undefined) return files.map((file) => `[file] ${oneLine(file.name ?? file.uri)} (${file.mime})`)
+  const text = expansion.text === undefined ? [] : [`[template] ${oneLine(expansion.text, 400)}`]
+  return [...text, ...expansion.parts.map(partLine)]
+}
+
+const partLine = ({ content, kind, name }: Expansion["parts"][number]): string => {
+  const title = `[${kind}] ${oneLine(name, 400)}`
+  if (content.type === "file") return `${title} (${content.mime})`
+  if (kind === "failure") return `${title}: ${oneLine(content.text, 400)}`
+  return `${title} (${bytes(Buffer.byteLength(content.text))})`
 }
 
 const toolText = (part: ToolPart): string => {

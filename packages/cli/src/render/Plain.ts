@@ -44,6 +44,14 @@ export const dateTime = (ms: number): string =>
     ? new Date(ms).toISOString().slice(0, 19).replace("T", " ")
     : String(ms)
 
+/** Bytes as people write them: `12 kB`. */
+export const bytes = (size: number): string =>
+  size < 1_000
+    ? `${size} B`
+    : size < 1_000_000
+      ? `${Math.round(size / 1_000)} kB`
+      : `${(size / 1_000_000).toFixed(1)} MB`
+
 /** JSON on one line; for a terminal, controls that JSON lets through are escaped as well (CL-32). */
 export const jsonLine = (value: unknown, terminal: boolean): string => {
   const json = JSON.stringify(value)

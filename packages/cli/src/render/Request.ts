@@ -3,7 +3,7 @@
  * only media are named in place of their bytes, and control characters are shown. Pure. Spec: CL-75..CL-79 in specs/cli.md.
  */
 import type { FramedTool, ShownRequest } from "@daybook/core"
-import { columns, jsonLine, oneLine, visible } from "./Plain.ts"
+import { bytes, columns, jsonLine, oneLine, visible } from "./Plain.ts"
 import { modelName } from "./SessionLine.ts"
 
 /** A request with what is known beside it. */
@@ -19,14 +19,6 @@ type FilePart = Extract<Part, { readonly type: "file" }>
 
 const count = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 const tokens = (value: number): string => `${count(value)} ${value === 1 ? "token" : "tokens"}`
-
-/** Bytes as people write them: `12 kB`. */
-export const bytes = (size: number): string =>
-  size < 1_000
-    ? `${size} B`
-    : size < 1_000_000
-      ? `${Math.round(size / 1_000)} kB`
-      : `${(size / 1_000_000).toFixed(1)} MB`
 
 /** Bytes of a file's data, however it is written; undefined for one that lies elsewhere. */
 const sizeOf = (data: FilePart["data"]): number | undefined => {

@@ -1,5 +1,5 @@
 /** A session as a line or as JSON, and the facts at the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
-import type { Session } from "@daybook/core"
+import type { Budget, Session } from "@daybook/core"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 
 /** `provider/model`, with the variant after a colon. */
@@ -21,9 +21,15 @@ export const sessionTable = (sessions: ReadonlyArray<Session>): string =>
     ])
   )
 
+/** The limits of a budget, in words. */
+export const limits = ({ cost, tokens }: Budget): string => {
+  const each = [cost === undefined ? [] : [`$${cost}`], tokens === undefined ? [] : [`${tokens} tokens`]].flat()
+  return each.length === 0 ? "no limit" : each.join(", ")
+}
+
 /** The facts of one session, a line each. */
 export const sessionHead = (session: Session): string => {
-  const { tokens } = session
+  const { prunedSeq: pruned, tokens } = session
   const facts: ReadonlyArray<readonly [string, string | undefined]> = [
     ["session", session.id],
     ["title", session.title === undefined ? undefined : oneLine(session.title)],
@@ -34,6 +40,12 @@ export const sessionHead = (session: Session): string => {
     ["used", dateTime(session.updatedAt)],
     ["activity", session.activity?.state],
     ["tokens", `${tokens.input} in, ${tokens.output} out`],
+    [
+      "pruned",
+      pruned === undefined || pruned < 0 ? undefined : `the model is shown no long tool results up to ${pruned}`
+    ],
+    ["compaction", session.compaction?.state],
+    ["budget", session.budget === undefined ? undefined : limits(session.budget)],
     ["cost", session.cost === 0 ? undefined : `$${session.cost.toFixed(4)}`]
   ]
   return columns(facts.flatMap(([name, value]) => (value === undefined ? [] : [[name, oneLine(value, 400)]])))

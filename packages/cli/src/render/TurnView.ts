@@ -4,6 +4,7 @@
  * end is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8 in specs/cli.md.
  */
 import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
+import { compacted } from "./CompactionText.ts"
 import { oneLine, visible } from "./Plain.ts"
 
 /** What to write where: the answer goes to stdout, everything about it to stderr. */
@@ -125,10 +126,6 @@ const onCalled = (view: TurnView, data: EventOfType<"session.next.tool.called">[
   if (data.tool === valueTool) return [{ ...view, valueCall: callKey(data) }, []]
   return note(view, `→ ${data.tool} ${oneLine(JSON.stringify(data.input), 100)}`)
 }
-
-/** What came of a compaction. */
-export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string =>
-  `summarised${tokensBefore === undefined ? "" : ` ${Math.round(tokensBefore)} tokens`} in ${text.length} characters`
 
 const onDelta = (view: TurnView, id: string, delta: string): Step => {
   if (view.ended.has(id)) return [view, []]

@@ -1,0 +1,87 @@
+/**
+ * What a prompt in a folder would come upon, without one: a session in memory, whose next request is put together as it
+ * would be and sent to nobody. What the runtime warns of meanwhile (instructions, agents, templates, skills that cannot
+ * be used) is the report. Spec: CL-93 in specs/cli.md.
+ */
+import { Agents, Daybook, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
+import { OfflineModel } from "@daybook/models"
+import { Effect, Layer, Logger, LogLevel } from "effect"
+import type { Check } from "./Checkup.ts"
+import * as Configuration from "./Configuration.ts"
+
+/** Any will do: it is never asked. */
+const anyModel = Layer.succeed(ModelResolver, ModelResolver.of({ resolve: () => OfflineModel.resolved }))
+
+const words = (message: unknown): string => (Array.isArray(message) ? message.map(String).join(" ") : String(message))
+
+const serverCheck = ({ details, name, state, tools }: McpStatus): Check => {
+  const about = `mcp ${name}`
+  const said = details === undefined ? "" : `: ${details}`
+  return state === "connected"
+    ? { about, verdict: details === undefined ? "ok" : "warning", says: `connected, ${tools} tools${said}` }
+    : { about, verdict: "error", says: `${state}${said}` }
+}
+
+/** The configuration file: that it can be read, or every fault of it. */
+export const configuration = Effect.gen(function* () {
+  const { file } = yield* Configuration.places
+  const about = "config"
+  return yield* Effect.match(Configuration.read, {
+    onFailure: (error) => ({
+      settings: undefined,
+      checks:
+        error._tag === "UsageError"
+          ? [{ about, verdict: "error", says: error.message } satisfies Check]
+          : error.message.split("\n").map((says): Check => ({ about, verdict: "error", says }))
+    }),
+    onSuccess: (settings) => ({ settings, checks: [{ about, verdict: "ok", says: file } satisfies Check] })
+  })
+})
+
+/** The MCP servers that are configured; nothing is started. */
+const named = (mcp: Config.Settings["mcp"]): ReadonlyArray<Check> => {
+  const names = Object.keys(mcp ?? {})
+  return names.length === 0
+    ? []
+    : [{ about: "mcp", verdict: "ok", says: `${names.join(", ")}: not asked; daybook doctor --mcp starts them` }]
+}
+
+/** Rehearses a prompt in the folder; with `servers`, MCP servers are started and asked for their tools. */
+export const rehearse = (
+  directory: string,
+  { mcp = {}, ...settings }: Configuration.Configured,
+  servers: boolean
+): Effect.Effect<ReadonlyArray<Check>> => {
+  const warnings: Array<Check> = []
+  const gather = Logger.make(({ logLevel, message }) => {
+    if (LogLevel.greaterThanEqual(logLevel, LogLevel.Warning)) {
+      warnings.push({ about: "context", verdict: "warning", says: words(message) })
+    }
+  })
+  return Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const agents = yield* Agents
+    const { id: sessionID } = yield* sessions.create({ location: { directory } })
+    // A template that is not there has all of them looked at.
+    yield* sessions.prompt({ sessionID, prompt: { text: "/daybook-doctor" }, resume: false })
+    const { estimate, frame } = yield* sessions.request({ sessionID })
+    const status = servers ? yield* (yield* Mcp).status : []
+    const known = yield* agents.list({ directory })
+    return [
+      {
+        about: "context",
+        verdict: "ok",
+        says: `a prompt in ${directory} begins with ${estimate.system + estimate.tools} tokens: ${frame.system.length} system texts, ${frame.tools.length} tools`
+      },
+      { about: "agents", verdict: "ok", says: known.map(({ name }) => name).join(", ") },
+      ...(servers ? status.map(serverCheck) : named(mcp))
+    ] satisfies ReadonlyArray<Check>
+  }).pipe(
+    Effect.provide(
+      Daybook.layer({ filename: ":memory:", ...settings, mcp: servers ? mcp : {} }).pipe(Layer.provide(anyModel))
+    ),
+    Effect.catchAll(({ message }) => Effect.succeed([{ about: "context", verdict: "error", says: message } as const])),
+    Effect.map((checks) => [...checks, ...warnings]),
+    Effect.provide(Layer.mergeAll(Logger.add(gather), Logger.minimumLogLevel(LogLevel.Warning)))
+  )
+}
