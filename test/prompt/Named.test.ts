@@ -152,6 +152,22 @@ describe("PX-6: templates", () => {
     })
   )
 
+  it.scoped("PX-10: where the rules ask, what only the template mentions is not the person's to approve", () =>
+    Effect.gen(function* () {
+      const ask = (resource: string) => ({ permission: "read", resource, verdict: "ask" as const })
+      const desk = yield* makeDesk(() => ({
+        agents: [{ name: "careful", permissions: [allow("read"), ask("*.env")] }]
+      }))
+      desk.write("own.env", "MINE")
+      desk.write("other.env", "OTHER")
+      desk.write(".daybook/templates/check.md", "Look at $1 and @other.env and @rules.md")
+      desk.write("rules.md", "be kind")
+      const parts = yield* desk.parts("/check @own.env", "careful")
+      assert.deepStrictEqual(kinds(parts), ["file own.env", "failure other.env", "file rules.md"])
+      assert.notInclude(JSON.stringify(parts), "OTHER")
+    })
+  )
+
   it.scoped("anything else after a slash stays as it is; a template that cannot be used says why", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk(() => ({ templates: [{ name: "vast", body: "$1".repeat(1_000) }] }))

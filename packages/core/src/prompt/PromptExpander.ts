@@ -74,10 +74,14 @@ const one = Effect.map((part: Gathered) => [part])
 const fileParts = (gathering: Gathering, name: string, lines: Mention["lines"]): Parts =>
   one(Effect.flatMap(gathering.files.resolve(gathering.sessionID, name), (file) => targetPart(gathering, file, lines)))
 
-/** An agent, then a reference, then a resource, then a path; a bare word that is none of them is a word (PX-3). */
-const mentionPointer = (reader: ResourceReader["Type"], mention: Mention): Pointer => {
+/**
+ * An agent, then a reference, then a resource, then a path; a bare word that is none of them is a word (PX-3). What the
+ * prompt's own words do not say, a template does, and whoever wrote that approves of nothing here.
+ */
+const mentionPointer = (reader: ResourceReader["Type"], mention: Mention, said: boolean): Pointer => {
   const { end, lines, resource, start, target, text } = mention
-  const resolve = Effect.fnUntraced(function* (gathering: Gathering) {
+  const resolve = Effect.fnUntraced(function* (prompt: Gathering) {
+    const gathering = said ? prompt : { ...prompt, byPerson: false }
     const agent = lines === undefined ? gathering.agents.find(({ name }) => name === target) : undefined
     if (agent !== undefined) return yield* agentPart(gathering, agent)
     if (gathering.references.has(target)) return yield* referenceParts(gathering, target)
@@ -200,11 +204,12 @@ const make = Effect.gen(function* () {
     const text = template !== undefined && Either.isRight(template) ? template.right : undefined
     const given = [...named(prompt), ...attached(reader, prompt.files ?? [])]
     const covered = text === undefined ? isGiven(given) : () => false
+    const words = new Set(text === undefined ? [] : findMentions(prompt.text).map((mention) => mention.text))
     // One more than is looked at, so that it is said that there are more.
     const mentions = findMentions(text ?? prompt.text, limits.mentions + 1)
       .filter((mention) => !covered(mention))
       .filter((mention, index, all) => index === all.findIndex((each) => each.text === mention.text))
-      .map((mention) => mentionPointer(reader, mention))
+      .map((mention) => mentionPointer(reader, mention, text === undefined || words.has(mention.text)))
     const pointers = [...mentions, ...given]
     const problem: ReadonlyArray<ExpandedPart> =
       template !== undefined && Either.isLeft(template)
