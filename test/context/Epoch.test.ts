@@ -46,7 +46,7 @@ const open = Effect.gen(function* () {
   const fence = LocationFence.make(sql, { directory: "/work" })
   return {
     sessionID,
-    prepare: (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says), fence),
+    prepare: (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says), { owner, fence }),
     advance: (epoch: ContextEpoch.Epoch, says: Record<string, string | undefined>) =>
       epochs.advance(sessionID, epoch, look(says), { owner, fence }),
     get: epochs.get(sessionID),
@@ -109,6 +109,18 @@ it.scoped("EP-8: whichever statement fails while a fresh baseline is stored, the
     const compacted = yield* compact
     const { result } = yield* failingEach(prepare({ "test/a": "A is 2." }))
     assert.deepInclude(result, { baseline: "A is 2.", baselineSeq: compacted })
+  }).pipe(Effect.provide(store))
+)
+
+it.scoped("CX-19: an owner that was replaced stores no baseline", () =>
+  Effect.gen(function* () {
+    const { compact, get, prepare } = yield* open
+    const first = yield* prepare({ "test/a": "A is 1." })
+    yield* compact
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE event_sequence SET owner_epoch = owner_epoch + 1`
+    assert.strictEqual((yield* Effect.flip(prepare({ "test/a": "A is 2." })))._tag, "OwnerLost")
+    assert.deepStrictEqual(yield* get, first)
   }).pipe(Effect.provide(store))
 )
 

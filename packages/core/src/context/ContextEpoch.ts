@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Metric, Schema } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import { Identifiers, type SessionID } from "../Identifiers.ts"
-import { EventLog, type AppendError, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
+import { EventLog, OwnerLost, type AppendError, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import * as Metrics from "../Metrics.ts"
 import { ContextSnapshotUnreadable, InitializationBlocked } from "../session/RunError.ts"
@@ -23,6 +23,12 @@ export interface Epoch {
   readonly baselineSeq: number
 }
 
+/** Checked in the transaction of whatever is written: the session is still this owner's, and still here. */
+export interface Guard {
+  readonly owner: OwnerToken
+  readonly fence: Fence
+}
+
 export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
   ContextEpoch,
   {
@@ -31,14 +37,17 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
     readonly prepare: (
       sessionID: SessionID,
       observed: Observed,
-      fence: Fence
-    ) => Effect.Effect<Epoch, InitializationBlocked | ContextSnapshotUnreadable | LocationLeft | LogUnavailable>
+      guard: Guard
+    ) => Effect.Effect<
+      Epoch,
+      InitializationBlocked | ContextSnapshotUnreadable | LocationLeft | OwnerLost | LogUnavailable
+    >
     /** Tells the model what changed since, as one message, with the snapshot in its transaction (EP-5). */
     readonly advance: (
       sessionID: SessionID,
       epoch: Epoch,
       observed: Observed,
-      options: { readonly owner: OwnerToken; readonly fence: Fence }
+      guard: Guard
     ) => Effect.Effect<Epoch, LocationLeft | AppendError>
     /** Part of a move's transaction: the destination starts from a baseline of its own (EP-9). */
     readonly clear: (sessionID: SessionID) => Effect.Effect<void, SqlError.SqlError>
@@ -97,14 +106,23 @@ const make = Effect.gen(function* () {
 
   const notStored = unavailable("store the context")
 
+  /** A baseline is no event, and yet an owner that was replaced must not put one in the place of its successor's. */
+  const checkOwner = Effect.fnUntraced(function* (sessionID: SessionID, { epoch, ownerID }: OwnerToken) {
+    const rows = yield* sql`SELECT 1 FROM event_sequence
+      WHERE session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
+    if (rows.length === 0) return yield* new OwnerLost({ sessionID, ownerID, epoch })
+  })
+
   const render = Effect.fnUntraced(function* (
     sessionID: SessionID,
     { baseline, snapshot }: Pick<Epoch, "baseline" | "snapshot">,
     baselineSeq: number,
-    fence: Fence
+    { fence, owner }: Guard
   ) {
     const epoch: Epoch = { baseline, snapshot, baselineSeq }
-    const write = Effect.zipRight(fence(sessionID), store(sessionID, epoch))
+    const write = Effect.all([checkOwner(sessionID, owner), fence(sessionID), store(sessionID, epoch)], {
+      discard: true
+    })
     yield* Effect.catchTag(retryBusy(immediately(sql)(write)), "SqlError", (error) => notStored(error))
     yield* Metric.update(Metrics.contextBaseline, epoch.baseline.length)
     return epoch
@@ -114,26 +132,27 @@ const make = Effect.gen(function* () {
     get: Effect.fn("ContextEpoch.get")(function* (sessionID) {
       return (yield* load(sessionID))?.epoch
     }),
-    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, fence) {
+    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, guard) {
       const stored = yield* load(sessionID)
       if (stored === undefined) {
         const first = initialize(observed)
         if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
-        return yield* render(sessionID, first, yield* log.latest(sessionID), fence)
+        return yield* render(sessionID, first, yield* log.latest(sessionID), guard)
       }
       if (stored.compactedSeq <= stored.epoch.baselineSeq) return stored.epoch
       const fresh = replace(observed, stored.epoch.snapshot)
       // Until everything can be seen again, the old baseline and the changes told since stay (EP-8).
       if (fresh._tag === "Blocked") return stored.epoch
       // What was told while that lasted is in the fresh baseline too, and would be out of date after it.
-      return yield* render(sessionID, fresh, Math.max(stored.compactedSeq, stored.toldSeq), fence)
+      return yield* render(sessionID, fresh, Math.max(stored.compactedSeq, stored.toldSeq), guard)
     }),
-    advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, { fence, owner }) {
+    advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, guard) {
       const change = reconcile(observed, epoch.snapshot)
       if (change._tag === "Unchanged") return epoch
       if (change._tag === "Replaced") {
-        return yield* render(sessionID, change, yield* log.latest(sessionID), fence)
+        return yield* render(sessionID, change, yield* log.latest(sessionID), guard)
       }
+      const { fence, owner } = guard
       const next: Epoch = { ...epoch, snapshot: change.snapshot }
       const told = draft("session.next.context.updated", { messageID: yield* identifiers.message, text: change.text })
       const commit = () => Effect.zipRight(fence(sessionID), store(sessionID, next))

@@ -246,7 +246,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       agent,
       model: Either.isRight(resolved) ? resolved.right.info : undefined
     })
-    const initial = yield* epochs.prepare(sessionID, observed, fence)
+    const initial = yield* epochs.prepare(sessionID, observed, { owner, fence })
     // A turn that is assembled anew goes out with the inputs it had (CM-9).
     if (again === undefined) yield* promote(input, activity, mode)
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
