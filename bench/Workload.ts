@@ -10,16 +10,16 @@ const question = prose(200)
 const answer = prose(700)
 const source = prose(1200)
 
-const model = { providerID: "anthropic", id: "claude-sonnet" }
-const tokens = { input: 5210, output: 402, reasoning: 0, cache: { read: 4096, write: 512 } }
+export const model = { providerID: "anthropic", id: "claude-sonnet" }
+export const tokens = { input: 5210, output: 402, reasoning: 0, cache: { read: 4096, write: 512 } }
 const provider = { executed: false }
 
-/** The first event of every session. */
-export const created: Draft = draft("session.created", {
-  location: { directory: "/home/ada/project" },
-  agent: "build",
-  model
-})
+/** The first event of a session in a folder. */
+export const createdAt = (directory: string): Draft =>
+  draft("session.created", { location: { directory }, agent: "build", model })
+
+/** The first event of every session that nobody runs. */
+export const created: Draft = createdAt("/home/ada/project")
 
 let made = 0
 

@@ -12,11 +12,12 @@ import * as FanOut from "./FanOut.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
 import * as Opening from "./Opening.ts"
 import * as Replay from "./Replay.ts"
+import * as Turn from "./Turn.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   of append, replay, fan-out, opening, disk; separated by commas
-  --quick        fewer rounds, and a store of 100,000 events to open
+  --only NAMES   of append, replay, fan-out, opening, disk, turn; separated by commas
+  --quick        fewer rounds, and smaller stores to open and to run a turn in
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
   --json         one JSON object in place of the table`
@@ -96,12 +97,37 @@ const disk = async ({ directory, quick }: Options): Promise<ReadonlyArray<Figure
   ]
 }
 
+const turn = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const messages = quick ? 10_000 : 100_000
+  const found = await Turn.measure(directory, messages, rounds)
+  const count = messages.toLocaleString("en-GB")
+  return (["cold", "warm"] as const).flatMap((kind): ReadonlyArray<Figure> => {
+    const { large, small, timeRatio } = found[kind]
+    const ratio = (name: string, value: number): Figure => ({
+      name: `${kind} turn, ${name}, ${count} messages against 100`,
+      value,
+      unit: "x",
+      bar: atMost(1.2)
+    })
+    return [
+      { name: `${kind} turn at 100 messages`, value: small.ms, unit: "ms" },
+      { name: `${kind} turn at ${count} messages`, value: large.ms, unit: "ms" },
+      ratio("time", timeRatio),
+      { name: `${kind} turn at ${count} messages, statements`, value: large.statements, unit: "a turn" },
+      ratio("statements", large.statements / small.statements),
+      { name: `${kind} turn at ${count} messages, rows`, value: large.rows, unit: "a turn" },
+      ratio("rows", large.rows / small.rows)
+    ]
+  })
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
   "fan-out": fanOut,
   opening,
-  disk
+  disk,
+  turn
 }
 
 /** Runs what the arguments ask for; the exit code. */

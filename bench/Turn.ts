@@ -1,0 +1,204 @@
+/**
+ * A turn in a session of 100 messages beside one in a session of 100,000: what both models are shown is the same, so both
+ * turns should cost the same (EX-R9). Everything is real but the model, which answers at once. Statements and rows are
+ * counted at the driver, on both connections; fresh sessions end with a checkpoint and the same turns after it.
+ */
+import { LanguageModel, type Response } from "@effect/ai"
+import { SqlClient } from "@effect/sql"
+import Sqlite from "better-sqlite3"
+import { Array as Arr, Effect, Layer, Predicate, Stream } from "effect"
+import { dirname } from "node:path"
+import * as Daybook from "../packages/core/src/Daybook.ts"
+import { draft, type Draft } from "../packages/core/src/events/SessionEvents.ts"
+import { ActivityID, MessageID, SessionID } from "../packages/core/src/Identifiers.ts"
+import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
+import { Sessions } from "../packages/core/src/session/Sessions.ts"
+import { median } from "./Figures.ts"
+import { freshFile, ours, removeFile } from "./Stores.ts"
+import * as Workload from "./Workload.ts"
+
+const sessionID = SessionID.make("ses_turn")
+/** Turns after the last checkpoint, in both stores. */
+const shownTurns = 20
+/** Turns between the checkpoints before. */
+const turnsPerCheckpoint = 500
+/** Turns of one append. */
+const turnsPerAppend = 200
+
+let made = 0
+const identifier = (prefix: string): string => `${prefix}_9${String(made++).padStart(25, "0")}`
+
+/** A turn that nobody is shown any more: what is stored counts, not what it says. */
+const pastTurn = (): ReadonlyArray<Draft> => {
+  const messageID = MessageID.make(identifier("msg"))
+  const assistantMessageID = MessageID.make(identifier("msg"))
+  const activityID = ActivityID.make(identifier("act"))
+  const prompt = { text: "And what does the next workspace hold?" }
+  return [
+    draft("session.next.prompt.admitted", { messageID, prompt, delivery: "steer" }),
+    draft("session.next.prompt.promoted", { messageID, prompt, timeCreated: 1_750_000_000_000 }),
+    draft("session.next.activity.started", { activityID, trigger: "steer" }),
+    draft("session.next.step.started", { assistantMessageID, agent: "build", model: Workload.model }),
+    draft("session.next.text.started", { assistantMessageID, textID: "0" }),
+    draft("session.next.text.ended", {
+      assistantMessageID,
+      textID: "0",
+      text: "It holds the tests of the one before."
+    }),
+    draft("session.next.step.ended", { assistantMessageID, finish: "stop", cost: 0, tokens: Workload.tokens }),
+    draft("session.next.activity.settled", { activityID, outcome: "completed" })
+  ]
+}
+
+const checkpoint = (): ReadonlyArray<Draft> => {
+  const messageID = MessageID.make(identifier("msg"))
+  return [
+    draft("session.next.compaction.started", { messageID, reason: "auto" }),
+    draft("session.next.compaction.ended", { messageID, reason: "auto", text: "## Goal\nTo read.", recent: "" })
+  ]
+}
+
+/** Makes a session of so many messages: two a turn, and the checkpoints. */
+const fill = (filename: string, messages: number): Promise<void> =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    yield* (yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`
+    yield* log.append(sessionID, [Workload.createdAt(dirname(filename))])
+    const append = (drafts: ReadonlyArray<Draft>) =>
+      Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts) : Effect.void
+    const past = messages / 2 - shownTurns
+    for (let turns = 0; turns < past; turns += turnsPerAppend) {
+      const count = Math.min(turnsPerAppend, past - turns)
+      yield* append(Array.from({ length: count }, pastTurn).flat())
+      if (turns % turnsPerCheckpoint === 0) yield* append(checkpoint())
+    }
+    yield* append(checkpoint())
+    for (let turns = 0; turns < shownTurns; turns++) yield* append(Workload.turn())
+  }).pipe(Effect.provide(ours(filename)), Effect.runPromise)
+
+const answer: ReadonlyArray<Response.StreamPartEncoded> = [
+  { type: "text-start", id: "t" },
+  { type: "text-delta", id: "t", delta: "It holds the tests." },
+  { type: "text-end", id: "t" },
+  { type: "finish", reason: "stop", usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } }
+]
+
+const model = layerLanguageModel({ ref: Workload.model }).pipe(
+  Layer.provide(
+    Layer.effect(
+      LanguageModel.LanguageModel,
+      LanguageModel.make({
+        generateText: () => Effect.dieMessage("the runner streams"),
+        streamText: () => Stream.fromIterable(answer)
+      })
+    )
+  )
+)
+
+/** What one turn cost. */
+export interface Cost {
+  readonly ms: number
+  readonly statements: number
+  readonly rows: number
+}
+
+/** Statements and rows since the process began, of every connection. */
+const counted = { statements: 0, rows: 0 }
+
+/** Has the driver count what it runs. */
+const countStatements = (): void => {
+  const database = new Sqlite(":memory:")
+  const prototype: unknown = Object.getPrototypeOf(database.prepare("SELECT 1"))
+  database.close()
+  if (!Predicate.isRecord(prototype)) throw new Error("the driver's statements have no prototype")
+  for (const name of ["all", "run"]) {
+    const original = prototype[name]
+    if (typeof original !== "function") throw new Error(`the driver's statements have no ${name}`)
+    prototype[name] = function (this: unknown, ...parameters: ReadonlyArray<unknown>): unknown {
+      counted.statements += 1
+      const result: unknown = original.apply(this, parameters)
+      if (Array.isArray(result)) counted.rows += result.length
+      return result
+    }
+  }
+}
+
+/** A prompt and its turn. */
+const turn = Effect.gen(function* () {
+  const sessions = yield* Sessions
+  const before = { ...counted }
+  const started = performance.now()
+  yield* sessions.prompt({ sessionID, prompt: { text: "And the last one?" }, resume: false })
+  yield* sessions.resume(sessionID)
+  const ms = performance.now() - started
+  return { ms, statements: counted.statements - before.statements, rows: counted.rows - before.rows } satisfies Cost
+})
+
+/** Pairs of warm turns in a round. */
+const warmTurns = 30
+
+const runtime = (filename: string) => Layer.build(Daybook.layer({ filename }).pipe(Layer.provide(model)))
+
+/** One of each kind, of the small store and the large one. */
+interface Round {
+  readonly cold: Pair<Cost>
+  readonly warm: Pair<Cost>
+}
+
+interface Pair<A> {
+  readonly small: A
+  readonly large: A
+}
+
+/** The first turn of a runtime on each store, then turns of both in turn: a slow moment falls on both sides. */
+const round = (filenames: Pair<string>): Promise<Round> =>
+  Effect.gen(function* () {
+    const services = { small: yield* runtime(filenames.small), large: yield* runtime(filenames.large) }
+    const turnOf = (size: keyof Pair<string>) => Effect.provide(turn, services[size])
+    const cold = { small: yield* turnOf("small"), large: yield* turnOf("large") }
+    const warm: Pair<Array<Cost>> = { small: [], large: [] }
+    for (let pair = 0; pair < warmTurns; pair++) {
+      for (const size of pair % 2 === 0 ? (["small", "large"] as const) : (["large", "small"] as const)) {
+        warm[size].push(yield* turnOf(size))
+      }
+    }
+    return { cold, warm: { small: middle(warm.small), large: middle(warm.large) } }
+  }).pipe(Effect.scoped, Effect.runPromise)
+
+const middle = (costs: ReadonlyArray<Cost>): Cost => ({
+  ms: median(costs.map(({ ms }) => ms)),
+  statements: median(costs.map(({ statements }) => statements)),
+  rows: median(costs.map(({ rows }) => rows))
+})
+
+export interface Compared extends Pair<Cost> {
+  /** Of the times of one round, the median over the rounds. */
+  readonly timeRatio: number
+}
+
+export interface Result {
+  readonly cold: Compared
+  readonly warm: Compared
+}
+
+const compared = (pairs: ReadonlyArray<Pair<Cost>>): Compared => ({
+  small: middle(pairs.map(({ small }) => small)),
+  large: middle(pairs.map(({ large }) => large)),
+  timeRatio: median(pairs.map(({ large, small }) => large.ms / small.ms))
+})
+
+/** So many rounds of both. */
+export const measure = async (directory: string, messages: number, rounds: number): Promise<Result> => {
+  const filenames = { small: freshFile(directory), large: freshFile(directory) }
+  await fill(filenames.small, 100)
+  await fill(filenames.large, messages)
+  countStatements()
+  // Loads what a process loads once.
+  await round(filenames)
+  const found: Array<Round> = []
+  for (let nth = 0; nth < rounds; nth++) found.push(await round(filenames))
+  removeFile(filenames.small)
+  removeFile(filenames.large)
+  return { cold: compared(found.map(({ cold }) => cold)), warm: compared(found.map(({ warm }) => warm)) }
+}
