@@ -19,7 +19,7 @@ const walk = (folder) =>
     return entry.isDirectory() ? walk(path) : [path]
   })
 
-const lawPattern = /\b(?:EV|RP|TL|CR|IN|PR|CO|TU|TO|MS)-\d+\b/g
+const lawPattern = /\b(?:EV|RP|TL|CR|IN|PR|CO|TU|TO|MS|EP|CM)-\d+\b/g
 const add = (map, law, value) => {
   if (laws[law] !== undefined) map.set(law, (map.get(law) ?? new Set()).add(value))
 }
@@ -51,7 +51,7 @@ const rows = Object.entries(laws).map(
 const table = `# Laws
 
 Made by \`npm run laws\`; do not edit. Each law with the clauses that state it and the tests, under \`test/\`, whose titles
-name it. Laws of context epochs and compaction (EP, CM) and \`apply_patch\` (TO-14) come with what they govern.
+name it.
 
 | law | in short | clauses | tests |
 |---|---|---|---|
