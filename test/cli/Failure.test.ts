@@ -24,7 +24,17 @@ describe("Failure", () => {
     [4, new PromptConflictError({ sessionID, messageID })],
     [4, new InboxFullError({ sessionID, limit: 3 })],
     [5, new ModelNotFound({ providerID: "p", modelID: "m", known: [] })],
-    [5, new ProviderFailed({ sessionID, providerID: "p", details: "no", retryable: false, overflow: false, partial: false })],
+    [
+      5,
+      new ProviderFailed({
+        sessionID,
+        providerID: "p",
+        details: "no",
+        retryable: false,
+        overflow: false,
+        partial: false
+      })
+    ],
     [6, new DatabaseError({ filename: "f", reason: "corrupt", details: "damaged" })],
     [4, new DatabaseError({ filename: "f", reason: "busy", details: "held" })],
     [4, new LogUnavailable({ operation: "append", reason: "busy", cause: new Error("x") })],

@@ -8,7 +8,10 @@ import { createServer, type ServerResponse } from "node:http"
 /** One request of the runtime, and what the test answers. */
 export interface Exchange {
   /** The request's JSON. */
-  readonly body: { readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> }
+  readonly body: {
+    readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }>
+    readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }>
+  }
   readonly text: (delta: string) => Effect.Effect<void>
   readonly toolCall: (id: string, name: string, input: unknown) => Effect.Effect<void>
   readonly finish: (reason?: "stop" | "tool_calls") => Effect.Effect<void>

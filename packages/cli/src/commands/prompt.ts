@@ -155,23 +155,23 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
 })
 
 /**
- * The model that was asked for. Without a database there is no session with a model of its own: the agent's or the
- * default one must do.
+ * The model that was asked for. Without a database there is no session that has an agent or a model of its own: what is
+ * named, or else the default, must do.
  */
 const wantedModel = Effect.fn("Command.prompt.model")(function* (
   text: string | undefined,
   agent: string | undefined,
   directory: string
 ) {
-  if (text !== undefined) return yield* withModels(readModel(text))
-  if (yield* DatabasePath.exists) return undefined
+  const wanted = text === undefined ? undefined : yield* withModels(readModel(text))
+  if (yield* DatabasePath.exists) return wanted
   yield* withNoSessions(
     Effect.gen(function* () {
       const { model } = yield* findAgent(agent, directory)
-      yield* (yield* ModelResolver).resolve(model)
+      if (wanted === undefined) yield* (yield* ModelResolver).resolve(model)
     })
   )
-  return undefined
+  return wanted
 })
 
 export const prompt = {
