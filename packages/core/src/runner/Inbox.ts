@@ -2,7 +2,7 @@
  * What waits for a session and becomes visible at a safe boundary: which input opens an activity, which steers join it,
  * and the events that show them. Spec: EX-D3, EX-D4 (TU-3, PR-2..PR-6, IN-12).
  */
-import { Effect, Option } from "effect"
+import { Effect, Option, Struct } from "effect"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { EventLog } from "../log/EventLog.ts"
@@ -14,8 +14,12 @@ import { SessionStore } from "../session/SessionStore.ts"
 export type Trigger = "steer" | "queue" | "resume"
 
 /** What the prompt came to is in its admission, once. */
-export const promotion = ({ createdAt, id, prompt: { expansion: _, ...prompt } }: Input): Draft =>
-  draft("session.next.prompt.promoted", { messageID: id, prompt, timeCreated: createdAt })
+export const promotion = ({ createdAt, id, prompt }: Input): Draft =>
+  draft("session.next.prompt.promoted", {
+    messageID: id,
+    prompt: Struct.omit(prompt, "expansion"),
+    timeCreated: createdAt
+  })
 
 export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
   const log = yield* EventLog

@@ -11,7 +11,7 @@
  */
 import { SqlClient } from "@effect/sql"
 import { Prompt } from "@effect/ai"
-import { Array as Arr, Cause, Context, Effect, Either, Exit, Layer, Match, Metric, Option, Struct } from "effect"
+import { Array as Arr, Context, Effect, Either, Layer, Metric, Option, Struct } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
@@ -38,13 +38,14 @@ import { Lineage } from "../session/Lineage.ts"
 import { locationKey } from "../session/Locations.ts"
 import type { Message, Session } from "../session/Message.ts"
 import { ProviderFailed, TurnLimitExceeded, type RunError } from "../session/RunError.ts"
-import type { Budget, ModelRef, StoredError } from "../session/Schemas.ts"
+import type { Budget, ModelRef } from "../session/Schemas.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import type { ToolDeclined } from "../tool/ToolDefinition.ts"
 import * as BudgetCheck from "./BudgetCheck.ts"
 import * as Frames from "./Frames.ts"
 import * as History from "./History.ts"
 import * as Inbox from "./Inbox.ts"
+import { outcomeOf, type DrainResult } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
 import * as Preview from "./Preview.ts"
 import * as Recovery from "./Recovery.ts"
@@ -59,9 +60,6 @@ export interface RunnerOptions {
   /** The host's limit for sessions that have none of their own. */
   readonly budget: Budget
 }
-
-/** `moved`: the session is at another Location now; `unfinished` says whether its activity was not done. */
-export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
 
 export interface RunInput {
   readonly sessionID: SessionID
@@ -158,6 +156,12 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
     Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: historyMoved, CursorExpired: historyMoved })
 
+  /** The prompt that the session works on; of a long one that is shown, no second copy is read. */
+  const promptIn = (sessionID: SessionID, messages: ReadonlyArray<Message>) => {
+    const last = messages.findLast((message) => message.type === "user")
+    return last === undefined ? store.currentPrompt(sessionID) : Effect.succeed(last)
+  }
+
   /** What there would be to compact, when somebody asks for it. */
   const requested = Effect.fnUntraced(function* (input: RunInput, session: Session) {
     const agent = yield* lineage.agentOf(session)
@@ -172,7 +176,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       baseline: epoch?.baseline ?? "",
       baselineSeq: epoch?.baselineSeq ?? -1,
       messages,
-      prompt: yield* store.currentPrompt(session.id),
+      prompt: yield* promptIn(session.id, messages),
       output: noOutput()
     })
     yield* budget(session)
@@ -252,7 +256,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
     const { info } = yield* resolved
     const messages = yield* loadHistory(sessionID, epoch.baselineSeq)
-    const prompt = yield* store.currentPrompt(sessionID)
+    const prompt = yield* promptIn(sessionID, messages)
     const { model, request, settings, tools } = yield* prepare({
       session,
       agent,
@@ -375,29 +379,6 @@ const isOverflow = (error: unknown): error is ProviderFailed =>
 
 /** A session that is owned and running neither shrinks nor forgets: its own history cannot be out of reach. */
 const historyMoved = (error: CursorAhead | CursorExpired) => Effect.die(error)
-
-type Outcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
-
-const outcomeOf = (exit: Exit.Exit<DrainResult, RunError | ToolDeclined>): Outcome => {
-  if (Exit.isSuccess(exit)) {
-    return exit.value._tag === "Drained"
-      ? { outcome: "completed" }
-      : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
-  }
-  const failure = Cause.failureOption(exit.cause)
-  if (Option.isNone(failure)) {
-    return Cause.isInterruptedOnly(exit.cause)
-      ? { outcome: "interrupted" }
-      : { outcome: "failed", error: { type: "defect", message: "an internal error ended the activity" } }
-  }
-  return Match.value(failure.value).pipe(
-    Match.when({ _tag: "ToolDeclined" }, ({ tool }): Outcome => ({
-      outcome: "interrupted",
-      error: { type: "declined", message: `a call of ${tool} was declined` }
-    })),
-    Match.orElse((error): Outcome => ({ outcome: "failed", error: { type: error._tag, message: error.message } }))
-  )
-}
 
 /** The runner of the current Location. */
 export const layer = (options: RunnerOptions) => Layer.effect(SessionRunner, make(options))

@@ -1,0 +1,32 @@
+/** How a drain ends, and how that is said of its activity in the log. Pure. Spec: EX-D8. */
+import { Cause, Exit, Match, Option } from "effect"
+import type { RunError } from "../session/RunError.ts"
+import type { StoredError } from "../session/Schemas.ts"
+import type { ToolDeclined } from "../tool/ToolDefinition.ts"
+
+/** `moved`: the session is at another Location now; `unfinished` says whether its activity was not done. */
+export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
+
+type Outcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
+
+/** The outcome of an activity that ended so. */
+export const outcomeOf = (exit: Exit.Exit<DrainResult, RunError | ToolDeclined>): Outcome => {
+  if (Exit.isSuccess(exit)) {
+    return exit.value._tag === "Drained"
+      ? { outcome: "completed" }
+      : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
+  }
+  const failure = Cause.failureOption(exit.cause)
+  if (Option.isNone(failure)) {
+    return Cause.isInterruptedOnly(exit.cause)
+      ? { outcome: "interrupted" }
+      : { outcome: "failed", error: { type: "defect", message: "an internal error ended the activity" } }
+  }
+  return Match.value(failure.value).pipe(
+    Match.when({ _tag: "ToolDeclined" }, ({ tool }): Outcome => ({
+      outcome: "interrupted",
+      error: { type: "declined", message: `a call of ${tool} was declined` }
+    })),
+    Match.orElse((error): Outcome => ({ outcome: "failed", error: { type: error._tag, message: error.message } }))
+  )
+}
