@@ -52,8 +52,8 @@ const hookLimit = "10 seconds"
 const make = (): Context.Tag.Service<typeof HostRequests> => {
   const hooks = new Set<RequestHook>()
 
-  const unless = <A>(hook: RequestHook, before: A, change: Effect.Effect<A, unknown>): Effect.Effect<A> =>
-    Effect.catchAllCause(Effect.timeout(Effect.interruptible(change), hookLimit), (cause) =>
+  const unless = <A>(hook: RequestHook, before: A, change: () => Effect.Effect<A, unknown>): Effect.Effect<A> =>
+    Effect.catchAllCause(Effect.timeout(Effect.interruptible(Effect.suspend(change)), hookLimit), (cause) =>
       Effect.as(Effect.logWarning(`hook ${hook.name} failed; its change is left out`, cause), before)
     )
 
@@ -66,8 +66,10 @@ const make = (): Context.Tag.Service<typeof HostRequests> => {
     onPrompt: Effect.fnUntraced(function* (session, prompt, expansion) {
       let [current, changed] = [expansion ?? { parts: [] }, expansion !== undefined]
       for (const hook of hooks) {
-        if (hook.prompt === undefined) continue
-        const next: Expansion = yield* unless(hook, current, hook.prompt(session, prompt, current))
+        const change = hook.prompt
+        if (change === undefined) continue
+        const before = current
+        const next: Expansion = yield* unless(hook, before, () => change(session, prompt, before))
         changed ||= next !== current
         current = next
       }
@@ -76,7 +78,8 @@ const make = (): Context.Tag.Service<typeof HostRequests> => {
     onRequest: Effect.fnUntraced(function* (request, turn) {
       let current = request
       for (const hook of hooks) {
-        if (hook.request !== undefined) current = yield* unless(hook, current, hook.request(current, turn))
+        const [before, change] = [current, hook.request]
+        if (change !== undefined) current = yield* unless(hook, before, () => change(before, turn))
       }
       return current
     })

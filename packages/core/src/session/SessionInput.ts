@@ -37,7 +37,13 @@ export interface InputOptions {
 /** What was asked is compared, not what it came to: a file may have changed between two tries. */
 const equivalent = (input: Input, sessionID: SessionID, prompt: PromptInput, delivery: Delivery): boolean => {
   const { expansion: _, ...asked } = input.prompt
-  return input.sessionID === sessionID && input.delivery === delivery && sameJson(asked, prompt)
+  return (
+    input.sessionID === sessionID &&
+    input.delivery === delivery &&
+    sameJson(asked, prompt) &&
+    // Of two patterns that match, the later decides: their order is part of what was asked.
+    sameJson(Object.keys(asked.tools ?? {}), Object.keys(prompt.tools ?? {}))
+  )
 }
 
 const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {

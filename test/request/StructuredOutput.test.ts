@@ -1,0 +1,272 @@
+/** Answers of a given form: the tool that takes them, one correction, and the value in the log. */
+import { Sessions, structuredOutput, type JsonRecord, type OutputFormat, type SessionID } from "@daybook/core"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { brief, compaction, exchange, long, narrow, summary, window } from "../compaction/support/Talks.ts"
+import { dataOf, failureOf, resultsIn, tool, transcript } from "../runner/support/Runs.ts"
+import { allUserTexts, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
+
+const format: OutputFormat = {
+  schema: {
+    type: "object",
+    properties: { name: { type: "string" }, age: { type: "integer", minimum: 0 } },
+    required: ["name", "age"],
+    additionalProperties: false
+  },
+  description: "Who it is."
+}
+const ada = { name: "Ada", age: 36 }
+const tools = { agents: [brief("look")] }
+
+/** Asks for the form, and runs: the tag of the run's failure, if it fails. */
+const ask = Effect.fnUntraced(function* (id: SessionID, output: OutputFormat = format, text = "Who is it?") {
+  const sessions = yield* Sessions
+  yield* sessions.prompt({ sessionID: id, prompt: { text, output }, resume: false })
+  return yield* failureOf(sessions.resume(id))
+})
+
+const answer = (input: unknown, id = "o") => calls(callParts(id, "structured_output", input))
+
+/** The structured answers of the transcript. */
+const values = (id: SessionID) =>
+  Effect.map(transcript(id), (messages) => messages.flatMap((message) => structuredOutput(message) ?? []))
+
+it.scoped("RQ-40: the model is offered the form as a tool, has to call one, and its input is the answer", () =>
+  Effect.gen(function* () {
+    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const { id } = yield* newSession()
+    yield* model.answer(answer(ada))
+    assert.isUndefined(yield* ask(id))
+    const request = yield* model.request
+    assert.strictEqual(request.toolChoice, "required")
+    assert.deepStrictEqual(
+      request.tools.map(({ name }) => name),
+      ["structured_output"]
+    )
+    assert.include(request.tools[0]?.description, "Who it is.")
+    assert.deepStrictEqual(yield* values(id), [ada])
+    // Nothing is asked after it, and the session is done.
+    assert.strictEqual(yield* model.pending, 0)
+    const session = yield* sessions.get(id)
+    assert.strictEqual(session.activity?.state, "completed")
+    const shown = yield* sessions.request({ sessionID: id, at: 100 })
+    assert.deepStrictEqual(shown.frame.tools[0]?.parameters, format.schema)
+    assert.strictEqual(shown.frame.settings["toolChoice"], "required")
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-40: the next prompt asks for no form, unless it says so", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* model.answer(answer(ada))
+    yield* ask(id)
+    yield* model.request
+    const request = yield* exchange(id, "plain")
+    assert.notStrictEqual(request.toolChoice, "required")
+    assert.notInclude(
+      request.tools.map(({ name }) => name),
+      "structured_output"
+    )
+    assert.deepStrictEqual(yield* values(id), [ada])
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-41: other tools may be called first, as often as needed", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    yield* tool("look", () => Effect.succeed("It is Ada, 36."))
+    const { id } = yield* newSession()
+    for (const name of ["a", "b", "c"]) yield* model.answer(calls(callParts(name, "look", {})))
+    yield* model.answer(answer(ada))
+    assert.isUndefined(yield* ask(id))
+    assert.deepStrictEqual(yield* values(id), [ada])
+    assert.strictEqual(yield* model.pending, 4)
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+describe("RQ-42: an answer that does not fit", () => {
+  it.scoped("RQ-42: it is corrected once: the model reads what is wrong, and may try again", () =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      yield* model.answer(answer({ name: "Ada", age: -1, sex: "f" }))
+      yield* model.answer(answer(ada, "o2"))
+      assert.isUndefined(yield* ask(id))
+      yield* model.request
+      const second = yield* model.request
+      const [[, result] = []] = resultsIn(second)
+      assert.include(result, "/age must be >= 0")
+      assert.include(result, "must NOT have additional properties")
+      assert.deepStrictEqual(yield* values(id), [ada])
+    }).pipe(Effect.provide(runtime(tools)))
+  )
+
+  it.scoped("RQ-42: a second answer that does not fit is the run's failure, and the session says so", () =>
+    Effect.gen(function* () {
+      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const { id } = yield* newSession()
+      yield* model.answer(answer({ name: "Ada" }))
+      yield* model.answer(answer({ age: 36 }, "o2"))
+      assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
+      const { activity } = yield* sessions.get(id)
+      assert.strictEqual(activity?.state, "failed")
+      assert.strictEqual(activity?.error?.type, "StructuredOutputFailed")
+      assert.include(activity?.error?.message, "its answer did not fit twice")
+      assert.deepStrictEqual(yield* values(id), [])
+      assert.strictEqual(yield* model.pending, 2)
+    }).pipe(Effect.provide(runtime(tools)))
+  )
+
+  it.scoped("RQ-42: two wrong calls in one answer are one wrong answer; a right one beside a wrong one counts", () =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      const wrong = callParts("w1", "structured_output", {})
+      yield* model.answer(calls(wrong, callParts("w2", "structured_output", { name: 1 })))
+      yield* model.answer(calls(callParts("o", "structured_output", ada), callParts("w3", "structured_output", {})))
+      assert.isUndefined(yield* ask(id))
+      assert.deepStrictEqual(yield* values(id), [ada])
+    }).pipe(Effect.provide(runtime(tools)))
+  )
+
+  it.scoped("RQ-42: a resume after the failure is a new try", () =>
+    Effect.gen(function* () {
+      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const { id } = yield* newSession()
+      for (const name of ["o1", "o2"]) yield* model.answer(answer({}, name))
+      assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
+      yield* model.answer(answer({}, "o3"))
+      yield* model.answer(answer(ada, "o4"))
+      yield* sessions.resume(id)
+      assert.deepStrictEqual(yield* values(id), [ada])
+    }).pipe(Effect.provide(runtime(tools)))
+  )
+})
+
+it.scoped("RQ-43: an answer in words is corrected once, durably; a second one is the run's failure", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* model.answer(says("It is Ada."))
+    yield* model.answer(says("As I said: Ada."))
+    assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
+    yield* model.request
+    const second = yield* model.request
+    const told = "Give the answer by calling structured_output, in the form that it asks for; text alone is not read."
+    assert.strictEqual(allUserTexts(second).at(-1), told)
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.synthetic")).map(({ text }) => text),
+      [told]
+    )
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-43: one answer in words and one that does not fit are two", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* model.answer(says("It is Ada."))
+    yield* model.answer(answer({}))
+    assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
+    assert.strictEqual(yield* model.pending, 2)
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-44: a schema that cannot be used is refused at admission, with the reason, and nothing is admitted", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const { id } = yield* newSession()
+    const refused = Effect.fnUntraced(function* (schema: JsonRecord) {
+      const error = yield* Effect.flip(sessions.prompt({ sessionID: id, prompt: { text: "?", output: { schema } } }))
+      assert.strictEqual(error._tag, "InvalidInput")
+      return error.message
+    })
+    assert.include(yield* refused({ type: "array" }), `prompt.output.schema: its root has to be an object`)
+    assert.include(yield* refused({}), `"type": "object"`)
+    assert.include(yield* refused({ type: "object", properties: { a: { type: "text" } } }), "it is no JSON Schema: ")
+    assert.include(
+      yield* refused({ type: "object", properties: { a: { $ref: "https://example.com/a" } } }),
+      "no JSON Schema"
+    )
+    assert.include(yield* refused({ type: "object", properties: { a: { pattern: "(" } } }), "no JSON Schema")
+    assert.include(yield* refused({ type: "object", $async: true }), "leave out $async")
+    assert.include(yield* refused({ type: "object", description: "x".repeat(70_000) }), "may have 65536 characters")
+    const cyclic: Record<string, unknown> = { type: "object" }
+    cyclic["properties"] = cyclic
+    yield* refused(cyclic)
+    assert.deepStrictEqual(yield* sessions.inbox(id), [])
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-44: two schemas that use one id are two schemas", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    for (const [nth, type] of (["string", "integer"] as const).entries()) {
+      const schema = { $id: "https://example.com/x", type: "object", properties: { a: { type } }, required: ["a"] }
+      yield* model.answer(answer({ a: type === "string" ? "1" : 1 }, `o${nth}`))
+      assert.isUndefined(yield* ask(id, { schema }))
+    }
+    assert.deepStrictEqual(yield* values(id), [{ a: "1" }, { a: 1 }])
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-40: a long answer is whole in the log, whatever of a result is shown", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    const lines = { lines: Array.from({ length: 5_000 }, (_, nth) => `${nth} ${"x".repeat(30)}`) }
+    yield* model.answer(answer(lines))
+    assert.isUndefined(yield* ask(id, { schema: { type: "object" } }))
+    assert.deepStrictEqual(yield* values(id), [lines])
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+it.scoped("RQ-40: the form holds across a compaction in the middle of its activity", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    yield* tool("look", () => Effect.succeed(long("seen", 900)))
+    const { id } = yield* newSession()
+    for (const name of ["one", "two"]) yield* exchange(id, name)
+    yield* model.answer(answer({}, "wrong"))
+    yield* model.answer(calls(callParts("c", "look", {})))
+    yield* model.answer(says(summary("To be exact")))
+    yield* model.answer(answer(ada, "right"))
+    assert.isUndefined(yield* ask(id))
+    const requests = yield* Effect.replicateEffect(model.request, yield* model.pending)
+    assert.strictEqual(requests.length, 4)
+    assert.strictEqual(requests.at(-1)?.toolChoice, "required")
+    assert.deepStrictEqual(yield* values(id), [ada])
+    assert.strictEqual((yield* dataOf(id, "session.next.compaction.ended")).length, 1)
+  }).pipe(Effect.provide(narrow({ ...tools, compaction: { ...compaction, prune: false } })))
+)
+
+it.scopedLive(
+  "RQ-40: the form is durable: an input that waited over a restart asks for it, and shows its value after",
+  () =>
+    Effect.gen(function* () {
+      const filename = `${yield* temporaryFolder}/daybook.db`
+      const options = { ...tools, filename }
+      const within = <A, E>(body: Effect.Effect<A, E, Sessions | ScriptedModel>) =>
+        Effect.scoped(Effect.flatMap(open(options, window), (services) => Effect.provide(body, services)))
+      const id = yield* within(
+        Effect.gen(function* () {
+          const session = yield* newSession()
+          const sessions = yield* Sessions
+          yield* sessions.prompt({ sessionID: session.id, prompt: { text: "Who?", output: format }, resume: false })
+          return session.id
+        })
+      )
+      yield* within(
+        Effect.gen(function* () {
+          const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+          yield* model.answer(answer(ada))
+          yield* sessions.resume(id)
+          assert.strictEqual((yield* model.request).toolChoice, "required")
+        })
+      )
+      assert.deepStrictEqual(yield* within(values(id)), [ada])
+    })
+)
