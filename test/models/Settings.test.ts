@@ -47,6 +47,13 @@ describe("request settings", () => {
       }
     },
     {
+      title: "Anthropic's limit leaves room for words after the thinking that `body` asks for",
+      api: "anthropic",
+      model: "claude-opus-4-5",
+      settings: { maxOutputTokens: 4096, body: { thinking: { type: "enabled", budget_tokens: 16_000 } } },
+      sent: { max_tokens: 20_096 }
+    },
+    {
       title: "Anthropic gets top_p when there is no temperature",
       api: "anthropic",
       model: "claude-sonnet-4-5-20250929",

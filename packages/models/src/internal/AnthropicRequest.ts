@@ -31,7 +31,14 @@ export const finishRequest = (body: Json, { model, settings, silent = false }: A
     thinking: traits.binds ? bound : undefined
   })
   const laid = lay({ ...body, ...named }, settings)
-  return marked({ ...laid, ...toolChoice(laid, thinking, silent) })
+  return marked({ ...laid, ...roomForWords(laid, settings), ...toolChoice(laid, thinking, silent) })
+}
+
+/** What is thought counts in the limit, which has to be the greater: a summary's small one is left for its words. */
+const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSettings): Json => {
+  const budget = Predicate.isRecord(thinking) ? thinking["budget_tokens"] : undefined
+  if (!Predicate.isNumber(limit) || !Predicate.isNumber(budget) || budget < limit) return {}
+  return body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}
 }
 
 /** The headers that go with a request in its last form. */
