@@ -25,6 +25,7 @@ import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limit
 import { nothingPruned, prune } from "./Prune.ts"
 import { notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
+import { tokensOf } from "./TokenEstimate.ts"
 import {
   askAgain,
   cleanSummary,
@@ -84,6 +85,12 @@ class SummaryFailed {
   constructor(error: StoredError) {
     this.error = error
   }
+}
+
+/** What the model said; `cut` where it came to the end of its allowance. */
+interface Answer {
+  readonly text: string
+  readonly cut: boolean
 }
 
 /** What was used so far, whatever comes of it. */
@@ -186,9 +193,9 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
       if (finish === undefined) return yield* Effect.fail(Provider.broken("the summary broke off before its end", true))
       if (finish === "error")
         return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
-      return text
+      return { text, cut: finish === "length" }
     })
-    const tried = (count: number): Effect.Effect<string, SummaryFailed | LogError> =>
+    const tried = (count: number): Effect.Effect<Answer, SummaryFailed | LogError> =>
       Effect.catchIf(attempt, Provider.isFault, (fault) => {
         const retry = Provider.mayRetry(model.policy, fault, count)
         if (retry === undefined) {
@@ -212,9 +219,22 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     messageID: MessageID,
     spent: Spent
   ) {
-    const model = yield* request.summarizer(plan.limits.summary)
-    const question = { role: "user" as const, content: plan.prompt }
-    const first = yield* ask(request, model, messageID, [question], spent)
+    const { limits, prompt } = plan
+    const question = { role: "user" as const, content: prompt }
+    let model = yield* request.summarizer(limits.summary)
+    let answer = yield* ask(request, model, messageID, [question], spent)
+    if (answer.cut && answer.text.trim() === "") {
+      // A model that thinks first has thought it all away: it gets what any answer would.
+      const { countTokens, info } = request.model
+      const room = Math.min(
+        limits.reserve,
+        info.outputTokens || limits.reserve,
+        limits.window - tokensOf(prompt, countTokens)
+      )
+      model = yield* request.summarizer(Math.max(limits.summary, room))
+      answer = yield* ask(request, model, messageID, [question], spent)
+    }
+    const first = answer.text
     const missing = missingHeadings(first)
     if (cleanSummary(first) === "")
       return yield* Effect.fail(new SummaryFailed({ type: "summary.empty", message: "the model gave no summary" }))
@@ -226,6 +246,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
       [question, { role: "assistant", content: first }, { role: "user", content: askAgain(missing) }],
       spent
     ).pipe(
+      Effect.map(({ text }) => text),
       Effect.catchIf(
         (error) => error instanceof SummaryFailed,
         () => Effect.succeed("")
