@@ -59,29 +59,30 @@ const append = Effect.fnUntraced(function* (sessionID: SessionID, drafts: Readon
 })
 
 /** What was read: whole histories from the rows, and events from the log. */
-const counted = Effect.gen(function* () {
-  const log = yield* EventLog
-  const store = yield* SessionStore
-  const reads = yield* Ref.make({ histories: 0, events: 0 })
-  const history = yield* History.make.pipe(
-    Effect.provideService(EventLog, {
-      ...log,
-      read: (options) =>
-        Effect.tap(log.read(options), ({ events }) =>
-          Ref.update(reads, (all) => ({ ...all, events: all.events + events.length }))
-        )
-    }),
-    Effect.provideService(SessionStore, {
-      ...store,
-      contextRows: (sessionID, baselineSeq) =>
-        Effect.zipRight(
-          Ref.update(reads, (all) => ({ ...all, histories: all.histories + 1 })),
-          store.contextRows(sessionID, baselineSeq)
-        )
-    })
-  )
-  return { history, reads: Ref.getAndSet(reads, { histories: 0, events: 0 }) }
-})
+const counted = (bounds: History.Bounds = { sessions: 64, chars: 1_000_000 }) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const store = yield* SessionStore
+    const reads = yield* Ref.make({ histories: 0, events: 0 })
+    const history = yield* History.makeBounded(bounds).pipe(
+      Effect.provideService(EventLog, {
+        ...log,
+        read: (options) =>
+          Effect.tap(log.read(options), ({ events }) =>
+            Ref.update(reads, (all) => ({ ...all, events: all.events + events.length }))
+          )
+      }),
+      Effect.provideService(SessionStore, {
+        ...store,
+        contextRows: (sessionID, baselineSeq) =>
+          Effect.zipRight(
+            Ref.update(reads, (all) => ({ ...all, histories: all.histories + 1 })),
+            store.contextRows(sessionID, baselineSeq)
+          )
+      })
+    )
+    return { history, reads: Ref.getAndSet(reads, { histories: 0, events: 0 }) }
+  })
 
 const kinds = FastCheck.array(FastCheck.constantFrom(...Object.keys(steps)), { minLength: 1, maxLength: 8 })
 
@@ -92,7 +93,7 @@ it.scoped("EP-10: the kept history is the one that the rows give, whatever happe
       const { id } = yield* newSession()
       const log = yield* EventLog
       const store = yield* SessionStore
-      const { history } = yield* counted
+      const { history } = yield* counted()
       let baselineSeq = 0
       yield* history.load(id, baselineSeq)
       for (const [index, kind] of life.entries()) {
@@ -111,7 +112,7 @@ it.scoped("EP-10: the kept history is the one that the rows give, whatever happe
 it.scoped("EP-10: a later load reads the new events and nothing else; a compaction starts it anew once", () =>
   Effect.gen(function* () {
     const { id } = yield* newSession()
-    const { history, reads } = yield* counted
+    const { history, reads } = yield* counted()
     const life = ["prompt", "answer", "updated", "moved", "failed"]
     for (const [index, kind] of life.entries()) yield* append(id, steps[kind]?.(index) ?? [])
     yield* history.load(id, 0)
@@ -140,7 +141,7 @@ it.scoped("EP-10: a later load reads the new events and nothing else; a compacti
 it.scoped("EP-10: a call that settles after the compaction which hid it does not harm the history", () =>
   Effect.gen(function* () {
     const { id } = yield* newSession()
-    const { history } = yield* counted
+    const { history } = yield* counted()
     const answer = steps["answer"]?.(1) ?? []
     yield* append(id, answer.slice(0, -1))
     yield* append(id, steps["compacted"]?.(2) ?? [])
@@ -150,5 +151,43 @@ it.scoped("EP-10: a call that settles after the compaction which hid it does not
       (yield* history.load(id, 0)).map(({ type }) => type),
       ["compaction"]
     )
+  }).pipe(Effect.provide(runtime()))
+)
+
+for (const [bound, bounds] of [
+  ["number", { sessions: 2, chars: 1_000_000 }],
+  ["size", { sessions: 64, chars: 3_000 }]
+] as const) {
+  it.scoped(`EX-R9: what is kept is bounded by ${bound}: the session that was used longest ago is read again`, () =>
+    Effect.gen(function* () {
+      const ids: Array<SessionID> = []
+      const { history, reads } = yield* counted(bounds)
+      for (const n of [1, 2, 3]) {
+        const { id } = yield* newSession()
+        ids.push(id)
+        // A bit more than a third of what may be kept.
+        yield* append(id, [draft("session.next.synthetic", { messageID: message(n), text: "x".repeat(1_100) })])
+        yield* history.load(id, 0)
+      }
+      assert.strictEqual((yield* reads).histories, 3)
+      const [first, second, third] = ids
+      if (first === undefined || second === undefined || third === undefined) return
+      for (const id of [second, third]) yield* history.load(id, 0)
+      assert.strictEqual((yield* reads).histories, 0)
+      yield* history.load(first, 0)
+      yield* history.load(second, 0)
+      assert.strictEqual((yield* reads).histories, 2)
+    }).pipe(Effect.provide(runtime()))
+  )
+}
+
+it.scoped("EX-R9: the session that is being worked on is kept, however large it is", () =>
+  Effect.gen(function* () {
+    const { id } = yield* newSession()
+    const { history, reads } = yield* counted({ sessions: 64, chars: 10 })
+    yield* append(id, [draft("session.next.synthetic", { messageID: message(1), text: "x".repeat(1_000) })])
+    yield* history.load(id, 0)
+    yield* history.load(id, 0)
+    assert.strictEqual((yield* reads).histories, 1)
   }).pipe(Effect.provide(runtime()))
 )

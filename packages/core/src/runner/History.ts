@@ -1,7 +1,7 @@
 /**
  * What the model is shown of a session, kept decoded between turns. The first turn reads the projected rows from the
  * last compaction on; later turns fold only the events that are new, with the same fold that writes the rows. So a turn
- * costs what is new and what is shown, not what is stored. A bounded number of sessions is kept, the last used.
+ * costs what is new and what is shown, not what is stored. Of sessions, the last used are kept, bounded in number and size.
  * Spec: EX-R9 (EP-10).
  */
 import { Effect, Either } from "effect"
@@ -16,8 +16,14 @@ import type { Message } from "../session/Message.ts"
 import { assembleOne, SessionStore } from "../session/SessionStore.ts"
 import type { MessageUnreadable, StoreError } from "../session/StoreError.ts"
 
-/** Sessions whose history is kept. */
-const keptSessions = 64
+/** How much is kept; the session that is being worked on always is. */
+export interface Bounds {
+  readonly sessions: number
+  /** Of the text in the rows, which the assembled messages share or hold once more. */
+  readonly chars: number
+}
+
+const defaultBounds: Bounds = { sessions: 64, chars: 64 * 1024 * 1024 }
 
 /** An assembled message, with the rows that it was made of. */
 type Assembled = {
@@ -35,6 +41,8 @@ type Kept = {
   readonly cursor: number
   /** The event at the cursor, if this build knows its type. */
   readonly last: string | undefined
+  /** Characters of the rows. */
+  readonly chars: number
 }
 
 export interface History {
@@ -47,6 +55,17 @@ export interface History {
 
 /** A completed compaction moves the start of what is shown. */
 const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
+
+const charsOf = (row: object): number =>
+  Object.values(row).reduce<number>((total, value) => (typeof value === "string" ? total + value.length : total), 0)
+
+const sizeOf = (tables: MemoryTables.MemoryTables): number => {
+  let chars = 0
+  for (const row of tables.rows("session_message")) chars += charsOf(row)
+  for (const row of tables.rows("session_part")) chars += charsOf(row)
+  for (const row of tables.rows("session_input")) chars += charsOf(row)
+  return chars
+}
 
 /** The messages of the tables; those whose rows did not change are the objects of before. */
 const assembleKept = (
@@ -82,10 +101,22 @@ const assembleKept = (
   return Either.right(messages)
 }
 
-export const make = Effect.gen(function* () {
+/** A history that keeps no more than this. */
+export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const kept = new Map<string, Kept>()
+
+  /** Drops the sessions that were used longest ago, as many as are too many or too much. */
+  const shrink = () => {
+    let chars = 0
+    for (const one of kept.values()) chars += one.chars
+    for (const [oldest, one] of kept) {
+      if (kept.size <= 1 || (kept.size <= bounds.sessions && chars <= bounds.chars)) return
+      kept.delete(oldest)
+      chars -= one.chars
+    }
+  }
 
   const fromRows = Effect.fnUntraced(function* (sessionID: SessionID, baselineSeq: number) {
     const rows = yield* store.contextRows(sessionID, baselineSeq)
@@ -93,7 +124,7 @@ export const make = Effect.gen(function* () {
     for (const row of rows.inputs) tables.load("session_input", row)
     for (const row of rows.messages) tables.load("session_message", row)
     for (const row of rows.parts) tables.load("session_part", row)
-    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, last: rows.last } satisfies Kept
+    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, last: rows.last }
   })
 
   /** Whether the log still holds what was folded: a session may have been removed and made again under its id. */
@@ -125,11 +156,14 @@ export const make = Effect.gen(function* () {
       const before = kept.get(sessionID)
       kept.delete(sessionID)
       const folded = before?.baselineSeq === baselineSeq ? yield* foldOn(sessionID, before) : undefined
-      const now = folded ?? (yield* fromRows(sessionID, baselineSeq))
+      const read = folded ?? (yield* fromRows(sessionID, baselineSeq))
+      const now: Kept = { ...read, chars: sizeOf(read.tables) }
       kept.set(sessionID, now)
-      const oldest = kept.size > keptSessions ? kept.keys().next().value : undefined
-      if (oldest !== undefined) kept.delete(oldest)
+      shrink()
       return yield* assembleKept(sessionID, now)
     })
   } satisfies History
 })
+
+/** A history that keeps what is reasonable. */
+export const make = makeBounded(defaultBounds)
