@@ -1,5 +1,5 @@
 /** Compactions that somebody asks for: each request has its end, whatever stands in the way. */
-import { Sessions, type SessionID } from "@daybook/core"
+import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { dataOf, gatedTool } from "../runner/support/Runs.ts"
@@ -10,6 +10,8 @@ import {
   brief,
   checkpointIn,
   compaction,
+  compactions,
+  filled,
   exchange,
   long,
   narrow,
@@ -17,21 +19,10 @@ import {
   window
 } from "./support/Talks.ts"
 
-const filled = Effect.gen(function* () {
-  const { id } = yield* newSession()
-  for (const name of ["one", "two"]) yield* exchange(id, name)
-  return id
-})
-
-const compactions = (id: SessionID) =>
-  Effect.map(eventTypes(id), (types) =>
-    types.filter((type) => type.includes(".compaction.")).map((type) => type.replace("session.next.compaction.", ""))
-  )
-
 it.scoped("CP-41: an idle session is compacted at once; nothing is promoted, and nothing else asked", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* model.answer(says(summary("On request")))
     const messageID = yield* sessions.compact(id)
     const session = yield* sessions.wait(id)
@@ -50,7 +41,7 @@ it.scoped("CP-41: an idle session is compacted at once; nothing is promoted, and
 it.scoped("CP-37: a person can ask for a compaction where they are turned off", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* model.answer(says(summary("All the same")))
     yield* sessions.compact(id)
     yield* sessions.wait(id)
@@ -78,7 +69,7 @@ it.scoped("CM-5: a request that finds nothing to compact ends as failed and says
 it.scoped("CM-12: asked for again without an answer in between, a compaction fails and says so", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* model.answer(says(summary("Once")))
     yield* sessions.compact(id)
     yield* sessions.wait(id)
@@ -94,7 +85,7 @@ it.scoped("CP-41: during an activity it is done at the next safe boundary, befor
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const look = yield* gatedTool("look")
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* model.answer(calls(callParts("c", "look", {})))
     yield* model.answer(says(summary("In between")))
     yield* model.answer(says("Three and the rest are done."))
@@ -120,7 +111,7 @@ it.scoped("CP-41: during an activity it is done at the next safe boundary, befor
 it.scoped("CP-41: asked for during the last turn of an activity, it is done when that has ended", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held(textParts("t", "Three"), gate, [finish()]))
     yield* model.answer(says(summary("At the end")))
@@ -142,7 +133,7 @@ it.scopedLive("CP-41: a request is durable: a runtime that finds it carries it o
       Effect.flatMap(open(options, window), (services) =>
         Effect.gen(function* () {
           const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-          const session = yield* filled
+          const session = yield* filled("one", "two")
           const gate = yield* Deferred.make<void>()
           yield* model.answer(held(textParts("t", "Three"), gate))
           yield* say(session, "three")
@@ -170,7 +161,7 @@ it.scopedLive("CP-41: a request is durable: a runtime that finds it carries it o
 it.scoped("CP-41: requests that are made at once are one", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held(textParts("t", "Three"), gate, [finish()]))
     yield* model.answer(says(summary("For all")))
@@ -190,7 +181,7 @@ it.scoped("CP-41: requests that are made at once are one", () =>
 it.scoped("CP-41: requests made while one is carried out are one more, which has an end of its own", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held(textParts("s", summary("First")), gate, [finish()]))
     const first = yield* sessions.compact(id)
@@ -210,7 +201,7 @@ it.scoped("CP-41: requests made while one is carried out are one more, which has
 it.scoped("CM-12: asked for before a turn that is too large, it is that turn's one compaction", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held(textParts("t", "Three"), gate, [finish()]))
     yield* model.answer(says(summary(long("goal", 1_700))))
@@ -229,7 +220,7 @@ it.scoped("CM-12: asked for before a turn that is too large, it is that turn's o
 it.scoped("CM-7: an interrupt ends the attempt that was asked for, and the request with it", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* model.answer(held(textParts("s", "## Goal"), yield* Deferred.make<void>()))
     yield* sessions.compact(id)
     yield* model.request
@@ -248,7 +239,7 @@ it.scoped("CM-7: an interrupt ends the attempt that was asked for, and the reque
 it.scoped("EX-B1: a budget that is spent ends a request, and leaves nothing open", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* sessions.setBudget(id, { tokens: 1 })
     yield* sessions.compact(id)
     const session = yield* sessions.wait(id)
@@ -262,7 +253,7 @@ it.scoped("EX-B1: a budget that is spent ends a request, and leaves nothing open
 it.scoped("CP-41: a model or an agent that is not there ends a request, and leaves nothing open", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* filled("one", "two")
     yield* sessions.switchModel(id, { providerID: "scripted", id: "gone" })
     yield* sessions.compact(id)
     const session = yield* sessions.wait(id)

@@ -11,7 +11,7 @@ import {
   brief,
   checkpointIn,
   compaction,
-  exchange,
+  full,
   long,
   narrow,
   summary,
@@ -22,12 +22,6 @@ import {
 const model = { contextTokens: 100_000 }
 const talkative = (...tools: ReadonlyArray<string>): Agent => ({ ...brief(...tools), prompt: long("Be brief.", 2_000) })
 const wide = narrow({ agents: [talkative()] }, model)
-
-const filled = Effect.gen(function* () {
-  const { id } = yield* newSession()
-  for (const name of ["one", "two", "three"]) yield* exchange(id, name)
-  return id
-})
 
 const tail = (id: SessionID, from: string) =>
   Effect.map(eventTypes(id), (types) => {
@@ -44,7 +38,7 @@ const run = Effect.fnUntraced(function* (id: SessionID, text = "four") {
 it.scoped("CM-10: an overflow causes one compaction and one more request, three in all", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     yield* model.answer(says(summary("To fit")))
     yield* model.answer(says("Four is done."))
@@ -76,7 +70,7 @@ it.scoped("CM-10: an overflow causes one compaction and one more request, three 
 it.scoped("CM-10: the step's start alone is no output: a refusal after it is recovered from as well", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(
       streams({ type: "response-metadata", id: "r1", modelId: "m" }, { type: "error", error: "prompt is too long" })
     )
@@ -90,7 +84,7 @@ it.scoped("CM-10: the step's start alone is no output: a refusal after it is rec
 it.scoped("CM-11: a second overflow is the run's failure, and the session can go on later", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     yield* model.answer(says(summary("To fit")))
     yield* model.answer(tooLong)
@@ -124,7 +118,7 @@ it.scoped("CM-11: an overflow after output, and one after a tool has run, is the
     yield* host.register([
       define(Tool.make("look", { success: Schema.String }), { handler: () => Effect.sync(() => `seen ${(runs += 1)}`) })
     ])
-    const id = yield* filled
+    const id = yield* full
     const overflow = { type: "error", error: "prompt is too long" } as const
     yield* model.answer(streams(...textParts("t", "So far"), overflow))
     assert.strictEqual(yield* run(id), "ProviderFailed")
@@ -139,7 +133,7 @@ it.scoped("CM-11: an overflow after output, and one after a tool has run, is the
 it.scoped("CM-11: a summary that fails leaves the overflow as the run's failure", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     yield* model.answer(tooLong)
     assert.strictEqual(yield* run(id), "ProviderFailed")
@@ -155,7 +149,7 @@ it.scoped("CM-11: a summary that fails leaves the overflow as the run's failure"
 it.scoped("CM-12: with compaction turned off an overflow is the run's failure", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     assert.strictEqual(yield* run(id), "ProviderFailed")
     assert.strictEqual(yield* model.pending, 1)
@@ -166,7 +160,7 @@ it.scoped("CM-12: with compaction turned off an overflow is the run's failure", 
 it.scoped("CM-11: an interrupt during the summary of an overflow ends the run as interrupted", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     yield* model.answer(held(textParts("s", "## Goal"), yield* Deferred.make<void>(), [finish()]))
     yield* say(id, "four")
@@ -186,7 +180,7 @@ it.scoped("CM-11: an interrupt during the summary of an overflow ends the run as
 it.scoped("CM-12: an overflow right after a compaction by need is not answered by another", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(says(summary("By need")))
     yield* model.answer(tooLong)
     assert.strictEqual(yield* run(id, long("four", 300)), "ProviderFailed")
@@ -201,7 +195,7 @@ it.scoped("CM-10: a later turn of the same activity may overflow and be recovere
     yield* host.register([
       define(Tool.make("look", { success: Schema.String }), { handler: () => Effect.succeed(long("seen", 300)) })
     ])
-    const id = yield* filled
+    const id = yield* full
     yield* model.answer(tooLong)
     yield* model.answer(says(summary("First")))
     yield* model.answer(calls(callParts("c1", "look", {})))

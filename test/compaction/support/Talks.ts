@@ -1,7 +1,7 @@
 /** Sessions that come to the end of a small window: who talks in them, how long, and what a summary looks like. */
 import { Sessions, type Agent, type Rule, type SessionID } from "@daybook/core"
 import { Effect, Stream } from "effect"
-import { allUserTexts, runtime, say } from "../../support/Harness.ts"
+import { allUserTexts, eventTypes, newSession, runtime, say } from "../../support/Harness.ts"
 import { finish, says, ScriptedModel, textParts, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
 
 /** An agent whose own text is short, with the named tools only. */
@@ -75,3 +75,19 @@ export const asksForSummary = (request: Pick<SeenRequest, "prompt">): boolean =>
 /** The text of the checkpoint that a request shows. */
 export const checkpointIn = (request: Pick<SeenRequest, "prompt">): string | undefined =>
   allUserTexts(request).find((text) => text.startsWith("<conversation-checkpoint>"))
+
+/** A session in which each of these was asked and answered, 600 tokens each. */
+export const filled = Effect.fnUntraced(function* (...names: ReadonlyArray<string>) {
+  const { id } = yield* newSession()
+  for (const name of names) yield* exchange(id, name)
+  return id
+})
+
+/** A session that the next prompt of some length is too much for. */
+export const full = filled("one", "two", "three")
+
+/** What became of a session's compactions, in order. */
+export const compactions = (id: SessionID) =>
+  Effect.map(eventTypes(id), (types) =>
+    types.filter((type) => type.includes(".compaction.")).map((type) => type.replace("session.next.compaction.", ""))
+  )
