@@ -2,7 +2,7 @@
 import { draft, EventLog, Identifiers, Sessions, SessionStore, type MessageID, type SessionID } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option, Stream } from "effect"
-import { ActivityFailed } from "../Errors.ts"
+import { ActivityFailed, Interrupted } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
@@ -51,6 +51,7 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
   const { data, type } = ended.value
   if (type === "session.next.compaction.ended") return compacted(data)
   const { message, type: kind } = data.error
+  if (kind === "aborted") return yield* new Interrupted({ message: `the compaction of ${sessionID} was interrupted` })
   return yield* new ActivityFailed({ message: `nothing of ${sessionID} was summarised: ${message}`, type: kind })
 })
 
@@ -72,7 +73,7 @@ export const compact = {
   details: [
     "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
       "The model writes the summary; from then on it is shown that and the latest messages. Nothing that is stored " +
-      "changes. It waits and prints how much was summarised in how much, or why nothing was. What waits in the inbox is " +
+      "changes. It waits and prints how large the request was and the summary is, or why there is none. What waits in the inbox is " +
       "run after it, as with daybook resume."
   ],
   flags: [noWait],

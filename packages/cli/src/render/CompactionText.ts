@@ -1,6 +1,8 @@
 /** What came of a compaction, in a few words. Pure. Spec: CL-7, CL-88 in specs/cli.md. */
 import type { EventOfType } from "@daybook/core"
 
-/** How much became how little. */
-export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string =>
-  `summarised${tokensBefore === undefined ? "" : ` ${Math.round(tokensBefore)} tokens`} in ${text.length} characters`
+/** What the request had before, and what the summary has. */
+export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string => {
+  const before = tokensBefore === undefined ? "" : `the request had ${Math.round(tokensBefore)} tokens, `
+  return `summarised: ${before}the summary has ${text.length} characters`
+}

@@ -75,7 +75,7 @@ const summary = (event: SessionEvent): string => {
     case "session.next.compaction.requested":
       return event.data.messageID
     case "session.next.compaction.ended":
-      return `${compacted(event.data)}: ${event.data.text}`
+      return `${compacted(event.data)}; ${event.data.text}`
     case "session.next.compaction.failed":
       return `${event.data.messageID} ${event.data.error.message}`
     case "session.next.context.pruned":

@@ -47,8 +47,8 @@ export interface TurnView {
   readonly fresh: boolean
   /** Something was written to stdout. */
   readonly spoke: boolean
-  /** The call that gives the answer as a value, and the value once it was accepted. */
-  readonly valueCall: string | undefined
+  /** Values that calls of the running step give as the answer, and the one that was accepted. */
+  readonly offered: ReadonlyMap<string, JsonRecord>
   readonly value: JsonRecord | undefined
 }
 
@@ -64,7 +64,7 @@ export const make = (promptID: MessageID | undefined, terminal: boolean): TurnVi
   ended: new Set(),
   fresh: true,
   spoke: false,
-  valueCall: undefined,
+  offered: new Map(),
   value: undefined
 })
 
@@ -86,7 +86,7 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.tool.called":
       return onCalled(view, event.data)
     case "session.next.tool.success":
-      return view.valueCall === callKey(event.data) ? [{ ...view, value: event.data.structured }, []] : [view, []]
+      return [{ ...view, value: view.offered.get(callKey(event.data)) ?? view.value }, []]
     case "session.next.tool.failed":
       return note(view, `✗ ${oneLine(event.data.error.message, 140)}`)
     case "session.next.retried":
@@ -106,8 +106,8 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
         event.data.through < 0 ? "… all tool results are shown again" : "… older tool results are left out"
       )
     case "session.next.step.started":
-      // Ended texts are remembered for the running step only, or a long activity would collect them.
-      return [{ ...view, ended: new Set() }, []]
+      // Ended texts and calls are remembered for the running step only, or a long activity would collect them.
+      return [{ ...view, ended: new Set(), offered: new Map() }, []]
     case "session.next.activity.settled":
       return onSettled(view, event.data)
     default:
@@ -123,7 +123,7 @@ const callKey = (call: { readonly assistantMessageID: string; readonly callID: s
 
 const onCalled = (view: TurnView, data: EventOfType<"session.next.tool.called">["data"]): Step => {
   // The value is told at the end, whole.
-  if (data.tool === valueTool) return [{ ...view, valueCall: callKey(data) }, []]
+  if (data.tool === valueTool) return [{ ...view, offered: new Map(view.offered).set(callKey(data), data.input) }, []]
   return note(view, `→ ${data.tool} ${oneLine(JSON.stringify(data.input), 100)}`)
 }
 
