@@ -87,20 +87,7 @@ export const shownAt = Effect.fn("Recorded.shownAt")(function* (
   sessionID: SessionID,
   at: number
 ): Effect.fn.Return<ShownRequest, NothingShown | ReadError | StoreError, EventLog> {
-  const log = yield* EventLog
-  const last = yield* lastStep(log, sessionID, at)
-  if (last === undefined) return yield* new NothingShown({ sessionID, at })
-  let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
-  let cursor = -1
-  while (state.shown?.step.seq !== last) {
-    const page = yield* log.read({ sessionID, after: cursor })
-    for (const event of page.events) {
-      state = step(state, event)
-      if (event.seq === last) break
-    }
-    cursor = page.cursor
-  }
-  const { shown, tables } = state
+  const { shown, tables } = yield* foldTo(yield* EventLog, sessionID, at)
   if (shown === undefined || shown.frame.system.length === 0) return yield* new NothingShown({ sessionID, at })
   const all = yield* assembled(sessionID, tables)
   const visible = all.filter(
@@ -126,17 +113,21 @@ const assembled = (sessionID: SessionID, tables: MemoryTables.MemoryTables) =>
     (messages) => messages.toSorted((a, b) => a.seq - b.seq)
   )
 
-/** The place of the last step at or before an event. */
-const lastStep = Effect.fnUntraced(function* (log: EventLog["Type"], sessionID: SessionID, at: number) {
-  let found: number | undefined
+/** Folds a session up to its last step at or before an event. What came after that step is folded only with the next. */
+const foldTo = Effect.fnUntraced(function* (log: EventLog["Type"], sessionID: SessionID, at: number) {
+  let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
+  let since: Array<SessionEvent> = []
   let cursor = -1
   for (;;) {
     const page = yield* log.read({ sessionID, after: cursor })
     for (const event of page.events) {
-      if (event.seq > at) return found
-      if (event.type === "session.next.step.started") found = event.seq
+      if (event.seq > at) return state
+      since.push(event)
+      if (event.type !== "session.next.step.started") continue
+      state = since.reduce(step, state)
+      since = []
     }
-    if (!page.hasMore || page.cursor >= at) return found
+    if (!page.hasMore || page.cursor >= at) return state
     cursor = page.cursor
   }
 })
