@@ -57,6 +57,73 @@ describe("renderers", () => {
     assert.match(eventLine(activitySettled("failed", "boom")), /activity\.settled +act_1 failed boom$/)
   })
 
+  it("CL-13: what is new of a request, a summary, an answer and a budget is told in words", () => {
+    const line = (type: string, data: unknown) => eventLine({ ...activitySettled("completed"), type, data } as never)
+    const text = "## Goal\nA long summary"
+    const told: ReadonlyArray<readonly [string, unknown, RegExp]> = [
+      [
+        "request.framed",
+        { hash: "abcdefghij", system: ["a", "b"], tools: { offered: ["x", "y"], defined: [{}] } },
+        /abcdefgh 2 system texts, 2 tools, 1 new$/
+      ],
+      ["instructions.discovered", { paths: ["/a/AGENTS.md", "/b/AGENTS.md"] }, / \/a\/AGENTS\.md \/b\/AGENTS\.md$/],
+      [
+        "compaction.ended",
+        { text, tokensBefore: 10.4 },
+        /the request had 10 tokens, the summary has 22 characters; ## Goal/
+      ],
+      ["compaction.failed", { messageID: "msg_a", error: { message: "too long" } }, /msg_a too long$/],
+      ["context.pruned", { through: 4 }, /results up to 4 are not shown$/],
+      ["context.pruned", { through: -1 }, /all results are shown$/],
+      ["question.answered", { callID: "c", answers: ["one", "two"] }, / c one \| two$/],
+      ["budget.set", { budget: { cost: 1.5, tokens: 10 } }, /\$1\.5, 10 tokens$/],
+      ["budget.set", { budget: {} }, /no limit$/]
+    ]
+    for (const [type, data, expected] of told) assert.match(line(`session.next.${type}`, data), expected)
+  })
+
+  it("CL-16: what a prompt pointed at is named with its size, or with why it could not be had", () => {
+    const part = (kind: string, name: string, text: string) => ({ kind, name, content: { type: "text", text } })
+    const user = {
+      type: "user",
+      id: "msg_u",
+      seq: 3,
+      createdAt: 0,
+      text: "Look at @a and @b",
+      system: "Be\nbrief",
+      tools: { "*": false },
+      expansion: {
+        text: "from the template",
+        parts: [
+          part("file", "a", "ä".repeat(600)),
+          part("failure", "b", "there is\nno b"),
+          {
+            kind: "media",
+            name: "c.png",
+            content: { type: "file", mime: "image/png", uri: "data:image/png;base64,AAAA" }
+          }
+        ]
+      }
+    } as unknown as Message // as above
+    const shown = messageText(user, true)
+    for (const line of [
+      "[system] Be brief",
+      "[tools] *=off",
+      "[template] from the template",
+      "[file] a (1 kB)",
+      "[failure] b: there is no b",
+      "[media] c.png (image/png)"
+    ]) {
+      assert.include(shown.split("\n"), line)
+    }
+    assert.notInclude(shown, "ää")
+    const summary = { type: "compaction", reason: "auto", summary: "So far.", recent: "", readFiles: ["a", "b"] }
+    assert.match(
+      messageText({ ...user, ...summary } as never, true),
+      /^## summary \(auto\)[^]*So far\.\n\n\[files\] 2 read\n/
+    )
+  })
+
   it("CL-14: a session is one line, whatever its title and folder are called", () => {
     assert.strictEqual(sessionTable([session]), "2026-01-02 03:04:05  new  ses_a  two lines ␛[31m  /work/a b\n")
   })
