@@ -299,6 +299,11 @@ it.scoped("CM-7: an interrupt while the end is being written finds the attempt c
       yield* Fiber.join(interrupt)
       assert.deepStrictEqual(yield* compactions(id), ["started", "ended"])
       assert.isUndefined((yield* sessions.get(id)).compaction)
+      // It goes on from the checkpoint, and needs no other.
+      yield* model.request
+      yield* model.answer(says("Four is done."))
+      yield* sessions.resume(id)
+      assert.include(checkpointIn(yield* model.request), "In time")
     }).pipe(Effect.provide(narrow({ projectors: [projector] })))
   })
 )

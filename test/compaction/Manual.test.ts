@@ -1,10 +1,10 @@
 /** Compactions that somebody asks for: each request has its end, whatever stands in the way. */
-import { Sessions } from "@daybook/core"
+import { SessionID, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import { dataOf, gatedTool } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
-import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
   brief,
@@ -261,5 +261,52 @@ it.scoped("CP-41: a model or an agent that is not there ends a request, and leav
     assert.strictEqual(failed?.error.type, "ModelNotFound")
     assert.isUndefined(session.compaction)
     assert.strictEqual(yield* model.pending, 0)
+  }).pipe(Effect.provide(narrow()))
+)
+
+it.scoped("CP-41: an interrupt keeps a request that waits, as it keeps the inbox; the next wake finds it", () =>
+  Effect.gen(function* () {
+    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const id = yield* filled("one", "two")
+    yield* model.answer(held(textParts("t", "Three"), yield* Deferred.make<void>()))
+    yield* say(id, "three")
+    yield* model.request
+    const messageID = yield* sessions.compact(id)
+    yield* sessions.interrupt(id)
+    assert.deepStrictEqual((yield* sessions.get(id)).compaction, { id: messageID, state: "requested" })
+    yield* model.answer(says(summary("After the interrupt")))
+    assert.strictEqual(yield* sessions.compact(id), messageID)
+    yield* sessions.wait(id)
+    assert.deepStrictEqual(yield* compactions(id), ["requested", "started", "ended"])
+  }).pipe(Effect.provide(narrow()))
+)
+
+it.scoped("CP-44: the request for a summary is tried again where the model's policy says so", () =>
+  Effect.gen(function* () {
+    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const id = yield* filled("one", "two")
+    // It breaks off before its end.
+    yield* model.answer(streams(...textParts("s", summary("Half"))))
+    yield* model.answer(says(summary("Whole")))
+    yield* sessions.compact(id)
+    yield* model.request
+    yield* TestClock.adjust("2 seconds")
+    yield* model.request
+    yield* sessions.wait(id)
+    assert.strictEqual((yield* dataOf(id, "session.next.retried")).length, 1)
+    const [ended] = yield* dataOf(id, "session.next.compaction.ended")
+    assert.strictEqual(ended?.text, summary("Whole"))
+  }).pipe(
+    Effect.provide(
+      narrow({}, { policy: { retry: { times: 1, baseDelay: Duration.seconds(1), maxDelay: Duration.seconds(1) } } })
+    )
+  )
+)
+
+it.scoped("CP-41: a session that is not there cannot be compacted", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const error = yield* Effect.flip(sessions.compact(SessionID.make("ses_none")))
+    assert.strictEqual(error._tag, "SessionNotFound")
   }).pipe(Effect.provide(narrow()))
 )
