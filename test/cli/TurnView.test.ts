@@ -1,6 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
-import { activitySettled, delta, promoted, promptID, stepStarted, textEnded, toolCalled } from "./support/events.ts"
+import {
+  activitySettled,
+  compactionEnded,
+  compactionFailed,
+  delta,
+  promoted,
+  promptID,
+  stepStarted,
+  textEnded,
+  toolCalled,
+  toolSucceeded
+} from "./support/events.ts"
 
 /** Feeds the items to a fresh view and returns what each stream got. */
 const play = (items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>, terminal = false) => {
@@ -15,6 +26,39 @@ const play = (items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>, termina
 }
 
 describe("TurnView", () => {
+  it("CL-7: what is asked, and what came of a compaction, is a line each", () => {
+    const { stderr, stdout } = play([
+      promoted(),
+      toolCalled("c", "question", { questions: [{ question: "Which\nstore?" }, { question: "Why?" }] }),
+      toolCalled("d", "question", { questions: "broken" }),
+      compactionEnded("summary", 12.5),
+      compactionFailed("no\nroom")
+    ])
+    assert.strictEqual(stdout, "")
+    assert.deepStrictEqual(stderr.split("\n"), [
+      "→ question Which store? Why?",
+      "→ question ",
+      "… summarised: the request had 13 tokens, the summary has 7 characters",
+      "✗ nothing was summarised: no room",
+      ""
+    ])
+  })
+
+  it("CL-86: the value of the answer is the input of the call that was accepted, and is told by nobody else", () => {
+    const { stderr, stdout, view } = play([
+      promoted(),
+      toolCalled("c1", "structured_output", { title: 1 }),
+      stepStarted(),
+      toolCalled("c1", "read", { path: "a" }),
+      toolCalled("c2", "structured_output", { title: "a" }),
+      toolCalled("c3", "structured_output", {}),
+      toolSucceeded("c1"),
+      toolSucceeded("c2")
+    ])
+    assert.deepStrictEqual(view.value, { title: "a" })
+    assert.deepStrictEqual([stdout, stderr], ["", '→ read {"path":"a"}\n'])
+  })
+
   it("CL-5: deltas are written as they come and the ended text adds nothing", () => {
     const { stdout } = play([promoted(), delta("t", "Hel"), delta("t", "lo"), textEnded("t", "Hello")])
     assert.strictEqual(stdout, "Hello\n")

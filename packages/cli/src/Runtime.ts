@@ -42,11 +42,10 @@ export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, layer(filename, { servers: true }))
   })
 
-/** Runs on the database, which is made when it is not there and the configuration can be read. */
+/** Runs on the database, which is made when it is not there. */
 export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { layer } = yield* host
-    yield* configuration
     const filename = yield* DatabasePath.writable
     return yield* Effect.provide(effect, layer(filename, { servers: true }))
   })

@@ -31,6 +31,18 @@ export const toolCalled = (callID: string, tool: string, input: Record<string, u
     input,
     provider: { executed: false }
   })
+export const toolSucceeded = (callID: string) =>
+  durable("session.next.tool.success", {
+    assistantMessageID: messageID,
+    callID,
+    structured: {},
+    content: [],
+    provider: { executed: false }
+  })
+export const compactionEnded = (text: string, tokensBefore: number) =>
+  durable("session.next.compaction.ended", { messageID, reason: "auto", text, recent: "", tokensBefore }, 2)
+export const compactionFailed = (message: string) =>
+  durable("session.next.compaction.failed", { messageID, error: { type: "provider", message } })
 export const stepStarted = () =>
   durable("session.next.step.started", {
     assistantMessageID: messageID,

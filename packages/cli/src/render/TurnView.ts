@@ -4,6 +4,7 @@
  * end is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8 in specs/cli.md.
  */
 import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
+import { Predicate } from "effect"
 import { compacted } from "./CompactionText.ts"
 import { oneLine, visible } from "./Plain.ts"
 
@@ -124,7 +125,19 @@ const callKey = (call: { readonly assistantMessageID: string; readonly callID: s
 const onCalled = (view: TurnView, data: EventOfType<"session.next.tool.called">["data"]): Step => {
   // The value is told at the end, whole.
   if (data.tool === valueTool) return [{ ...view, offered: new Map(view.offered).set(callKey(data), data.input) }, []]
-  return note(view, `→ ${data.tool} ${oneLine(JSON.stringify(data.input), 100)}`)
+  return note(
+    view,
+    `→ ${data.tool} ${oneLine(data.tool === "question" ? asked(data.input) : JSON.stringify(data.input), 100)}`
+  )
+}
+
+/** The questions of a call, in words. */
+const asked = (input: JsonRecord): string => {
+  const { questions } = input
+  const words = Array.isArray(questions)
+    ? questions.map((item) => (Predicate.hasProperty(item, "question") ? item.question : ""))
+    : []
+  return words.join(" ")
 }
 
 const onDelta = (view: TurnView, id: string, delta: string): Step => {
