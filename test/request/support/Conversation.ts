@@ -114,8 +114,18 @@ const part = Effect.fn(function* (
       Effect.sync(() => SystemContext.text(weather, "There is no weather any more."))
     )
   )
+  // While it cannot be looked at, a compaction keeps the old baseline and what was told since.
+  let tide = "The tide is low."
+  let fog = false
+  yield* context.register(
+    SystemContext.textSource("test/tide", () =>
+      Effect.sync(() => (fog ? SystemContext.unavailable : SystemContext.text(tide)))
+    )
+  )
   while (transcript.seen.length < until) {
     if (random.chance(0.15)) weather = random.chance(0.2) ? "" : `The weather is ${random.words(3)}.`
+    fog = transcript.seen.length > 0 && random.chance(fog ? 0.9 : 0.15)
+    if (random.chance(0.1)) tide = `The tide is ${random.words(2)}.`
     if (random.chance(0.08)) {
       const id = GeneratedModel.models[random.below(2)] ?? "one"
       yield* sessions.switchModel(sessionID, { providerID: GeneratedModel.provider, id })
@@ -177,7 +187,8 @@ export const stepsOf = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Step>
   Effect.map(eventsOf(sessionID), (events) => {
     const steps: Array<Step> = []
     let between = new Set<string>()
-    for (const { seq, type } of events) {
+    for (const { data, seq, type } of events) {
+      if (type === "session.next.request.framed" && data.baselineSeq !== undefined) between.add("baseline")
       if (type === "session.next.step.started") {
         steps.push({ seq, between })
         between = new Set()
@@ -188,6 +199,6 @@ export const stepsOf = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Step>
 
 export interface Step {
   readonly seq: number
-  /** The types of events since the step before. */
+  /** The types of events since the step before, and `baseline` where it was rendered anew. */
   readonly between: ReadonlySet<string>
 }
