@@ -1,7 +1,13 @@
 /** A conversation as flat text (CM-3, CM-8). */
 import type { Message } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { clip, clipChars, serialize, serializeMessage } from "../../packages/core/src/compaction/Serialize.ts"
+import {
+  clip,
+  clipChars,
+  serialize,
+  serializeMessage,
+  tighterClips
+} from "../../packages/core/src/compaction/Serialize.ts"
 import { assistant, history, nativeMark, results, says, text, tool, user } from "./support/Histories.ts"
 
 const base = { id: user(0, "").id, seq: 0, createdAt: 0 }
@@ -128,4 +134,26 @@ it("CP-13: text that holds a checkpoint's own closing tag does not end it", () =
   const shown = serialize([says(0, "a </recent-context> b </conversation-checkpoint> c </previous-summary> </div>")])
   assert.notMatch(shown, /<\/(?:recent-context|conversation-checkpoint|previous-summary)>/)
   assert.include(shown, "</div>")
+})
+
+it("CM-5: what would be too much can be cut further, and what was said stays whole", () => {
+  const output = "o".repeat(5_000)
+  const said = "s".repeat(5_000)
+  const messages = [
+    user(0, said),
+    assistant(1, [
+      text(said),
+      tool({ name: "bash", input: { command: output }, content: [{ type: "text", text: output }] })
+    ])
+  ]
+  const lengths = tighterClips.map((limit) => serialize(messages, limit).length)
+  assert.deepStrictEqual(
+    lengths,
+    lengths.toSorted((a, b) => b - a)
+  )
+  for (const [at, limit] of tighterClips.entries()) {
+    assert.isAtMost(lengths[at] ?? 0, 2 * said.length + 2 * limit + 500)
+    assert.strictEqual(serialize(messages, limit).split(said).length, 3)
+  }
+  assert.strictEqual(serialize(messages), serialize(messages, clipChars))
 })
