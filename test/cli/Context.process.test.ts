@@ -4,8 +4,9 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { placesOf } from "../../packages/cli/src/Configuration.ts"
 import { build, type Bundle } from "./support/Bundle.ts"
 import * as ModelServer from "./support/ModelServer.ts"
 import { jsonLines, place, type Place } from "./support/Process.ts"
@@ -130,9 +131,49 @@ describe("daybook context", () => {
       assert.match(nothing.stderr, /^daybook: ses_\S+ had shown nothing to a model by event 1[^\n]*\n$/)
     })
   )
+
+  it("CL-60: the file of the reading verbs holds neither YAML, MCP nor the checks of schemas", () => {
+    const folder = join(dirname(bundle.bin), "..", "dist", "bundle")
+    const marks = ["YAMLParseError", "StdioClientTransport", "validateFormats"]
+    const everything = readdirSync(folder)
+      .filter((name) => name.endsWith(".js") && name !== "reader.js")
+      .map((name) => readFileSync(join(folder, name), "latin1"))
+      .join("")
+    const reader = readFileSync(join(folder, "reader.js"), "latin1")
+    for (const mark of marks) {
+      assert.isTrue(everything.includes(mark), `${mark} marks what it should`)
+      assert.isFalse(reader.includes(mark), mark)
+    }
+  })
+
+  it.scopedLive("CL-34: a reader that has seen enough ends it quietly", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* setup
+      const text = "a line of many\n".repeat(20_000)
+      const run = yield* here.start(["prompt", "--session", "fix"], { env, input: text })
+      const turn = yield* model.next
+      yield* turn.text("Hello.")
+      yield* turn.finish()
+      yield* run.ended
+      const context = yield* here.start(["context", "fix", "--at", "1000"], { env })
+      yield* context.until("stdout", (printed) => printed.includes("session"))
+      yield* context.closeStdout
+      const ended = yield* context.ended
+      assert.deepStrictEqual([ended.code, ended.stderr], [0, ""])
+    })
+  )
 })
 
 describe("configuration", () => {
+  it("CL-70: the file is the named one, else in the user's folder, which is where it is whatever the file", () => {
+    const file = (env: Record<string, string>) => placesOf(env, "/home/a", "/work").file
+    assert.strictEqual(file({}), "/home/a/.config/daybook/config.yaml")
+    assert.strictEqual(file({ XDG_CONFIG_HOME: "/etc/a" }), "/etc/a/daybook/config.yaml")
+    assert.strictEqual(file({ XDG_CONFIG_HOME: "relative", DAYBOOK_CONFIG: "" }), "/home/a/.config/daybook/config.yaml")
+    assert.strictEqual(file({ DAYBOOK_CONFIG: "x.yaml" }), "/work/x.yaml")
+    assert.strictEqual(placesOf({ DAYBOOK_CONFIG: "/x.yaml" }, "/home/a", "/").userFolder, "/home/a/.config/daybook")
+  })
+
   it.scopedLive("CL-70: agents, instructions and their settings come from the user's file and folder", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* setup
