@@ -74,7 +74,12 @@ it.scoped("CM-7: an attempt is started, then ended with all it came to, and its 
     assert.strictEqual(started?.reason, "auto")
     assert.strictEqual(ended?.messageID, started?.messageID)
     assert.strictEqual(ended?.text, text)
-    assert.include(ended?.recent, "[User]: four")
+    assert.include(ended?.recent, "[Assistant]: three-answer")
+    // The prompt that waits for its answer stays as it is.
+    assert.strictEqual(
+      ended?.firstKeptSeq,
+      (yield* eventsOf(id)).findLast(({ type }) => type === "session.next.prompt.promoted")?.seq
+    )
     assert.isAbove(ended?.tokensBefore ?? 0, 2_000)
     const deltas = [...(yield* Fiber.join(live))].map(({ data }) => ("text" in data ? data.text : ""))
     assert.strictEqual(deltas.join(""), text)
@@ -112,16 +117,16 @@ it.scoped("CM-8: a checkpoint is one user message that is marked as the past, wi
     yield* model.request
     const next = yield* model.request
     const [only, ...others] = allUserTexts(next)
-    assert.deepStrictEqual(others, [])
+    assert.deepStrictEqual(others, [long("four", 100)])
     assert.match(only ?? "", /^<conversation-checkpoint>\nThis is a record of the conversation so far/)
     assert.match(
       only ?? "",
-      /<summary>\n## Goal\nTo be shown[\s\S]*<\/summary>\n<recent-context>\n[\s\S]*\[User\]: four/
+      /<summary>\n## Goal\nTo be shown[\s\S]*<\/summary>\n<recent-context>\n[\s\S]*\[Assistant\]: three-answer/
     )
     assert.isTrue(only?.endsWith("</recent-context>\n</conversation-checkpoint>"))
     assert.deepStrictEqual(
       next.prompt.content.map(({ role }) => role),
-      ["system", "system", "user"]
+      ["system", "system", "user", "user"]
     )
   }).pipe(Effect.provide(narrow()))
 )

@@ -60,7 +60,7 @@ it.scoped("CP-46: what is written into the conversation while the summary is mad
     yield* open
     yield* sessions.wait(id)
     const request = yield* model.request
-    assert.match(checkpointIn(request) ?? "", /\[User\]: four[\s\S]*\[Synthetic context\]: <reminder>\nBe careful\./)
+    assert.match(checkpointIn(request) ?? "", /\[Synthetic context\]: <reminder>\nBe careful\./)
     assert.strictEqual(JSON.stringify(request.prompt).split("Be careful.").length - 1, 1)
   }).pipe(Effect.provide(narrow({ agents: [brief(), { ...brief(), name: "careful", enterReminder: "Be careful." }] })))
 )

@@ -99,9 +99,9 @@ it.scoped(
       const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
       const id = yield* full
       // It was asked for 500 tokens, and gave what it liked.
-      yield* model.answer(says(summary(long("goal", 1_930))))
+      yield* model.answer(says(summary(long("goal", 1_800))))
       yield* model.answer(says("Four is done."))
-      yield* say(id, long("four", 300))
+      yield* say(id, long("four", 200))
       yield* sessions.wait(id)
       assert.strictEqual(yield* model.pending, 2)
       assert.strictEqual((yield* compactions(id)).length, 2)

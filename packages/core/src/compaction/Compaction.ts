@@ -4,7 +4,7 @@
  * and asked is pure and in the files beside; here are the events, the request for the summary, and their order.
  * Spec: specs/compaction.md (CM-1..CM-13).
  */
-import { Cause, Context, Effect, Exit, Layer, Option, Stream } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import { Identifiers, type MessageID, type SessionID } from "../Identifiers.ts"
 import {
@@ -16,25 +16,18 @@ import {
   type ReadError
 } from "../log/EventLog.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import * as Provider from "../runner/ProviderStream.ts"
-import { toCost, toTokens } from "../runner/Usage.ts"
+import { lower } from "../runner/Lowering.ts"
+import { shownFor } from "../request/Request.ts"
 import type { Message } from "../session/Message.ts"
-import type { StoredError, Tokens } from "../session/Schemas.ts"
+import type { StoredError } from "../session/Schemas.ts"
 import { fileOperations, noFiles, type FileOperations } from "./FileOperations.ts"
 import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limits } from "./Limits.ts"
 import { nothingPruned, prune } from "./Prune.ts"
-import { notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
+import { answeredUpTo, notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
-import { tokensOf } from "./TokenEstimate.ts"
-import {
-  askAgain,
-  cleanSummary,
-  missingHeadings,
-  splitFiles,
-  summaryFits,
-  summaryPrompt,
-  withFiles
-} from "./Summary.ts"
+import { messageTokens } from "./TokenEstimate.ts"
+import { splitFiles, summaryFits, summaryPrompt, withFiles } from "./Summary.ts"
+import { spentFields, summarize, SummaryFailed, type Spent } from "./SummaryRequest.ts"
 
 /** What keeps an attempt from being written down. */
 type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
@@ -78,39 +71,6 @@ export class Compaction extends Context.Tag("@daybook/core/Compaction")<
   }
 >() {}
 
-/** The request for the summary came to nothing. */
-class SummaryFailed {
-  readonly _tag = "SummaryFailed"
-  readonly error: StoredError
-  constructor(error: StoredError) {
-    this.error = error
-  }
-}
-
-/** What the model said; `cut` where it came to the end of its allowance. */
-interface Answer {
-  readonly text: string
-  readonly cut: boolean
-}
-
-/** What was used so far, whatever comes of it. */
-interface Spent {
-  cost: number
-  tokens: Tokens | undefined
-}
-
-const add = (a: Tokens | undefined, b: Tokens): Tokens =>
-  a === undefined
-    ? b
-    : {
-        input: a.input + b.input,
-        output: a.output + b.output,
-        reasoning: a.reasoning + b.reasoning,
-        cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
-      }
-
-const spentFields = ({ cost, tokens }: Spent) => (tokens === undefined ? {} : { cost, tokens })
-
 type Checkpoint = Extract<Message, { readonly type: "compaction" }>
 
 /** An attempt that ends as it begins. */
@@ -126,6 +86,8 @@ interface Plan {
   readonly checkpoint: Checkpoint | undefined
   readonly prompt: string
   readonly limits: Limits
+  /** Where the prompts begin that stay as they are. */
+  readonly firstKeptSeq: number | undefined
 }
 
 const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
@@ -143,118 +105,39 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
       settings
     )
 
+  /** As they are shown, with their files. */
+  const tokensIn = (messages: ReadonlyArray<Message>, { model, prunedSeq }: CompactionRequest): number =>
+    lower(messages, shownFor(model.info, prunedSeq)).reduce(
+      (total, message) => total + messageTokens(message, model.countTokens),
+      0
+    )
+
   /** The plan, or why there is none. */
   const planOf = (request: CompactionRequest): Plan | string => {
     const { messages, model } = request
     const limits = limitsFor(request)
     const checkpoint = messages.findLast((message): message is Checkpoint => message.type === "compaction")
     const since = messages.filter((message) => message.type !== "compaction")
-    const selection = select(sized(since, model.countTokens), limits.keepRecent)
+    const { past, pending } = answeredUpTo(since)
+    // A prompt that would fill half of what there is goes the way of everything else.
+    const stays = tokensIn(pending, request) <= limits.budget / 2
+    const selection = select(sized(stays ? past : since, model.countTokens), limits.keepRecent)
     const reason = notCompactable(selection, { exists: checkpoint !== undefined })
     if (reason !== undefined) return notCompactableText[reason]
     // Results that were left out to make room are longer than what is shown of them: they are clipped as far as it takes.
     for (const limit of tighterClips) {
       const prompt = summaryPrompt(serialize(selection.head, limit), checkpoint)
-      if (summaryFits(prompt, limits, model.countTokens)) return { selection, checkpoint, prompt, limits }
+      if (summaryFits(prompt, limits, model.countTokens))
+        return {
+          selection,
+          checkpoint,
+          prompt,
+          limits,
+          firstKeptSeq: stays ? pending[0]?.seq : undefined
+        }
     }
     return "what has to be summarized is itself too long for the model"
   }
-
-  /** One answer, streamed to those who watch. */
-  const ask = Effect.fnUntraced(function* (
-    { owner, sessionID }: CompactionRequest,
-    model: ResolvedModel,
-    messageID: MessageID,
-    prompt: Provider.ModelPrompt,
-    spent: Spent
-  ) {
-    const attempt = Effect.gen(function* () {
-      let text = ""
-      let finish: string | undefined
-      yield* Stream.runForEach(Provider.partsOf(model, prompt, []), (part) =>
-        Effect.gen(function* () {
-          if (part.type === "text-delta") {
-            text += part.delta
-            yield* log.publishLive({
-              type: "session.next.compaction.delta",
-              sessionID,
-              data: { messageID, text: part.delta }
-            })
-          } else if (part.type === "error") {
-            return yield* Effect.fail(Provider.reported(part.error))
-          } else if (part.type === "finish") {
-            finish = part.reason
-            const tokens = toTokens(part.usage, part.metadata)
-            spent.tokens = add(spent.tokens, tokens)
-            spent.cost += toCost(tokens, model.info.price)
-          }
-        })
-      ).pipe(Provider.within(model.policy))
-      if (finish === undefined) return yield* Effect.fail(Provider.broken("the summary broke off before its end", true))
-      if (finish === "error")
-        return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
-      return { text, cut: finish === "length" }
-    })
-    const tried = (count: number): Effect.Effect<Answer, SummaryFailed | LogError> =>
-      Effect.catchIf(attempt, Provider.isFault, (fault) => {
-        const retry = Provider.mayRetry(model.policy, fault, count)
-        if (retry === undefined) {
-          return Effect.fail(new SummaryFailed({ type: "provider", message: fault.failure.message }))
-        }
-        return log
-          .append(sessionID, [Provider.retried(count, fault)], { owner })
-          .pipe(
-            Effect.zipRight(Provider.retryDelay(fault, retry, count)),
-            Effect.flatMap(Effect.sleep),
-            Effect.zipRight(tried(count + 1))
-          )
-      })
-    return yield* tried(1)
-  })
-
-  /** The summary; when sections are missing, what the model makes of being told so (CM-6). */
-  const summarize = Effect.fnUntraced(function* (
-    request: CompactionRequest,
-    plan: Plan,
-    messageID: MessageID,
-    spent: Spent
-  ) {
-    const { limits, prompt } = plan
-    const question = { role: "user" as const, content: prompt }
-    let model = yield* request.summarizer(limits.summary)
-    let answer = yield* ask(request, model, messageID, [question], spent)
-    if (answer.cut && answer.text.trim() === "") {
-      // A model that thinks first has thought it all away: it gets what any answer would.
-      const { countTokens, info } = request.model
-      const room = Math.min(
-        limits.reserve,
-        info.outputTokens || limits.reserve,
-        limits.window - tokensOf(prompt, countTokens)
-      )
-      model = yield* request.summarizer(Math.max(limits.summary, room))
-      answer = yield* ask(request, model, messageID, [question], spent)
-    }
-    const first = answer.text
-    const missing = missingHeadings(first)
-    if (cleanSummary(first) === "")
-      return yield* Effect.fail(new SummaryFailed({ type: "summary.empty", message: "the model gave no summary" }))
-    if (missing.length === 0) return cleanSummary(first)
-    const second = yield* ask(
-      request,
-      model,
-      messageID,
-      [question, { role: "assistant", content: first }, { role: "user", content: askAgain(missing) }],
-      spent
-    ).pipe(
-      Effect.map(({ text }) => text),
-      Effect.catchIf(
-        (error) => error instanceof SummaryFailed,
-        () => Effect.succeed("")
-      )
-    )
-    // What there is of a summary is worth more than none: of two the one with more of the sections.
-    return missingHeadings(second).length < missing.length ? cleanSummary(second) : cleanSummary(first)
-  })
 
   /**
    * What others wrote into the conversation since the request was read, as a switch of agents does, and where the log
@@ -262,7 +145,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
    */
   const writtenSince = Effect.fnUntraced(function* ({ messages, sessionID }: CompactionRequest) {
     const late: Array<Message> = []
-    let cursor = messages.at(-1)?.seq ?? -1
+    let cursor = messages.reduce((latest, { seq }) => Math.max(latest, seq), -1)
     for (;;) {
       const page = yield* Effect.catchTags(log.read({ sessionID, after: cursor }), {
         CursorAhead: Effect.die,
@@ -304,7 +187,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
       return false
     }
     const body = Effect.gen(function* () {
-      const summary = yield* summarize(request, plan, messageID, spent)
+      const summary = yield* summarize({ ...request, ...plan, log, messageID, spent })
       const files = filesOf(plan)
       const ending = Effect.gen(function* () {
         const { cursor, late } = yield* writtenSince(request)
@@ -313,6 +196,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
           reason,
           text: withFiles(summary, files),
           recent: serialize([...plan.selection.recent, ...late]),
+          ...(plan.firstKeptSeq === undefined ? {} : { firstKeptSeq: plan.firstKeptSeq }),
           readFiles: files.read.paths,
           modifiedFiles: files.modified.paths,
           tokensBefore: request.tokens,

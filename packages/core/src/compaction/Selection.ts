@@ -18,6 +18,12 @@ export interface Selection {
   readonly recent: ReadonlyArray<Message>
 }
 
+/** What is past, and the prompts that no model has answered: they stay as they are, with all they carry (CP-49). */
+export interface Answered {
+  readonly past: ReadonlyArray<Message>
+  readonly pending: ReadonlyArray<Message>
+}
+
 /** Messages with their sizes as serialized text. */
 export const sized = (messages: ReadonlyArray<Message>, count?: CountTokens): ReadonlyArray<Sized> =>
   messages.map((message) => ({ message, tokens: tokensOf(serializeMessage(message), count) }))
@@ -64,6 +70,16 @@ const hasCall = (message: Message, has: (state: ToolState) => boolean): boolean 
 const answered = (message: Message): boolean =>
   hasCall(message, (state) => state === "completed" || state === "error") ||
   (message.type === "assistant" && message.content.some((part) => part.type === "text" && (part.text ?? "") !== ""))
+
+/** Parts the prompts that wait for their answer from everything else. */
+export const answeredUpTo = (messages: ReadonlyArray<Message>): Answered => {
+  const last = messages.findLastIndex(answered)
+  const waits = (message: Message, at: number) => at > last && message.type === "user"
+  return {
+    past: messages.filter((message, at) => !waits(message, at)),
+    pending: messages.filter(waits)
+  }
+}
 
 /**
  * Why this selection must not be compacted, or undefined when it may. Before the first checkpoint there has to be

@@ -217,6 +217,8 @@ export const CompactionEnded = durable("session.next.compaction.ended", 2, {
   reason: CompactionReason,
   text: Schema.String,
   recent: Schema.String,
+  /** Prompts from this place on are shown after the checkpoint as they are: no model has answered them (CP-49). */
+  firstKeptSeq: optional(Schema.Int),
   /** Files read and modified so far, over all compactions. */
   readFiles: optional(paths),
   modifiedFiles: optional(paths),

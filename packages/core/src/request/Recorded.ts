@@ -3,7 +3,7 @@
  * Reads the session's events up to that turn, in pages, and keeps what is shown of them. Spec: RQ-34..RQ-36.
  */
 import type { Prompt } from "@effect/ai"
-import { Effect, Either, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { nothingPruned } from "../compaction/Prune.ts"
 import { estimate, type Estimate } from "../compaction/TokenEstimate.ts"
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
@@ -60,10 +60,20 @@ const begunAnew = (tables: MemoryTables.MemoryTables): MemoryTables.MemoryTables
   return fresh
 }
 
+/** Prompts that no model had answered follow the checkpoint (CP-49). */
+const goOn = (from: MemoryTables.MemoryTables, to: MemoryTables.MemoryTables, firstKeptSeq: number): void => {
+  const kept = from.rows("session_message").filter(({ seq, type }) => type === "user" && seq >= firstKeptSeq)
+  const ids = new Set(kept.map(({ id }) => id))
+  for (const row of from.rows("session_input")) if (ids.has(row.id)) to.load("session_input", row)
+  for (const row of kept) to.load("session_message", row)
+}
+
 const step = (state: State, event: SessionEvent): State => {
-  const tables = event.type === "session.next.compaction.ended" ? begunAnew(state.tables) : state.tables
+  const checkpoint = event.type === "session.next.compaction.ended" ? event.data : undefined
+  const tables = checkpoint === undefined ? state.tables : begunAnew(state.tables)
   // What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed.
   tables.apply(project(event).filter(({ table }) => table !== "session" && table !== "session_instruction"))
+  if (checkpoint?.firstKeptSeq !== undefined) goOn(state.tables, tables, checkpoint.firstKeptSeq)
   switch (event.type) {
     case "session.next.request.framed":
       return { ...state, tables, framed: fold(state.framed, event) }
@@ -108,10 +118,7 @@ export const shownAt = Effect.fn("Recorded.shownAt")(function* (
 })
 
 const assembled = (sessionID: SessionID, tables: MemoryTables.MemoryTables) =>
-  Either.map(
-    assemble(sessionID, tables.rows("session_message"), tables.rows("session_part"), tables.rows("session_input")),
-    (messages) => messages.toSorted((a, b) => a.seq - b.seq)
-  )
+  assemble(sessionID, tables.rows("session_message"), tables.rows("session_part"), tables.rows("session_input"))
 
 /** Folds a session up to its last step at or before an event. What came after that step is folded only with the next. */
 const foldTo = Effect.fnUntraced(function* (log: EventLog["Type"], sessionID: SessionID, at: number) {

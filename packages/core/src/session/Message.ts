@@ -148,6 +148,8 @@ export const Message = Schema.Union(
     reason: Schema.Literal("auto", "manual"),
     summary: Schema.String,
     recent: Schema.String,
+    /** Prompts from this place on follow the checkpoint as they are. */
+    firstKeptSeq: optional(Schema.Int),
     readFiles: optional(Schema.Array(Schema.String)),
     modifiedFiles: optional(Schema.Array(Schema.String))
   })

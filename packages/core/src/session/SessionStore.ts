@@ -173,9 +173,8 @@ const make = Effect.gen(function* () {
   const withParts = (sessionID: SessionID, rows: ReadonlyArray<MessageRow>) =>
     Effect.gen(function* () {
       const parts = yield* partsOf(sessionID, rows)
-      // Rows come in sequence order, one way or the other.
-      const [first, last] = [rows[0]?.seq ?? 0, rows.at(-1)?.seq ?? -1]
-      const inputs = yield* promptsOf(sessionID, Math.min(first, last), Math.max(first, last))
+      const prompted = rows.filter(({ type }) => type === "user").map(({ seq }) => seq)
+      const inputs = prompted.length === 0 ? [] : yield* promptsOf(sessionID, least(prompted), greatest(prompted))
       return { parts, inputs }
     })
 
@@ -210,7 +209,8 @@ const make = Effect.gen(function* () {
         const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
           SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
           WHERE s.session_id = ${sessionID}`
-        const [boundary] = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_message
+        const [boundary] = yield* sql<{ readonly seq: number; readonly kept: number | null }>`
+          SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
           WHERE session_id = ${sessionID} AND type = 'compaction' ORDER BY seq DESC LIMIT 1`
         const from = boundary?.seq ?? 0
         // System rows after the baseline stay visible across the boundary; those it already contains never are (EP-10).
@@ -219,9 +219,17 @@ const make = Effect.gen(function* () {
             ? []
             : yield* sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
                 AND type = 'system' AND seq > ${baselineSeq} AND seq < ${from} ORDER BY seq`
+        // Prompts that waited for their answer follow the checkpoint (CP-49).
+        const kept =
+          typeof boundary?.kept !== "number"
+            ? []
+            : yield* sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+                AND seq >= ${boundary.kept} AND seq < ${from} AND type = 'user' ORDER BY seq`
         const shown = yield* sql<MessageRow>`SELECT * FROM session_message
           WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
-        const rows = [...earlier, ...shown.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)]
+        const checkpoint = shown.slice(0, boundary === undefined ? 0 : 1)
+        const since = shown.slice(checkpoint.length).filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
+        const rows = [...earlier, ...checkpoint, ...kept, ...since]
         const { inputs, parts } = yield* withParts(sessionID, rows)
         // Waiting inputs too: the events that promote them are folded on top of these rows.
         const waiting = yield* sql<InputRow>`SELECT * FROM session_input
@@ -344,6 +352,9 @@ const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool
       })
     })
   )
+
+const least = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.min(a, b))
+const greatest = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.max(a, b))
 
 /** Bound parameters per statement stay few. */
 const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
