@@ -65,7 +65,7 @@ const cases: ReadonlyArray<readonly [string, Put, (text: string) => void]> = [
     (path) => writeFileSync(path, Buffer.alloc(50 * 1024 * 1024, "x")),
     (text) => {
       assert.isBelow(text.length, maximumBytes + 200)
-      assert.match(text, /\[Cut after 262144 bytes; there is more that is not shown\.\]$/)
+      assert.match(text, /\[Cut after 131072 bytes; there is more that is not shown\.\]$/)
     }
   ],
   [

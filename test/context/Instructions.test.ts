@@ -3,8 +3,10 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import { basename, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, FastCheck as fc } from "effect"
-import { describeChange, maximumTotal, type Entry } from "../../packages/core/src/context/Instructions.ts"
-import { folder, listener, put, registryAt } from "./support/Look.ts"
+import { bounded, describeChange, maximumTotal, type Entry } from "../../packages/core/src/context/Instructions.ts"
+import { makeReader } from "../../packages/core/src/context/InstructionFile.ts"
+import { nestedInstructions } from "../../packages/core/src/context/sources/InstructionFiles.ts"
+import { folder, listener, put, registryAt, turn } from "./support/Look.ts"
 
 const project = "instructions/4-project"
 
@@ -108,20 +110,42 @@ describe("of the project", () => {
     })
   )
 
-  it.scoped("CX-41: a class has a bound over all its files; what has no room is named", () =>
+  it.scoped(
+    "CX-41: a class has a bound over all its files; what has no room is named, and what has some is shown",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        mkdirSync(join(root, ".git"))
+        yield* put(join(root, "AGENTS.md"), "x".repeat(100 * 1024))
+        yield* put(join(root, "a", "AGENTS.md"), "y".repeat(100 * 1024))
+        yield* put(join(root, "a", "b", "AGENTS.md"), "Inner rule.")
+        const { look } = yield* registryAt(join(root, "a", "b"))
+        const told = listener(project)(yield* look()) ?? ""
+        assert.isBelow(told.length, maximumTotal + 1_000)
+        assert.include(
+          told,
+          `Instructions from ${join(root, "a", "AGENTS.md")}:\n[Not shown: instructions of this kind have`
+        )
+        assert.include(told, "Inner rule.")
+      })
+  )
+
+  it.scoped("CX-41: one file that is as long as may be shown has its room, with the note that it was cut", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const parts = ["a", "b", "c", "d", "e", "f"]
-      mkdirSync(join(root, ".git"))
-      for (const [index] of parts.entries()) {
-        yield* put(join(root, ...parts.slice(0, index), "AGENTS.md"), "x".repeat(250 * 1024))
-      }
-      const { look } = yield* registryAt(join(root, ...parts.slice(0, 5)))
-      const told = listener(project)(yield* look()) ?? ""
-      assert.isBelow(told.length, maximumTotal + 5_000)
-      assert.include(told, `Instructions from ${join(root, ...parts.slice(0, 5), "AGENTS.md")}:\n[Not shown:`)
+      yield* put(join(root, "AGENTS.md"), "x".repeat(300 * 1024))
+      const told = listener(project)(yield* (yield* registryAt(root)).look()) ?? ""
+      assert.match(told, /xxx\n\[Cut after 131072 bytes/)
     })
   )
+
+  it("CX-41: of files without room so many are named, and the last of them says how many more there are", () => {
+    const entries = Array.from({ length: 100 }, (_, index) => ({ path: `/${index}`, text: "x".repeat(maximumTotal) }))
+    const shown = bounded(entries)
+    assert.strictEqual(shown.length, 33)
+    assert.match(shown[31]?.text ?? "", /^\[Not shown: /)
+    assert.match(shown[32]?.text ?? "", /^\[Not shown, nor are 67 after it: /)
+  })
 
   for (const name of ["DAYBOOK_DISABLE_PROJECT_CONFIG", "OPENCODE_DISABLE_PROJECT_CONFIG"]) {
     it.scoped(`EP-11: ${name} turns the project's own off, and nothing else`, () =>
@@ -141,6 +165,26 @@ describe("of the project", () => {
     )
   }
 })
+
+it.scoped("CX-26: of the folders that were read in, the first 64 are told, and how many there are besides", () =>
+  Effect.gen(function* () {
+    const here = yield* folder
+    const files = Array.from({ length: 67 }, (_, index) => join(here, `at${index}`, "AGENTS.md"))
+    for (const [index, file] of files.entries()) yield* put(file, `Rule ${index}.`)
+    const told = (count: number) =>
+      Effect.gen(function* () {
+        const known = () => Effect.succeed(files.slice(0, count))
+        const nested = nestedInstructions(makeReader(), here, known)
+        return listener(nested.key)(new Map([[nested.key, yield* nested.load(turn)]])) ?? ""
+      })
+    assert.notInclude(yield* told(64), "Not shown")
+    assert.include(yield* told(65), `Instructions from ${join(here, "at64")}:\n[Not shown: of the folders`)
+    const all = yield* told(67)
+    assert.include(all, "Rule 63.")
+    assert.notInclude(all, "Rule 64.")
+    assert.include(all, `${join(here, "at64")}:\n[Not shown, nor are those of 2 folders found later: of the folders`)
+  })
+)
 
 describe("of the user and the configuration", () => {
   it.scoped("CX-23: AGENTS.md of the user's folder; without such a folder nothing of the user's is read", () =>

@@ -149,7 +149,7 @@ describe("a server", () => {
       })
       const told = yield* firstText(url)
       assert.isBelow(told.length, maximumBytes + 1_000)
-      assert.include(told, "[Cut after 262144 bytes; there is more that is not shown.]")
+      assert.include(told, "[Cut after 131072 bytes; there is more that is not shown.]")
     })
   )
 

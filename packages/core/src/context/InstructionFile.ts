@@ -11,7 +11,7 @@ import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { warnOnce } from "./WarnOnce.ts"
 
 /** More of a file is not shown. */
-export const maximumBytes = 256 * 1024
+export const maximumBytes = 128 * 1024
 /** Files whose text is kept, and the bytes of them: unchanged ones cost a `stat`. */
 const keptFiles = 512
 const keptBytes = 16 * 1024 * 1024

@@ -5,7 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
-import type { InstructionReader } from "./InstructionFile.ts"
+import { maximumBytes, type InstructionReader } from "./InstructionFile.ts"
 import {
   absent,
   available,
@@ -26,18 +26,38 @@ export type Entry = typeof Entry.Type
 const Instructions = Schema.Array(Entry)
 export type Instructions = typeof Instructions.Type
 
-/** Texts of one class have at most this many characters together. */
-export const maximumTotal = 1024 * 1024
+/** Texts of one class, with where they are from, have at most this many characters together: room for one long file. */
+export const maximumTotal = maximumBytes
+
+/** Files without room that are named one by one. */
+const maximumNamed = 32
+
+/** What stands in a text's place; `more` says what it is that is left out with it. */
+export const notShown = (path: string, why: string, more = ""): Entry => ({
+  path,
+  text: `[Not shown${more}: ${why}.]`
+})
 
 /** Leaves out the texts for which there is no room, and says so in their place. */
-const bounded = (entries: Instructions): Instructions => {
-  let total = 0
-  return entries.map((entry) => {
-    total += entry.text?.length ?? 0
-    return total <= maximumTotal
-      ? entry
-      : { path: entry.path, text: `[Not shown: the instructions before it have no room for it.]` }
-  })
+export const bounded = (entries: Instructions): Instructions => {
+  const shown: Array<Entry> = []
+  let room = maximumTotal
+  let named = 0
+  for (const [index, entry] of entries.entries()) {
+    // One that fills the room is not pushed out by the note that says so.
+    const size = Math.min(entry.path.length + (entry.text?.length ?? 0), maximumTotal)
+    if (size <= room) {
+      room -= size
+      shown.push(entry)
+      continue
+    }
+    const left = entries.length - index - 1
+    const last = ++named === maximumNamed && left > 0
+    const why = `instructions of this kind have ${maximumTotal} characters in all`
+    shown.push(notShown(entry.path, why, last ? `, nor are ${left} after it` : ""))
+    if (last) break
+  }
+  return shown
 }
 
 const block = ({ path, text }: Entry): string =>
@@ -83,7 +103,7 @@ const keepTexts = (previous: Instructions, current: Instructions): Instructions 
   })
 }
 
-/** A class of instructions as a source. An empty list is absent. */
+/** A class of instructions as a source. An empty list is absent; that the list is `bounded` is up to `load`. */
 export const instructionSource = (options: {
   readonly key: string
   /** Names the class, in the plural: "the project's instructions". */
@@ -98,7 +118,7 @@ export const instructionSource = (options: {
     load: (turn) =>
       Effect.map(options.load(turn), (seen) => {
         if (seen._tag !== "Available") return seen
-        return seen.value.length === 0 ? absent : available(bounded(seen.value))
+        return seen.value.length === 0 ? absent : seen
       }),
     baseline: (entries) => `${capital(options.what)} follow. ${options.rule}\n\n${blocks(entries)}`,
     update: (previous, current) => describeChange(options.what, previous, current),
@@ -114,7 +134,7 @@ export interface Candidate {
   readonly within?: string
 }
 
-/** Reads the candidates in order. One that is there but cannot be read makes the whole unavailable (EP-11). */
+/** Reads the candidates in order, as far as there is room. One that is there but cannot be read makes the whole unavailable (EP-11). */
 export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader, candidates: ReadonlyArray<Candidate>) {
   const entries: Array<Entry> = []
   const seen = new Set<string>()
@@ -129,5 +149,5 @@ export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader,
       break
     }
   }
-  return available(entries)
+  return available(bounded(entries))
 })

@@ -10,9 +10,9 @@ import type { SessionID } from "../../Identifiers.ts"
 import type { LogUnavailable } from "../../log/EventLog.ts"
 import { isWithin } from "../../config/TextFile.ts"
 import type { InstructionReader } from "../InstructionFile.ts"
-import { instructionSource, loadFiles, type Candidate } from "../Instructions.ts"
+import { instructionSource, loadFiles, notShown, type Candidate } from "../Instructions.ts"
 import { foldersBetween, projectRoot } from "../ProjectRoot.ts"
-import { absent, type ContextSource } from "../SystemContext.ts"
+import { absent, available, type ContextSource } from "../SystemContext.ts"
 
 /** What a folder may hold: `CLAUDE.md` counts only where there is no `AGENTS.md`. */
 export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]
@@ -102,7 +102,21 @@ export const projectInstructions = (reader: InstructionReader, directory: string
       )
   })
 
-/** Of folders below the Location that the session's reads came into, in the order in which they were found. */
+/** Of those that a session knows, the first so many are shown: each is looked at before every turn. */
+const maximumShown = 64
+
+/** Stands for the folders after those; what lies in them is not looked at. */
+const beyond = (folder: string, count: number) =>
+  notShown(
+    folder,
+    `of the folders with instructions, the first ${maximumShown} that were found count`,
+    count === 1 ? "" : `, nor are those of ${count - 1} folders found later`
+  )
+
+/**
+ * Of folders below the Location that the session's reads came into, in the order in which they were found. Those that
+ * were found first stay, so that what was told holds.
+ */
 export const nestedInstructions = (
   reader: InstructionReader,
   directory: string,
@@ -114,10 +128,17 @@ export const nestedInstructions = (
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
     load: ({ sessionID }) =>
       Effect.flatMap(known(sessionID), (paths) => {
-        const folders = new Set(paths.filter((each) => isWithin(directory, each)).map((each) => path.dirname(each)))
-        return loadFiles(
+        const inside = paths.filter((each) => isWithin(directory, each))
+        const folders = [...new Set(inside.map((each) => path.dirname(each)))]
+        const [first, rest] = [folders.slice(0, maximumShown), folders.slice(maximumShown)]
+        const loaded = loadFiles(
           reader,
-          [...folders].map((folder) => ofFolder(folder, directory))
+          first.map((folder) => ofFolder(folder, directory))
+        )
+        return Effect.map(loaded, (seen) =>
+          seen._tag === "Available" && rest[0] !== undefined
+            ? available([...seen.value, beyond(rest[0], rest.length)])
+            : seen
         )
       })
   })

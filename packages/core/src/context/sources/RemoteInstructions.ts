@@ -7,7 +7,7 @@
 import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
 import { Clock, Duration, Effect, Option, Stream } from "effect"
 import { decodeInstructions, maximumBytes } from "../InstructionFile.ts"
-import { instructionSource, type Entry } from "../Instructions.ts"
+import { bounded, instructionSource, type Entry } from "../Instructions.ts"
 import { available, type ContextSource } from "../SystemContext.ts"
 import { warnOnce } from "../WarnOnce.ts"
 
@@ -168,7 +168,7 @@ export const remoteInstructions = Effect.fnUntraced(function* (
     rule: "They were configured by the user. Where two of them disagree, the later one counts.",
     load: () =>
       Effect.map(Effect.all(looks, { concurrency: "unbounded" }), (entries) =>
-        available(entries.flatMap(Option.toArray))
+        available(bounded(entries.flatMap(Option.toArray)))
       )
   }) satisfies ContextSource
 }, Effect.provide(FetchHttpClient.layer))
