@@ -2,7 +2,7 @@
 import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Logger } from "effect"
 import * as ContextSettings from "../../packages/core/src/context/ContextSettings.ts"
 import * as Skills from "../../packages/core/src/context/Skills.ts"
 import type { Rule } from "../../packages/core/src/permission/Rule.ts"
@@ -18,6 +18,13 @@ const skill = (description: string, body: string, name?: string) =>
   `---\n${name === undefined ? "" : `name: ${name}\n`}description: ${description}\n---\n${body}\n`
 
 const allowed: ReadonlyArray<Rule> = [{ permission: "skill", resource: "*", verdict: "allow" }]
+
+/** Puts what is logged into a list. */
+const recording = (warnings: Array<string>) =>
+  Logger.replace(
+    Logger.defaultLogger,
+    Logger.make(({ message }) => void warnings.push(String(message)))
+  )
 
 const skillsAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
   const layer = Skills.layer.pipe(
@@ -38,22 +45,36 @@ const toolAt = Effect.fnUntraced(function* (directory: string, permissions: Read
 })
 
 describe("which there are", () => {
-  it.scoped("CX-44: of one name the project's counts more than a configured one, and that more than the user's", () =>
-    Effect.gen(function* () {
-      const [here, user, shared] = [yield* folder, yield* folder, yield* folder]
-      for (const name of ["a", "b", "c"]) yield* put(join(user, "skills", name, "SKILL.md"), skill("user", "User."))
-      for (const name of ["b", "c"]) yield* put(join(shared, name, "SKILL.md"), skill("shared", "Shared."))
-      yield* put(join(here, ".daybook", "skills", "other", "SKILL.md"), skill("project", "Project.", "c"))
-      const { list } = yield* skillsAt(here, { userFolder: user, skills: [shared] })
-      assert.deepStrictEqual(
-        (yield* list).map(({ description, name }) => [name, description]),
-        [
-          ["a", "user"],
-          ["b", "shared"],
-          ["c", "project"]
-        ]
-      )
-    })
+  it.scoped(
+    "CX-44: of one name a configured skill counts more than the user's, and both more than the project's",
+    () => {
+      const warnings: Array<string> = []
+      return Effect.gen(function* () {
+        const [here, user, shared] = [yield* folder, yield* folder, yield* folder]
+        for (const name of ["a", "b"]) yield* put(join(user, "skills", name, "SKILL.md"), skill("user", "User."))
+        for (const name of ["b", "c"]) yield* put(join(shared, name, "SKILL.md"), skill("shared", "Shared."))
+        const at = (name: string) => join(here, ".daybook", "skills", name)
+        yield* put(join(at("other"), "SKILL.md"), skill("project", "Project.", "a"))
+        for (const name of ["c", "d"]) yield* put(join(at(name), "SKILL.md"), skill("project", "Project."))
+        const { list } = yield* skillsAt(here, { userFolder: user, skills: [shared] })
+        for (const _ of [1, 2]) {
+          assert.deepStrictEqual(
+            (yield* list).map(({ description, name }) => [name, description]),
+            [
+              ["a", "user"],
+              ["b", "shared"],
+              ["c", "shared"],
+              ["d", "project"]
+            ]
+          )
+        }
+        const rest = "already, and a project cannot change it; choose another name"
+        assert.sameMembers(warnings, [
+          `the skill ${at("other")} is left out: there is a skill "a" ${rest}`,
+          `the skill ${at("c")} is left out: there is a skill "c" ${rest}`
+        ])
+      }).pipe(Effect.provide(recording(warnings)))
+    }
   )
 
   it.scoped("CX-45: what is malformed or leads out of the project is left out, and the others are not", () =>
@@ -77,6 +98,27 @@ describe("which there are", () => {
       )
     })
   )
+
+  for (const [what, text, why] of [
+    ["no description", "---\nname: x\n---\n", '"description": is missing'],
+    [
+      "a description that is no text",
+      "---\ndescription: [a, b]\n---\n",
+      '"description": expected a text that says when the skill is of use'
+    ],
+    ["front matter that is a list", "---\n- a\n---\n", "the front matter: expected keys with their values"]
+  ] as const) {
+    it.scoped(`CX-45: ${what} is told in a sentence`, () => {
+      const warnings: Array<string> = []
+      return Effect.gen(function* () {
+        const here = yield* folder
+        const file = join(here, ".daybook", "skills", "x", "SKILL.md")
+        yield* put(file, text)
+        assert.deepStrictEqual(yield* (yield* skillsAt(here)).list, [])
+        assert.deepStrictEqual(warnings, [`the skill ${file} is left out: ${why}`])
+      }).pipe(Effect.provide(recording(warnings)))
+    })
+  }
 })
 
 describe("guidance", () => {

@@ -1,15 +1,16 @@
 /**
  * Skills: folders with a `SKILL.md`, whose front matter says when it is of use and whose body is read on demand. They
- * come from the user's folder, the folders that the host configured, and the project's `.daybook/skills`; of one name
- * the later counts. Location-scoped. Spec: specs/context.md CX-44..CX-47.
+ * come from the project's `.daybook/skills`, the user's folder, and the folders that the host configured; of one name
+ * the later counts: a project adds skills and replaces none. Location-scoped. Spec: specs/context.md CX-44..CX-47.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Context, Effect, Either, Layer, Schema } from "effect"
-import { expects, name as skillName, namePattern } from "../config/Fields.ts"
+import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
+import { expects, name as skillName, namePattern, shaped } from "../config/Fields.ts"
 import { parseFrontmatter } from "../config/Frontmatter.ts"
 import { isWithin } from "../config/TextFile.ts"
 import { showIssues } from "../config/Yaml.ts"
+import { describeIssues } from "../Issues.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { ContextSettings } from "./ContextSettings.ts"
@@ -44,7 +45,7 @@ const maximumDescription = 1_024
 const Head = Schema.Struct({
   name: Schema.optionalWith(skillName, { exact: true }),
   description: Schema.NonEmptyTrimmedString.pipe(expects("a text that says when the skill is of use"))
-})
+}).pipe(shaped("keys with their values"))
 const decodeHead = Schema.decodeUnknownEither(Head, { errors: "all", onExcessProperty: "ignore" })
 
 const oneLine = (text: string) => {
@@ -56,7 +57,7 @@ const oneLine = (text: string) => {
 export const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
   Either.gen(function* () {
     const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
-    const head = yield* Either.mapLeft(decodeHead(data.value), ({ message }) => message)
+    const head = yield* Either.mapLeft(decodeHead(data.value), (error) => describeIssues(error, "the front matter"))
     const { description, name = path.basename(folder) } = head
     if (!namePattern.test(name)) yield* Either.left(`${JSON.stringify(name)} is no name of a skill`)
     return { name, description: oneLine(description), folder, body }
@@ -99,11 +100,11 @@ const make = Effect.gen(function* () {
   const reader = makeReader()
   const warn = warnOnce()
 
-  const shelves = Effect.map(projectRoot(directory), (root): ReadonlyArray<Shelf> => [
+  /** Of the user and the configuration, in which the later counts. */
+  const shelves: ReadonlyArray<Shelf> = [
     ...(settings.userFolder === undefined ? [] : [{ folder: path.join(settings.userFolder, "skills") }]),
-    ...settings.skills.map((folder) => ({ folder: path.resolve(directory, folder) })),
-    ...(settings.projectConfig ? [{ folder: path.join(root, ".daybook", "skills"), within: root }] : [])
-  ])
+    ...settings.skills.map((folder) => ({ folder: path.resolve(directory, folder) }))
+  ]
 
   const skill = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
     const file = path.join(folder, "SKILL.md")
@@ -130,10 +131,24 @@ const make = Effect.gen(function* () {
     return (yield* Effect.forEach(names.right, (name) => skill(path.join(real.value, name), within))).flat()
   })
 
+  const ofProject = Effect.gen(function* () {
+    if (!settings.projectConfig) return []
+    const root = yield* projectRoot(directory)
+    return yield* shelf({ folder: path.join(root, ".daybook", "skills"), within: root })
+  })
+
   return Skills.of({
     list: Effect.gen(function* () {
-      const found = (yield* Effect.forEach(yield* shelves, shelf)).flat()
-      const byName = new Map(found.map((each) => [each.name, each]))
+      const above = (yield* Effect.forEach(shelves, shelf)).flat()
+      const byName = new Map(above.map((each) => [each.name, each]))
+      const [mine, taken] = Arr.partition(yield* ofProject, ({ name }) => byName.has(name))
+      // Whoever trusts a name has the body in mind that the user gave it.
+      for (const { folder, name } of taken) {
+        yield* warn(
+          `the skill ${shownPath(folder)} is left out: there is a skill "${name}" already, and a project cannot change it; choose another name`
+        )
+      }
+      for (const each of mine) byName.set(each.name, each)
       return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maximumSkills)
     }).pipe(Effect.withSpan("Skills.list")),
     files: ({ folder }) =>
