@@ -1,6 +1,6 @@
 /**
  * Admission: a prompt becomes a durable input, once. Exact retries get the same receipt; anything else under a used id
- * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-30 (IN-1..IN-12).
+ * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-31 (IN-1..IN-12).
  */
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Metric } from "effect"
@@ -14,6 +14,7 @@ import type { Input } from "./Message.ts"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
+import { checkBounds } from "./PromptBounds.ts"
 import { Delivery, PromptInput, type Prompt } from "./Schemas.ts"
 import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
@@ -86,6 +87,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
     const sessionID = yield* validate("sessionID", SessionID, options.sessionID)
     const asked = yield* validate("prompt", PromptInput, options.prompt)
+    yield* checkBounds(asked)
     const messageID =
       options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
     const session = yield* store.get(sessionID)

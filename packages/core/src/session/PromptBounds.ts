@@ -1,0 +1,40 @@
+/**
+ * How large a prompt may be as it was asked: it is one row of the log, read again for every request. What it points at is
+ * bounded where that is read (PX-14). Pure. Spec: specs/inbox.md IB-31.
+ */
+import { Either } from "effect"
+import type { PromptInput } from "./Schemas.ts"
+import { InvalidInput } from "./Sessions.ts"
+
+/** Bytes of all that was asked, as JSON. */
+export const maximumBytes = 32 * 1024 * 1024
+/** Characters of its text, and of the system text that came with it. */
+export const maximumText = 1024 * 1024
+export const maximumSystem = 256 * 1024
+
+const refuse = (field: string, details: string) => Either.left(new InvalidInput({ field, details }))
+
+const tooLong = (field: string, length: number, allowed: number) =>
+  refuse(field, `it has ${length} characters, and at most ${allowed} are allowed`)
+
+/** Undefined where there is no JSON of it: a form may hold anything that a program has. */
+const jsonOf = (prompt: PromptInput): string | undefined => {
+  try {
+    return JSON.stringify(prompt)
+  } catch {
+    return undefined
+  }
+}
+
+/** Nothing, or what is too large and how much is allowed. */
+export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInput> => {
+  const { system = "", text } = prompt
+  if (text.length > maximumText) return tooLong("prompt.text", text.length, maximumText)
+  if (system.length > maximumSystem) return tooLong("prompt.system", system.length, maximumSystem)
+  const json = jsonOf(prompt)
+  if (json === undefined) return refuse("prompt", "it cannot be written as JSON")
+  const bytes = Buffer.byteLength(json)
+  return bytes > maximumBytes
+    ? refuse("prompt", `as JSON it has ${bytes} bytes with its files, and at most ${maximumBytes} are allowed`)
+    : Either.void
+}

@@ -1,0 +1,59 @@
+/** How large a prompt may be (IB-31): at the bound it is admitted, one more is refused by its field and stores nothing. */
+import { EventLog, Sessions, type PromptInput } from "@daybook/core"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { maximumBytes, maximumSystem, maximumText } from "../../packages/core/src/session/PromptBounds.ts"
+import { newSession, runtime } from "../support/Harness.ts"
+
+/** A prompt whose JSON has this many bytes, in characters of three bytes each as far as it goes. */
+const ofBytes = (bytes: number): PromptInput => {
+  const withName = (name: string): PromptInput => ({
+    text: "see",
+    files: [{ uri: "data:text/plain,x", mime: "text/plain", name }]
+  })
+  const rest = bytes - Buffer.byteLength(JSON.stringify(withName("")))
+  return withName("\u20AC".repeat(Math.floor(rest / 3)) + "x".repeat(rest % 3))
+}
+
+const loop: Record<string, unknown> = { type: "object" }
+loop["self"] = loop
+
+const bounds: ReadonlyArray<readonly [string, PromptInput | undefined, PromptInput, string]> = [
+  [
+    "its text",
+    { text: "x".repeat(maximumText) },
+    { text: "x".repeat(maximumText + 1) },
+    "prompt.text: it has 1048577 characters, and at most 1048576 are allowed"
+  ],
+  [
+    "its system text",
+    { text: "x", system: "x".repeat(maximumSystem) },
+    { text: "x", system: "x".repeat(maximumSystem + 1) },
+    "prompt.system: it has 262145 characters, and at most 262144 are allowed"
+  ],
+  [
+    "all of it",
+    ofBytes(maximumBytes),
+    ofBytes(maximumBytes + 1),
+    "prompt: as JSON it has 33554433 bytes with its files, and at most 33554432 are allowed"
+  ],
+  ["a form that is no JSON", undefined, { text: "x", output: { schema: loop } }, "prompt: it cannot be written as JSON"]
+]
+
+it.layer(runtime())("bounds", (it) => {
+  for (const [what, most, over, message] of bounds) {
+    it.effect(`IB-31: ${what} is bounded`, () =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const log = yield* EventLog
+        const { id: sessionID } = yield* newSession()
+        const ask = (prompt: PromptInput) => sessions.prompt({ sessionID, prompt, resume: false, expand: false })
+        if (most !== undefined) yield* ask(most)
+        const before = yield* log.latest(sessionID)
+        const error = yield* Effect.flip(ask(over))
+        assert.strictEqual(String(error), `InvalidInput: ${message}`)
+        assert.strictEqual(yield* log.latest(sessionID), before)
+      })
+    )
+  }
+})
