@@ -13,7 +13,6 @@ import { jsonLines, place, type Running } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 const setup = Effect.gen(function* () {
@@ -45,6 +44,25 @@ describe("daybook compact", () => {
       assert.match(nothing.stderr, /^daybook: nothing of ses_\S+ was summarised: [^\n]+\n$/)
     })
   )
+
+  for (const waiting of [false, true]) {
+    it.scopedLive(
+      `CL-88: a limit that is reached is the reason, ${waiting ? "with" : "without"} a prompt that waits`,
+      () =>
+        Effect.gen(function* () {
+          const { env, finished, here } = yield* setup
+          yield* finished(yield* here.start(["prompt", "--session", "fix", "One"], { env }), "First.")
+          yield* here.run(["budget", "fix", "--tokens", "5"])
+          if (waiting) yield* here.run(["prompt", "--session", "fix", "--no-run", "Two"], { env })
+          const stopped = yield* here.run(["compact", "fix"], { env })
+          assert.deepStrictEqual([stopped.code, stopped.stdout], [1, ""])
+          assert.match(
+            stopped.stderr,
+            /^daybook: nothing of ses_\S+ was summarised: ses_\S+ spent 5 tokens of the 5 tokens that it may[^\n]*\n$/
+          )
+        })
+    )
+  }
 
   it.scopedLive("CL-88: waits, and says how large the request was and the summary is", () =>
     Effect.gen(function* () {

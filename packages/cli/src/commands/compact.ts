@@ -1,7 +1,7 @@
 /** `daybook compact`: have what the model is shown of a session summarised. Spec: CL-88, CL-89. */
 import { draft, EventLog, Identifiers, Sessions, SessionStore, type MessageID, type SessionID } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Either, Option, Stream } from "effect"
 import { ActivityFailed, Interrupted } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
@@ -21,16 +21,27 @@ const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const { id: sessionID } = yield* SessionReference.resolve(given, yield* Folder.current)
   const after = yield* log.latest(sessionID)
   const messageID = yield* sessions.compact(sessionID)
-  yield* Turn.follow({
-    sessionID,
-    json: false,
-    silent: true,
-    start: Effect.succeed({ after, done: Effect.asVoid(sessions.wait(sessionID)) })
-  })
-  yield* (yield* Output).write(`${yield* outcome(sessionID, after, messageID)}\n`)
+  const followed = yield* Effect.either(
+    Turn.follow({
+      sessionID,
+      json: false,
+      silent: true,
+      start: Effect.succeed({ after, done: Effect.asVoid(sessions.wait(sessionID)) })
+    })
+  )
+  if (Either.isLeft(followed) && followed.left instanceof Interrupted) return yield* followed.left
+  const told = yield* outcome(sessionID, after, messageID)
+  if (told !== undefined) yield* (yield* Output).write(`${told}\n`)
+  // What was asked for comes first; after it, or in its place, whatever else went wrong, as with a prompt that waited.
+  yield* followed
+  if (told === undefined) {
+    return yield* new ActivityFailed({
+      message: `the compaction of ${sessionID} was not begun; it is done when the session runs next`
+    })
+  }
 })
 
-/** What became of the request. */
+/** What became of the request; undefined where nothing did so far. */
 const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number, messageID: MessageID) {
   const log = yield* EventLog
   const ended = yield* log.tailMarked({ sessionID, after }).pipe(
@@ -43,11 +54,7 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
     ),
     Stream.runHead
   )
-  if (Option.isNone(ended)) {
-    return yield* new ActivityFailed({
-      message: `the compaction of ${sessionID} was not begun; it is done when the session runs next`
-    })
-  }
+  if (Option.isNone(ended)) return undefined
   const { data, type } = ended.value
   if (type === "session.next.compaction.ended") return compacted(data)
   const { message, type: kind } = data.error
