@@ -14,7 +14,6 @@ import { jsonLines, place, type Place } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 const setup = Effect.gen(function* () {

@@ -12,7 +12,6 @@ import { jsonLines, place } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 /** Whole lines only: a killed process may leave half of one. */

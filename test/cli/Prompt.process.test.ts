@@ -13,7 +13,6 @@ import { jsonLines, place } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 const setup = Effect.gen(function* () {

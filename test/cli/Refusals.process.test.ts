@@ -10,7 +10,6 @@ import { jsonLines, place, type Ended } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 const refused = (ended: Ended, code: number, sentence: RegExp) => {

@@ -10,7 +10,6 @@ import { jsonLines, place } from "./support/Process.ts"
 let bundle: Bundle
 beforeAll(() => {
   bundle = build()
-  return bundle.remove
 })
 
 const titles = (stdout: string) => jsonLines(stdout).map((session) => session["title"])
