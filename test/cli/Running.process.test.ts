@@ -102,7 +102,7 @@ describe("daybook compact", () => {
       yield* (yield* model.next).refuse(400, "no more today")
       const ended = yield* run.ended
       assert.match(ended.stdout, /^summarised: the request had \d+ tokens, the summary has \d+ characters\n$/)
-      assert.strictEqual(ended.code, 1)
+      assert.strictEqual(ended.code, 5)
       assert.match(ended.stderr, /^daybook: [^\n]*no more today[^\n]*\n$/)
     })
   )
