@@ -28,7 +28,8 @@ const full = Effect.fnUntraced(function* (id: SessionID) {
     draft("session.next.retried", { attempt: 1, error: { message: "again", isRetryable: true } }),
     draft("session.next.text.started", { assistantMessageID, textID: "t" }),
     draft("session.next.text.ended", { assistantMessageID, textID: "t", text: "hello" }),
-    admitted(waiting)
+    admitted(waiting),
+    draft("session.next.instructions.discovered", { paths: ["/a/AGENTS.md"] })
   ])
 })
 
@@ -69,7 +70,7 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   ["a changed time", `UPDATE event SET created = created + 1 WHERE seq = 3`, /event 3 .*checksum/],
   ["a changed type", `UPDATE event SET type = 'session.next.renamfd.1' WHERE seq = 1`, /event 1 .*checksum/],
   ["a missing event", `DELETE FROM event WHERE seq = 5`, /events from 5 to 5 are missing/],
-  ["a missing last event", `DELETE FROM event WHERE seq = 8`, /head is 8, its last event is 7/],
+  ["a missing last event", `DELETE FROM event WHERE seq = 9`, /head is 9, its last event is 8/],
   ["positions out of order", `UPDATE event SET position = -position WHERE seq = 7`, /event 7 has a position before/],
   [
     "a changed part",
@@ -87,6 +88,11 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
     /session_input has a row for event 77 where that of event 8 belongs/
   ],
   ["a changed session", `UPDATE session SET title = 'another'`, /session differs .*: title/],
+  [
+    "another file of instructions",
+    `UPDATE session_instruction SET paths = '["/b/AGENTS.md"]'`,
+    /session_instruction differs from event 9: paths/
+  ],
   [
     "a promotion elsewhere",
     `UPDATE session_input SET promoted_seq = 2 WHERE promoted_seq = 3`,

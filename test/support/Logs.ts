@@ -43,6 +43,7 @@ const tableNames = [
   "session",
   "session_input",
   "session_message",
+  "session_instruction",
   "session_part",
   "session_context_epoch"
 ] as const
@@ -50,7 +51,9 @@ const tableNames = [
 /** Every row of the log's tables, to compare before and after. */
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* Effect.forEach(tableNames, (table) => sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2, 3, 4`))
+  const rows = yield* Effect.forEach(tableNames, (table) =>
+    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3, 4"}`)
+  )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })
 

@@ -157,7 +157,8 @@ const listings: ReadonlyArray<Listing> = [
   { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"], made: "admitted_seq" },
   { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"], made: "admitted_seq" },
   { table: "session_message", where: "TRUE", order: ["seq"], made: "seq" },
-  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"], made: "seq" }
+  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"], made: "seq" },
+  { table: "session_instruction", where: "TRUE", order: ["seq"], made: "seq" }
 ]
 
 const selectRows = (sql: Sql, { order, table, where }: Listing, sessionID: string, after: AnyRow | undefined) => {
