@@ -7,21 +7,12 @@ import { Effect } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { placesOf } from "../../packages/cli/src/Configuration.ts"
-import { build, type Bundle } from "./support/Bundle.ts"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
 import * as ModelServer from "./support/ModelServer.ts"
 import { jsonLines, place, type Place } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
-
-const setup = Effect.gen(function* () {
-  const model = yield* ModelServer.make
-  const here = yield* place(bundle.bin)
-  const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
-  return { model, here, env }
-})
+beforeAll(() => void build())
 
 /** Writes a file below the user's folder. */
 const configure = (here: Place, name: string, text: string) => {
@@ -70,7 +61,7 @@ const assertSent = ({ messages, system, tools }: ShownJson, body: ModelServer.Ex
 describe("daybook context", () => {
   it.scopedLive("CL-75: shows what an earlier turn was sent, and what the next one will be", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       writeFileSync(join(here.cwd, "notes.txt"), "the contents\n  of it")
       writeFileSync(join(here.cwd, "AGENTS.md"), "Answer in verse.")
       const run = yield* here.start(["prompt", "--session", "fix", "Read it"], { env })
@@ -113,7 +104,7 @@ describe("daybook context", () => {
 
   it.scopedLive("CL-76: an earlier turn needs the log alone; before the first one there is nothing", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--session", "fix", "Hi"], { env })
       const turn = yield* model.next
       yield* turn.text("Hello.")
@@ -132,7 +123,7 @@ describe("daybook context", () => {
   )
 
   it("CL-60: the file of the reading verbs holds neither YAML, MCP nor the checks of schemas", () => {
-    const folder = join(dirname(bundle.bin), "..", "dist", "bundle")
+    const folder = join(dirname(build().bin), "..", "dist", "bundle")
     const marks = ["YAMLParseError", "StdioClientTransport", "validateFormats"]
     const everything = readdirSync(folder)
       .filter((name) => name.endsWith(".js") && name !== "reader.js")
@@ -147,7 +138,7 @@ describe("daybook context", () => {
 
   it.scopedLive("CL-34: a reader that has seen enough ends it quietly", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const text = "a line of many\n".repeat(20_000)
       const run = yield* here.start(["prompt", "--session", "fix"], { env, input: text })
       const turn = yield* model.next
@@ -175,7 +166,7 @@ describe("configuration", () => {
 
   it.scopedLive("CL-70: agents, instructions and their settings come from the user's file and folder", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       configure(
         here,
         "config.yaml",
@@ -208,7 +199,7 @@ describe("configuration", () => {
     "CL-71: a file that cannot be used is refused before a database is made, and only by what needs it",
     () =>
       Effect.gen(function* () {
-        const here = yield* place(bundle.bin)
+        const here = yield* place
         const missing = yield* here.run(["prompt", "hi"], { env: { DAYBOOK_CONFIG: "missing.yaml" } })
         assert.strictEqual(missing.code, 2)
         assert.match(missing.stderr, /^daybook: DAYBOOK_CONFIG: \S.*missing\.yaml cannot be read \(ENOENT\)\n$/)
@@ -233,7 +224,7 @@ describe("configuration", () => {
 
   it.scopedLive("CL-93: doctor names every fault of the configuration, and what a prompt would come upon", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       configure(here, "config.yaml", "budget: {cots: 1}\nagents: {x: {mode: 7}}")
       const faults = yield* here.run(["doctor", "--json"])
       assert.strictEqual(faults.code, 2)

@@ -5,14 +5,11 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { build, type Bundle } from "./support/Bundle.ts"
-import * as ModelServer from "./support/ModelServer.ts"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
 import { jsonLines, place } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
+beforeAll(() => void build())
 
 /** Whole lines only: a killed process may leave half of one. */
 const wholeLines = (text: string) => text.slice(0, text.lastIndexOf("\n") + 1)
@@ -20,9 +17,7 @@ const wholeLines = (text: string) => text.slice(0, text.lastIndexOf("\n") + 1)
 describe("daybook events", () => {
   it.scopedLive("CL-50: a follower that is killed and goes on at its cursor has read the log, byte for byte", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"], { env })
       const follow = ["events", "fix", "--json", "--follow"]
       const first = yield* here.start(follow)
@@ -50,7 +45,7 @@ describe("daybook events", () => {
 
   it.scopedLive("CL-51: a follower sees what another process appends after the replay", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const follower = yield* here.start(["events", "fix", "--follow"])
       yield* follower.until("stdout", (text) => text.includes("One"))
@@ -61,7 +56,7 @@ describe("daybook events", () => {
 
   it.scopedLive("CL-52: without --follow the replay ends where the log ends", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const all = yield* here.run(["events", "--json"])
       assert.strictEqual(all.code, 0)
@@ -75,7 +70,7 @@ describe("daybook events", () => {
 
   it.scopedLive("CL-34: a reader whose output is closed ends quietly", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const follower = yield* here.start(["events", "fix", "--follow"])
       yield* follower.until("stdout", (text) => text.includes("One"))
@@ -88,9 +83,7 @@ describe("daybook events", () => {
 
   it.scopedLive("CL-17: interrupt from another process stops the turn, which says so and exits 130", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
       yield* turn.text("Half")
@@ -104,9 +97,7 @@ describe("daybook events", () => {
 
   it.scopedLive("CL-6: a steer from another process joins the turn under way, and both see their answer", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       const one = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const first = yield* model.next
       const two = yield* here.start(["prompt", "--session", "fix", "Two"], { env })

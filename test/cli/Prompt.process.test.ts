@@ -6,26 +6,16 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { build, type Bundle } from "./support/Bundle.ts"
-import * as ModelServer from "./support/ModelServer.ts"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
 import { jsonLines, place } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
-
-const setup = Effect.gen(function* () {
-  const model = yield* ModelServer.make
-  const here = yield* place(bundle.bin)
-  const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
-  return { model, here, env }
-})
+beforeAll(() => void build())
 
 describe("daybook prompt", () => {
   it.scopedLive("CL-4: the answer streams to stdout as it comes, and everything about it goes to stderr", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "Say hello"], { env })
       const turn = yield* model.next
       yield* turn.text("Hel")
@@ -41,7 +31,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-7: a tool call is executed, told in a line, and its result goes back to the model", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       writeFileSync(join(here.cwd, "with space\nand newline.txt"), "the contents")
       const run = yield* here.start(["prompt", "Read it"], { env })
       const first = yield* model.next
@@ -60,7 +50,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-28: the offline model ends its turn on a binary, a missing and a large file alike", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       writeFileSync(
         join(here.cwd, "noise.bin"),
         Uint8Array.from({ length: 1_000 }, (_, index) => (index * 37) % 256)
@@ -77,7 +67,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-38: the first Ctrl-C interrupts the turn, settles it, keeps the inbox and exits 130", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
       yield* turn.text("Half an ans")
@@ -102,7 +92,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-38: the second Ctrl-C leaves at once", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       // Another process holds the write lock, so that the interruption cannot settle.
       const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
@@ -120,7 +110,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-39: when the reader of stdout goes away, the turn is interrupted and nothing is said", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
       yield* turn.text("first\n")
@@ -136,7 +126,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-26: --json prints the prompt's durable events until its activity has settled", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--json", "--id", "msg_mine", "Hi"], { env })
       const turn = yield* model.next
       yield* turn.text("Hello")
@@ -162,7 +152,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-27: an exact repetition of a prompt with an id prints the same answer and asks nobody", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const words = ["prompt", "--session", "fix", "--id", "msg_mine", "Hi"]
       const run = yield* here.start(words, { env })
       const turn = yield* model.next
@@ -179,7 +169,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-40: a provider that refuses is one sentence and exit 5", () =>
     Effect.gen(function* () {
-      const { env, here, model } = yield* setup
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "Hi"], { env })
       const turn = yield* model.next
       yield* turn.refuse(401, "bad key")
@@ -192,7 +182,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-40: a provider that cannot be reached is one sentence and exit 5", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const env = {
         DAYBOOK_BASE_URL: "http://127.0.0.1:1/v1",
         DAYBOOK_MODEL: "openai-compatible/held",
@@ -206,7 +196,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-11: a name goes on with its session and makes a new one only when nobody has it", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const first = yield* here.run(["prompt", "--session", "my work", "--no-run", "One"])
       const second = yield* here.run(["prompt", "--session", "my work", "--no-run", "Two"])
       const id = /ses_\S+/.exec(first.stdout)?.[0] ?? ""
@@ -221,7 +211,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-24: the text comes from stdin when there are no words", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const ended = yield* here.run(["prompt", "--no-run", "--json"], { input: "from a pipe\n" })
       assert.deepInclude(jsonLines(ended.stdout)[0]?.["prompt"], { text: "from a pipe" })
     })
@@ -229,7 +219,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-25: an empty, a binary and an overlong prompt are refused and nothing is made", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const refused = [
         yield* here.run(["prompt"], { input: " \n" }),
         yield* here.run(["prompt", ""]),
@@ -247,7 +237,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-21: the database's folder is made for the user alone", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--no-run", "Hi"])
       assert.strictEqual(statSync(dirname(here.database)).mode & 0o777, 0o700)
     })
@@ -255,7 +245,7 @@ describe("daybook prompt", () => {
 
   it.scopedLive("CL-28: with no key the offline model answers and says so in one line", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const ended = yield* here.run(["prompt", "Hello"])
       assert.strictEqual(ended.code, 0, ended.stderr)
       assert.strictEqual(ended.stderr.split("\n").filter((line) => line.includes("offline model")).length, 1)

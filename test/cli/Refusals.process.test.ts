@@ -4,13 +4,10 @@ import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
-import { build, type Bundle } from "./support/Bundle.ts"
+import { build } from "./support/Bundle.ts"
 import { jsonLines, place, type Ended } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
+beforeAll(() => void build())
 
 const refused = (ended: Ended, code: number, sentence: RegExp) => {
   assert.match(ended.stderr, sentence)
@@ -22,7 +19,7 @@ const refused = (ended: Ended, code: number, sentence: RegExp) => {
 describe("refusals", () => {
   it.scopedLive("CL-22: no reader makes a database that is not there", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       for (const words of [["events"], ["sessions"], ["messages"], ["show"], ["resume"], ["interrupt", "x"]]) {
         refused(yield* here.run(words), 3, /there is no database at .*daybook\.sqlite yet/)
       }
@@ -32,7 +29,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-2: unknown commands, options and values are refused before anything is touched", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       refused(yield* here.run(["promt", "hi"]), 2, /there is no command "promt"/)
       refused(yield* here.run(["prompt", "hi", "--sesion", "x"]), 2, /did you mean --session\?/)
       refused(yield* here.run(["prompt", "hi", "--delivery", "later"]), 2, /--delivery: expected steer or queue/)
@@ -47,7 +44,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-10: bad, missing and ambiguous session references are told apart", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--no-run", "same"])
       yield* here.run(["prompt", "--no-run", "same"])
       refused(yield* here.run(["events", "ses_../x"]), 2, /is no session id/)
@@ -61,7 +58,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-40: an unknown model, provider or agent makes no session", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       refused(yield* here.run(["prompt", "hi", "--model", "nowhere/x"]), 5, /provider "nowhere" is not available/)
       assert.isFalse(existsSync(here.database))
       refused(yield* here.run(["prompt", "hi", "--model", "plain"]), 2, /does not name a model/)
@@ -78,7 +75,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-43: a database that is damaged, newer or not ours is refused and left as it is", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       mkdirSync(dirname(here.database))
       writeFileSync(here.database, "this is no database, however long the text of it may be ".repeat(100))
       const before = readFileSync(here.database)
@@ -101,7 +98,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-43: a place that cannot be used is told as such", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const env = { DAYBOOK_DB: "/proc/daybook/daybook.sqlite" }
       refused(yield* here.run(["prompt", "hi"], { env }), 6, /\/proc\/daybook\/daybook\.sqlite: the folder/)
       const folder = { DAYBOOK_DB: here.root }
@@ -111,7 +108,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-18: remove asks; without a terminal it wants --yes, and then the session is gone", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "hi"])
       refused(yield* here.run(["remove", "fix"]), 2, /--yes/)
       assert.strictEqual((yield* here.run(["remove", "fix", "--yes"])).code, 0)
@@ -122,7 +119,7 @@ describe("refusals", () => {
 
   it.scopedLive("CL-41: where an error came from is shown only when it is asked for", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const ended = yield* here.run(["prompt", "hi", "--delivery", "x"], { env: { DAYBOOK_DEBUG: "1" } })
       assert.match(ended.stderr, /^daybook: --delivery/m)
       assert.isAbove(ended.stderr.split("\n").length, 2)

@@ -6,19 +6,14 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { build, type Bundle } from "./support/Bundle.ts"
-import * as ModelServer from "./support/ModelServer.ts"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
 import { jsonLines, place, type Running } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
+beforeAll(() => void build())
 
 const setup = Effect.gen(function* () {
-  const model = yield* ModelServer.make
-  const here = yield* place(bundle.bin)
-  const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+  const { env, here, model } = yield* held
   const say = (text: string) =>
     Effect.gen(function* () {
       const turn = yield* model.next
@@ -144,7 +139,7 @@ describe("daybook budget", () => {
 
   it.scopedLive("CL-91: a session without a limit has the configured one; --none takes that away as well", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       mkdirSync(join(here.root, ".config", "daybook"), { recursive: true })
       writeFileSync(join(here.root, ".config", "daybook", "config.yaml"), "budget: {cost: 5}")
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])

@@ -3,21 +3,18 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { build, type Bundle } from "./support/Bundle.ts"
-import * as ModelServer from "./support/ModelServer.ts"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
 import { jsonLines, place } from "./support/Process.ts"
 
-let bundle: Bundle
-beforeAll(() => {
-  bundle = build()
-})
+beforeAll(() => void build())
 
 const titles = (stdout: string) => jsonLines(stdout).map((session) => session["title"])
 
 describe("verbs", () => {
   it.scopedLive("CL-14: sessions come in pages, the last used first, and can be narrowed", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const other = join(here.root, "other")
       mkdirSync(other)
       yield* here.run(["prompt", "--session", "one", "--no-run", "about apples"])
@@ -40,7 +37,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-10: a reader without a reference takes the session used last in the folder", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const other = join(here.root, "other")
       mkdirSync(other)
       yield* here.run(["prompt", "--session", "here", "--no-run", "one"])
@@ -54,7 +51,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-15: messages come in pages, in their order", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       writeFileSync(join(here.cwd, "notes.txt"), "some notes")
       yield* here.run(["prompt", "--session", "fix", "Read notes.txt"])
       const all = yield* here.run(["messages", "fix", "--json"])
@@ -71,9 +68,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-17: resume runs what waits in the inbox, one activity after the other", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       const queue = ["prompt", "--session", "fix", "--delivery", "queue", "--no-run"]
       yield* here.run([...queue, "One"], { env })
       yield* here.run([...queue, "Two"], { env })
@@ -91,9 +86,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-17: what a killed process left is shown as interrupted, and resume goes on with it", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       const killed = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const first = yield* model.next
       yield* first.text("Half")
@@ -119,9 +112,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-40: resume of a session that another process works on is a conflict", () =>
     Effect.gen(function* () {
-      const model = yield* ModelServer.make
-      const here = yield* place(bundle.bin)
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { env, here, model } = yield* held
       const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
       const busy = yield* here.run(["resume", "fix"], { env })
@@ -135,7 +126,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-17: switch gives the next turn another model, and says what it cannot give", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const env = { DAYBOOK_BASE_URL: "http://127.0.0.1:1/v1" }
       assert.strictEqual((yield* here.run(["switch", "fix", "--model", "openai-compatible/m"], { env })).code, 0)
@@ -149,7 +140,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-19: doctor finds a sound database sound, and says what is wrong with another", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const fresh = yield* here.run(["doctor"])
       assert.deepStrictEqual([fresh.code, fresh.stderr], [0, ""])
       assert.include(fresh.stdout, "is not there yet")
@@ -174,7 +165,7 @@ describe("verbs", () => {
 
   it.scopedLive("CL-3: help, version and completions are printed without a database", () =>
     Effect.gen(function* () {
-      const here = yield* place(bundle.bin)
+      const here = yield* place
       const help = (yield* here.run(["--help"])).stdout
       assert.strictEqual((yield* here.run([])).stdout, help)
       assert.strictEqual((yield* here.run(["help", "events"])).stdout, (yield* here.run(["events", "-h"])).stdout)

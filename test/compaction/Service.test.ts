@@ -125,15 +125,22 @@ it.scoped("CM-5: what holds nothing to summarize is not compacted, and nothing i
   }).pipe(Effect.provide(narrow()))
 )
 
+/** A small session that its provider counted as larger than the budget. */
+const overcounted = Effect.gen(function* () {
+  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+  const { id } = yield* newSession()
+  yield* exchange(id, "one", { prompt: 300 })
+  yield* model.answer(counted(long("two-answer", 100), 2_100, 100))
+  yield* say(id, long("two", 300))
+  yield* sessions.wait(id)
+  yield* model.request
+  return id
+})
+
 it.scoped("CM-13: what the provider counted at the last step is the least that the request has", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
-    yield* exchange(id, "one", { prompt: 300 })
-    yield* model.answer(counted(long("two-answer", 100), 2_100, 100))
-    yield* say(id, long("two", 300))
-    yield* sessions.wait(id)
-    yield* model.request
+    const id = yield* overcounted
     const { estimate } = yield* sessions.request({ sessionID: id })
     assert.isBelow(estimate.total, 1_500)
     yield* model.answer(says(summary("To believe it")))
@@ -150,13 +157,8 @@ it.scoped("CM-13: what the provider counted at the last step is the least that t
 
 it.scoped("CM-13: another model's count tells nothing of this one's", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
-    yield* exchange(id, "one", { prompt: 300 })
-    yield* model.answer(counted(long("two-answer", 100), 2_100, 100))
-    yield* say(id, long("two", 300))
-    yield* sessions.wait(id)
-    yield* model.request
+    const sessions = yield* Sessions
+    const id = yield* overcounted
     yield* sessions.switchModel(id, otherRef)
     const request = yield* exchange(id, "three", { prompt: 10 })
     assert.strictEqual(request.model, "two")

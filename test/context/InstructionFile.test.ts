@@ -143,5 +143,16 @@ it.prop(
     }
     const valid = Buffer.from(written.replaceAll("\0", ""))
     assert.notInclude(decodeInstructions(valid, limit), "not UTF-8")
+    // Nothing of it is lost where it fits; where it does not, its beginning is there.
+    const all = valid.toString()
+    assert.strictEqual(decodeInstructions(valid, valid.length), all.trim())
+    const fitting = [...all].reduce(
+      (kept, next) =>
+        Buffer.byteLength(kept.text + next) > limit || kept.full
+          ? { ...kept, full: true }
+          : { text: kept.text + next, full: false },
+      { text: "", full: false }
+    )
+    assert.strictEqual(decodeInstructions(valid, limit).split("\n[Cut after")[0], fitting.text.trim())
   }
 )

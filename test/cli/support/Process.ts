@@ -5,6 +5,7 @@ import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { build } from "./Bundle.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -94,45 +95,45 @@ const start = (bin: string, words: ReadonlyArray<string>, options: Required<Opti
   )
 
 /** A fresh place, removed with the scope. */
-export const place = (bin: string): Effect.Effect<Place, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const root = yield* Effect.acquireRelease(
-      Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-cli-")))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
-    )
-    const cwd = join(root, "a folder")
-    mkdirSync(cwd)
-    const database = join(root, "data", "daybook.sqlite")
-    const complete = (options: Options = {}) => ({
-      cwd: options.cwd ?? cwd,
-      input: options.input ?? "",
-      env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...options.env }
-    })
-    return {
-      root,
-      cwd,
-      database,
-      start: (words, options) => start(bin, words, complete(options)),
-      lock: Effect.map(
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            const connection = new Database(database)
-            connection.exec("BEGIN IMMEDIATE")
-            return connection
-          }),
-          (connection) => Effect.sync(() => connection.close())
-        ),
-        (connection) => Effect.sync(() => connection.exec("ROLLBACK"))
-      ),
-      sql: (statement) =>
+export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(function* () {
+  const { bin } = build()
+  const root = yield* Effect.acquireRelease(
+    Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-cli-")))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  )
+  const cwd = join(root, "a folder")
+  mkdirSync(cwd)
+  const database = join(root, "data", "daybook.sqlite")
+  const complete = (options: Options = {}) => ({
+    cwd: options.cwd ?? cwd,
+    input: options.input ?? "",
+    env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...options.env }
+  })
+  return {
+    root,
+    cwd,
+    database,
+    start: (words, options) => start(bin, words, complete(options)),
+    lock: Effect.map(
+      Effect.acquireRelease(
         Effect.sync(() => {
           const connection = new Database(database)
-          connection.exec(statement)
-          connection.close()
+          connection.exec("BEGIN IMMEDIATE")
+          return connection
         }),
-      run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
-    }
-  })
+        (connection) => Effect.sync(() => connection.close())
+      ),
+      (connection) => Effect.sync(() => connection.exec("ROLLBACK"))
+    ),
+    sql: (statement) =>
+      Effect.sync(() => {
+        const connection = new Database(database)
+        connection.exec(statement)
+        connection.close()
+      }),
+    run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
+  }
+})
 
 /** The JSON objects of JSON lines. */
 export const jsonLines = (text: string): ReadonlyArray<Record<string, unknown>> =>

@@ -29,7 +29,10 @@ const stderrLimit = 4 * 1024
 /** A session that is not ended within this time is left to the server. */
 const farewellMillis = 1_000
 
-/** Waits for a promise, for at most so long by the system's clock; how it ended does not matter. */
+/**
+ * Waits for a promise, for at most so long; how it ended does not matter. A finalizer cannot be interrupted, so that
+ * `Effect.timeout` would wait for the promise all the same, and a test's clock would never let it end.
+ */
 const within = (promise: Promise<unknown>, millis: number) =>
   new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, millis)
