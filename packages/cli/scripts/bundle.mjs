@@ -46,7 +46,7 @@ const undici = {
 const namespaces = {
   name: "namespaces",
   setup: (build) =>
-    build.onLoad({ filter: /packages[\\/](?:core|models|cli)[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
+    build.onLoad({ filter: /packages[\\/](?:core|models|files|server|cli)[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
       loader: "ts",
       contents: (await readFile(path, "utf8")).replaceAll(
         /^import \{([^}]*)\} from "(@effect\/[\w-]+)"$/gm,

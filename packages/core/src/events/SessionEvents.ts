@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { ActivityID, EventID, MessageID, SessionID } from "../Identifiers.ts"
+import { Address } from "../session/Address.ts"
 import {
   ActivityOutcome,
   Budget,
@@ -35,6 +36,11 @@ export const SessionCreated = durable("session.created", 1, {
   parentID: optional(SessionID)
 })
 
+/** Where the session is kept for its clients; `root` is the folder that its agent takes for the whole file system. */
+export const Addressed = durable("session.next.addressed", 1, {
+  address: Address,
+  root: optional(Schema.NonEmptyString)
+})
 export const AgentSwitched = durable("session.next.agent.switched", 1, {
   messageID: MessageID,
   agent: Schema.NonEmptyString
@@ -60,6 +66,8 @@ export const PromptPromoted = durable("session.next.prompt.promoted", 1, {
   prompt: Prompt,
   timeCreated: Schema.Int
 })
+/** A waiting prompt was taken back: no model gets it. Its id stays taken. */
+export const PromptWithdrawn = durable("session.next.prompt.withdrawn", 1, { messageID: MessageID })
 /** Retired: accepted on read, never emitted, projected to nothing. */
 export const InterruptRequested = durable("session.next.interrupt.requested", 1, {})
 
@@ -249,6 +257,7 @@ export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget 
 /** The durable types that this build writes and folds, each at its current version. */
 export const durableDefinitions = [
   SessionCreated,
+  Addressed,
   AgentSwitched,
   ModelSwitched,
   Moved,
@@ -256,6 +265,7 @@ export const durableDefinitions = [
   Prompted,
   PromptAdmitted,
   PromptPromoted,
+  PromptWithdrawn,
   InterruptRequested,
   ActivityStarted,
   ActivitySettled,

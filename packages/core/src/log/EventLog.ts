@@ -179,6 +179,13 @@ export interface ForeignEvent {
   readonly data: unknown
 }
 
+/** A session that was removed with everything that belonged to it. */
+export interface Removal {
+  /** Its place among removals, from 1, growing, never used twice. */
+  readonly number: number
+  readonly sessionID: SessionID
+}
+
 /** Who takes events over, and who hears of it. */
 export interface ReplayOptions {
   /** Wake tails for the taken events. Off by default: replay rebuilds, it announces nothing (RP-5). */
@@ -230,6 +237,21 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     readonly feed: (options?: {
       readonly after?: number | undefined
     }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
+    /**
+     * One page of the feed: the events of all sessions after a position, at most `limit` rows looked at (default and
+     * maximum 512), the position to go on from, and whether rows follow. It does not follow (LG-18).
+     */
+    readonly readFeed: (options?: {
+      readonly after?: number | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<
+      { readonly events: ReadonlyArray<SessionEvent>; readonly position: number; readonly hasMore: boolean },
+      CursorAhead | EventUnreadable | LogUnavailable
+    >
+    /** Sessions that were removed, in order, after a number; at most 512. A session may exist again by now (LG-17). */
+    readonly removals: (options?: {
+      readonly after?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
     /** Live events of one session from now on, in a buffer of `capacity` (4,096, at most 65,536) of this subscriber's own. */
     readonly live: (options: {
       readonly sessionID: SessionID

@@ -231,6 +231,14 @@ export const tail =
       )
     )
 
+/** The newest position that any event ever had. */
+const lastPosition = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(
+    retryBusy,
+    Effect.mapError(unavailable("read")),
+    Effect.map(([latest]) => latest?.seq ?? 0)
+  )
+
 export const feed =
   (sql: SqlClient.SqlClient, tails: Tails) =>
   (
@@ -240,9 +248,8 @@ export const feed =
       Effect.gen(function* () {
         const start = cursorOf(options.after, 0)
         const followed = yield* tails.follow(undefined)
-        const [latest] = yield* sql<{ readonly seq: number }>`
-          SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(retryBusy, Effect.mapError(unavailable("read")))
-        if (!(start <= (latest?.seq ?? 0))) return yield* new CursorAhead({ cursor: start, latest: latest?.seq ?? 0 })
+        const latest = yield* lastPosition(sql)
+        if (!(start <= latest)) return yield* new CursorAhead({ cursor: start, latest })
         return follow({
           tail: followed,
           start,
@@ -252,3 +259,16 @@ export const feed =
         })
       })
     )
+
+/** One page of all sessions' events. */
+export const readFeed = (sql: SqlClient.SqlClient) =>
+  Effect.fn("EventLog.readFeed")(function* (
+    options: { readonly after?: number | undefined; readonly limit?: number | undefined } = {}
+  ) {
+    const after = cursorOf(options.after, 0)
+    const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
+    const latest = yield* lastPosition(sql)
+    if (!(after <= latest)) return yield* new CursorAhead({ cursor: after, latest })
+    const { cursor, events, hasMore } = yield* feedPage(sql, after, limit)
+    return { events, position: cursor, hasMore }
+  })

@@ -4,7 +4,7 @@ import { Array as Arr, Clock, Effect, Either, Exit, Layer, Mailbox, Schedule, St
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-import { Identifiers, type EventID, type SessionID } from "../Identifiers.ts"
+import { Identifiers, SessionID, type EventID } from "../Identifiers.ts"
 import { withSpan } from "../Spans.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { HookFailed, type EncodedDraft, type Projector } from "./Appends.ts"
@@ -167,6 +167,20 @@ const make = Effect.fnUntraced(function* (options: Options) {
     tail: Reader.tail(readSql, tails, Reader.noMarker),
     tailMarked: Reader.tail(readSql, tails, Reader.marker),
     feed: Reader.feed(readSql, tails),
+    readFeed: Reader.readFeed(readSql),
+    removals: ({ after = 0 } = {}) =>
+      retryBusy(
+        readSql<{ readonly number: number; readonly session_id: string }>`
+          SELECT number, session_id FROM session_removal WHERE number > ${after} ORDER BY number LIMIT 512`
+      ).pipe(
+        Effect.mapError(unavailable("read")),
+        Effect.map((rows) =>
+          rows.map(({ number, session_id }) => ({
+            number,
+            sessionID: SessionID.make(session_id, { disableValidation: true })
+          }))
+        )
+      ),
     live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
     latest: Effect.fn("EventLog.latest")((sessionID) =>
@@ -192,7 +206,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const rows = yield* retryBusy(
         immediately(sql)(
-          sql<{ readonly seq: number }>`DELETE FROM event_sequence WHERE session_id = ${sessionID} RETURNING seq`
+          Effect.tap(
+            sql<{ readonly seq: number }>`DELETE FROM event_sequence WHERE session_id = ${sessionID} RETURNING seq`,
+            (rows) =>
+              rows.length === 0 ? Effect.void : sql`INSERT INTO session_removal (session_id) VALUES (${sessionID})`
+          )
         )
       ).pipe(Effect.mapError(unavailable("remove")))
       tails.reset(sessionID)

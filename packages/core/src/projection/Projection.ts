@@ -3,6 +3,7 @@
  * no database. It never reads: what an event does not carry, it does not need (EV-9). Spec: specs/projections.md.
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import { addressKey } from "../session/Address.ts"
 import type { Tokens } from "../session/Schemas.ts"
 import type { Change } from "./Change.ts"
 import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
@@ -11,6 +12,8 @@ const json = (value: unknown): string => JSON.stringify(value)
 
 /** Text columns are UTF-8, which has no bytes for half a surrogate pair: it becomes U+FFFD here, not in the driver. */
 const plain = (value: string): string => value.replace(/\p{Surrogate}/gu, "\uFFFD")
+
+const plainOrNull = (value: string | undefined): string | null => (value === undefined ? null : plain(value))
 
 const session = (event: SessionEvent, set: Partial<SessionRow>, add?: Partial<SessionRow>): Change => ({
   op: "update",
@@ -110,7 +113,9 @@ const created = (event: EventOfType<"session.created">): Change => ({
     pruned_seq: null,
     compaction_requested: null,
     compaction_running: null,
-    budget: null
+    budget: null,
+    address: null,
+    root: null
   }
 })
 
@@ -127,7 +132,8 @@ const input = (
     delivery: event.data.delivery,
     admitted_seq: event.seq,
     promoted_seq: promotedSeq,
-    time_created: event.created
+    time_created: event.created,
+    withdrawn_seq: null
   }
 })
 
@@ -150,6 +156,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
   switch (event.type) {
     case "session.created":
       return [created(event)]
+    case "session.next.addressed":
+      return [session(event, { address: addressKey(event.data.address), root: plainOrNull(event.data.root) })]
     case "session.next.agent.switched":
       return [
         session(event, { agent: plain(event.data.agent) }),
@@ -178,6 +186,17 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
           set: { promoted_seq: event.seq }
         },
         message(event, event.data.messageID, "user", { time_created: event.data.timeCreated })
+      ]
+    case "session.next.prompt.withdrawn":
+      return [
+        {
+          op: "update",
+          table: "session_input",
+          key: { id: event.data.messageID, session_id: event.sessionID },
+          // Both once: of a promotion and a withdrawal one wins.
+          set: { promoted_seq: event.seq, withdrawn_seq: event.seq }
+        },
+        session(event, {})
       ]
     case "session.next.activity.started":
       return [session(event, { activity_id: event.data.activityID, activity_state: "running", activity_error: null })]

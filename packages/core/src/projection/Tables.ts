@@ -32,6 +32,9 @@ export type SessionRow = {
   readonly compaction_requested: string | null
   readonly compaction_running: string | null
   readonly budget: string | null
+  /** Unique over all sessions. */
+  readonly address: string | null
+  readonly root: string | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -43,7 +46,10 @@ export type InputRow = {
   readonly prompt: string
   readonly delivery: string
   readonly admitted_seq: number
+  /** The event that took it out of the inbox: its promotion, or its withdrawal. */
   readonly promoted_seq: number | null
+  /** The event that took it back. */
+  readonly withdrawn_seq: number | null
   readonly time_created: number
 }
 
@@ -136,13 +142,24 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "pruned_seq",
       "compaction_requested",
       "compaction_running",
-      "budget"
+      "budget",
+      "address",
+      "root"
     ],
     key: ["id"],
     once: []
   },
   session_input: {
-    columns: ["id", "session_id", "prompt", "delivery", "admitted_seq", "promoted_seq", "time_created"],
+    columns: [
+      "id",
+      "session_id",
+      "prompt",
+      "delivery",
+      "admitted_seq",
+      "promoted_seq",
+      "time_created",
+      "withdrawn_seq"
+    ],
     key: ["id", "session_id"],
     once: ["promoted_seq"]
   },

@@ -1,6 +1,7 @@
 /** From projected rows to sessions, inputs and messages. Pure; every row passes its schema. Spec: PJ-5. */
 import { Either, ParseResult } from "effect"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
+import { parseAddressKey } from "./Address.ts"
 import { Input, Message, Session } from "./Message.ts"
 
 /** Drops absent fields: schemas tell an absent field from an undefined one. */
@@ -56,6 +57,8 @@ export const toSession = (row: SessionRow): Either.Either<Session, string> =>
       prunedSeq: row.pruned_seq,
       frame: row.frame,
       budget: parse(row.budget),
+      address: row.address === null ? undefined : parseAddressKey(row.address),
+      root: row.root,
       createdAt: row.time_created,
       updatedAt: row.time_updated
     })
@@ -69,7 +72,8 @@ export const toInput = (row: InputRow): Either.Either<Input, string> =>
       prompt: parse(row.prompt),
       delivery: row.delivery,
       admittedSeq: row.admitted_seq,
-      promotedSeq: row.promoted_seq,
+      promotedSeq: row.withdrawn_seq === null ? row.promoted_seq : undefined,
+      withdrawnSeq: row.withdrawn_seq,
       createdAt: row.time_created
     })
   )

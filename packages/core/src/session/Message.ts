@@ -1,6 +1,7 @@
 /** A session and its messages as readers see them: the projection's decoded form. Spec: specs/projections.md. */
 import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "../Identifiers.ts"
+import { Address } from "./Address.ts"
 import {
   ActivityOutcome,
   Budget,
@@ -52,6 +53,10 @@ export const Session = Schema.Struct({
   frame: optional(Schema.String),
   /** What the session with its children may spend; the host's own limit where it is absent. */
   budget: optional(Budget),
+  /** Where the session is kept for its clients; one without is kept under its id. */
+  address: optional(Address),
+  /** The folder that its agent takes for the whole file system. */
+  root: optional(Schema.String),
   createdAt: Schema.Int,
   updatedAt: Schema.Int
 })
@@ -165,6 +170,8 @@ export const Input = Schema.Struct({
   admittedSeq: Schema.Int,
   /** Set once the prompt became visible; equals the message's `seq`. */
   promotedSeq: optional(Schema.Int),
+  /** Set once it was taken back. */
+  withdrawnSeq: optional(Schema.Int),
   createdAt: Schema.Int
 })
 export type Input = typeof Input.Type

@@ -60,6 +60,10 @@ export const OutputFormat = Schema.Struct({
 })
 export type OutputFormat = typeof OutputFormat.Type
 
+/** A client's own id for its request, and the folder that it named, as the agent sees it (FR-8). */
+export const ClientRequest = Schema.Struct({ id: Schema.NonEmptyString, cwd: Schema.NonEmptyString })
+export type ClientRequest = typeof ClientRequest.Type
+
 const asked = {
   text: Schema.String,
   files: Schema.optionalWith(Schema.Array(FileAttachment), { exact: true }),
@@ -72,7 +76,9 @@ const asked = {
    * that the agent's rules deny is offered.
    */
   tools: Schema.optionalWith(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Boolean }), { exact: true }),
-  output: Schema.optionalWith(OutputFormat, { exact: true })
+  output: Schema.optionalWith(OutputFormat, { exact: true }),
+  /** The request of a client of the socket that this is: part of what was asked, so that a repetition can be told. */
+  client: Schema.optionalWith(ClientRequest, { exact: true })
 }
 
 /** What a caller asks: text, with what it points at. */

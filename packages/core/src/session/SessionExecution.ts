@@ -3,11 +3,20 @@
  * when its drain starts (CO-9). Process-global; no Location is entered, and nothing owned, while a session is idle.
  * Spec: EX-E1..EX-E8.
  */
-import { Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
+import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
-import type { LogUnavailable, OwnerToken, ReadError } from "../log/EventLog.ts"
+import {
+  EventLog,
+  type AppendError,
+  type LogUnavailable,
+  type OwnerToken,
+  type ReadError,
+  type SessionNotFound
+} from "../log/EventLog.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
+import * as Recovery from "../runner/Recovery.ts"
 import { SessionRunner } from "../runner/SessionRunner.ts"
+import { ReadSql } from "../storage/Database.ts"
 import { CurrentLocation } from "./CurrentLocation.ts"
 import { firstOf } from "../Race.ts"
 import * as RunCoordinator from "./RunCoordinator.ts"
@@ -15,6 +24,7 @@ import type { RunError } from "./RunError.ts"
 import type { Location } from "./Schemas.ts"
 import { SessionOwner } from "./SessionOwner.ts"
 import { SessionStore } from "./SessionStore.ts"
+import type { StoreError } from "./StoreError.ts"
 
 /** How long a Location's services stay when nobody works there. */
 const idleLocation = "10 minutes"
@@ -30,6 +40,8 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     readonly wake: (sessionID: SessionID) => Effect.Effect<void>
     /** Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. */
     readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
+    /** Settles what a dead process left, and runs nothing; true if there was something. */
+    readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
     /** The request that a turn would begin with now. */
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
@@ -44,10 +56,12 @@ const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<
   Context.Tag.Service<typeof SessionExecution>,
   never,
-  SessionStore | SessionOwner | Scope.Scope | Exclude<R, CurrentLocation>
+  SessionStore | SessionOwner | EventLog | ReadSql | Scope.Scope | Exclude<R, CurrentLocation>
 > {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
+  const log = yield* EventLog
+  const recovery = yield* Recovery.make
   const locations = yield* LayerMap.make(
     // Fresh: the layers of two Locations are the same values and must not be shared.
     (key: Location) => Layer.fresh(Layer.provide(location, Layer.succeed(CurrentLocation, key))),
@@ -99,6 +113,18 @@ const make = Effect.fnUntraced(function* <R>(
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value)
     }),
+    settle: Effect.fn("SessionExecution.settle")(
+      function* (sessionID) {
+        const { token } = yield* owners.acquireNow(sessionID)
+        const drafts = yield* recovery(yield* store.get(sessionID))
+        if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
+        yield* log.append(sessionID, drafts, { owner: token })
+        return true
+      },
+      Effect.scoped,
+      // Somebody lives and works on it.
+      Effect.catchTag("SessionBusy", () => Effect.succeed(false))
+    ),
     settled: coordinator.settled,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)

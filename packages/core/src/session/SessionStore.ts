@@ -10,6 +10,7 @@ import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
+import { addressKey, type Address } from "./Address.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { Delivery, Prompt } from "./Schemas.ts"
 import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
@@ -22,6 +23,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
   SessionStore,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
+    /** The session at this address, if one is there. */
+    readonly addressed: (address: Address) => Effect.Effect<Session | undefined, StoreError>
     readonly list: (options: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
@@ -258,6 +261,10 @@ const make = Effect.gen(function* () {
     treeUsage: (sessionID) => run(selectTreeUsage(sql, sessionID)),
     todos: (sessionID) => run(selectTodos(sql, sessionID)),
     get,
+    addressed: Effect.fn("SessionStore.addressed")(function* (address) {
+      const [row] = yield* run(sql<SessionRow>`SELECT * FROM session WHERE address = ${addressKey(address)}`)
+      return row === undefined ? undefined : yield* readable(row.id, "", toSession(row))
+    }),
     list,
     interrupted: run(sql<SessionRow>`SELECT * FROM session WHERE activity_state = 'running' ORDER BY id`).pipe(
       Effect.flatMap((rows) => Either.all(rows.map((row) => readable(row.id, "", toSession(row)))))
@@ -288,6 +295,7 @@ const make = Effect.gen(function* () {
     currentPrompt: (sessionID) =>
       run(
         sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq >= 0
+          AND withdrawn_seq IS NULL
           ORDER BY promoted_seq DESC LIMIT 1`
       ).pipe(
         Effect.flatMap(([row]) =>

@@ -13,6 +13,7 @@ import type {
   SessionNotFound,
   SubscriberOverflow
 } from "../log/EventLog.ts"
+import type { Address } from "./Address.ts"
 import type { Usage } from "./Family.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
@@ -52,6 +53,32 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/cor
   }
 }
 
+/** The prompt is no longer in the inbox: it was promoted or taken back before. */
+export class NotWaiting extends Schema.TaggedError<NotWaiting>("@daybook/core/NotWaiting")("NotWaiting", {
+  sessionID: SessionID,
+  messageID: Schema.String
+}) {
+  override get message() {
+    return `${this.messageID} does not wait in the inbox of ${this.sessionID}`
+  }
+}
+
+/** Another session has the address. */
+export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/core/AddressTaken")("AddressTaken", {
+  address: Schema.String
+}) {
+  override get message() {
+    return `another session is kept at ${this.address}; choose another name`
+  }
+}
+
+/** Where a session is kept for its clients. */
+export interface Placement {
+  readonly address: Address
+  /** The folder that its agent takes for the whole file system; absolute, by its real path. */
+  readonly root?: string | undefined
+}
+
 /** A session to be: only its Location is needed. */
 export interface CreateOptions {
   readonly id?: string | undefined
@@ -60,6 +87,8 @@ export interface CreateOptions {
   readonly model?: ModelRef | undefined
   readonly title?: string | undefined
   readonly parentID?: SessionID | undefined
+  /** With an address that a session has, that one is returned unchanged (AD-3). */
+  readonly placement?: Placement | undefined
 }
 
 /** A prompt for a session; with an id of the caller's, it can be sent again safely. */
@@ -123,6 +152,13 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   {
     /** Creates a session; with an id that exists, returns that one unchanged (CR-1). */
     readonly create: (options: CreateOptions) => Effect.Effect<Session, InvalidInput | StoreError | AppendError>
+    /** The session at an address, if there is one (AD-2). */
+    readonly addressed: (address: Address) => Effect.Effect<Session | undefined, InvalidInput | StoreError>
+    /** Gives the session an address, or another root; publishes nothing when it has them (AD-4). */
+    readonly place: (
+      sessionID: SessionID,
+      placement: Placement
+    ) => Effect.Effect<void, InvalidInput | AddressTaken | SessionNotFound | StoreError | AppendError>
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions, the last used first, in pages. */
     readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
@@ -164,6 +200,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       Input,
       InvalidInput | SessionNotFound | PromptConflictError | InboxFullError | StoreError | AppendError
     >
+    /** Takes a waiting prompt back: no model gets it, and its id stays taken (IB-40). */
+    readonly withdraw: (
+      sessionID: SessionID,
+      messageID: MessageID
+    ) => Effect.Effect<void, NotWaiting | SessionNotFound | StoreError | AppendError>
+    /**
+     * Settles what a dead process left running, as interrupted, and runs nothing; true if there was something. A session
+     * that a living process works on is left alone (TU-13).
+     */
+    readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     /** Runs the session now, at least one provider turn; joins a run that is under way (CO-2). */
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | RunError>
     /** Stops the session's work in this process and any other, and waits until it has settled (CO-6). */

@@ -8,6 +8,7 @@ import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Cause, Context, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import initial from "./migrations/0001_initial.ts"
 import context from "./migrations/0002_context.ts"
+import addresses from "./migrations/0003_addresses.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
@@ -34,7 +35,8 @@ export const applicationID = 0x44617942
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
-  "0002_context": context
+  "0002_context": context,
+  "0003_addresses": addresses
 }
 
 /** The newest schema that this build knows. */
