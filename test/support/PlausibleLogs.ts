@@ -68,6 +68,13 @@ const fit = (state: State, draft: Draft, pick: number): Draft | undefined => {
       const input = remove(state.waiting)
       return input && { ...draft, data: { ...draft.data, messageID: input.messageID, prompt: input.prompt } }
     }
+    case "session.next.prompt.withdrawn": {
+      const input = remove(state.waiting)
+      return input && { ...draft, data: { messageID: input.messageID } }
+    }
+    case "session.next.addressed":
+      // Its one address, unique in the store like its name.
+      return { ...draft, data: { ...draft.data, address: { ...draft.data.address, session: `at-${state.name}` } } }
     case "session.next.shell.started": {
       const data = { ...draft.data, messageID: fresh(), callID: key(draft.data.callID) }
       state.shells.push(data.callID)

@@ -3,7 +3,7 @@
  * runner, rebuilds and verifies projections, and is what the SQL writer is proven equal to. Spec: PJ-4.
  */
 import { Either } from "effect"
-import { applyUpdate, describe, join, keyOf, type AnyRow, type Change, type Refusal } from "./Change.ts"
+import { applyUpdate, describe, join, keyOf, type AnyRow, type Change, type Joined, type Refusal } from "./Change.ts"
 import { tableNames, type Rows, type TableName } from "./Tables.ts"
 
 type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
@@ -28,6 +28,8 @@ export const make = (): MemoryTables => {
   }
   const inputs = new Map<string, string>()
   const messages = new Map<string, string>()
+  /** Sessions by their addresses. */
+  const addresses = new Map<string, string>()
 
   const apply = (changes: Iterable<Change>): Either.Either<void, Refusal> => {
     const joined = join(changes)
@@ -54,7 +56,11 @@ export const make = (): MemoryTables => {
     }
     const clash = reserved(joined.right)
     if (clash !== undefined) return Either.left({ table: "session_message", details: `${clash} is taken` })
+    const occupied = [...placed(joined.right)].find(([address, key]) => (addresses.get(address) ?? key) !== key)
+    if (occupied !== undefined) return Either.left({ table: "session", details: "its address is taken" })
+    for (const [, key] of placed(joined.right)) leave(key)
     for (const write of staged) write()
+    for (const [address, key] of placed(joined.right)) addresses.set(address, key)
     for (const row of joined.right.session_input.inserts.values())
       inputs.set(String(row["id"]), keyOf("session_input", row))
     for (const row of joined.right.session_message.inserts.values()) {
@@ -63,8 +69,19 @@ export const make = (): MemoryTables => {
     return Either.right(undefined)
   }
 
+  /** The addresses that the changes give, with the sessions that get them. */
+  const placed = function* ({ session: { inserts, updates } }: Joined): Generator<readonly [string, string]> {
+    for (const [key, row] of inserts) if (typeof row["address"] === "string") yield [row["address"], key]
+    for (const [key, { set }] of updates) if (typeof set["address"] === "string") yield [set["address"], key]
+  }
+
+  const leave = (key: string) => {
+    const before = maps.session.get(key)?.["address"]
+    if (typeof before === "string") addresses.delete(before)
+  }
+
   /** An id names one input or message, and both only when the message is that input promoted (IN-6). */
-  const reserved = (joined: Extract<ReturnType<typeof join>, { readonly _tag: "Right" }>["right"]) => {
+  const reserved = (joined: Joined) => {
     const promotedAs = (id: string): unknown => {
       for (const row of joined.session_input.inserts.values()) if (row["id"] === id) return row["promoted_seq"] ?? null
       const key = inputs.get(id)
@@ -88,6 +105,8 @@ export const make = (): MemoryTables => {
     apply,
     load: (table, row) => {
       maps[table].set(keyOf(table, row), row)
+      const address = table === "session" ? maps[table].get(keyOf(table, row))?.["address"] : undefined
+      if (typeof address === "string") addresses.set(address, keyOf(table, row))
       if (table === "session_input") inputs.set(String(maps[table].get(keyOf(table, row))?.["id"]), keyOf(table, row))
       if (table === "session_message") {
         messages.set(String(maps[table].get(keyOf(table, row))?.["id"]), keyOf(table, row))

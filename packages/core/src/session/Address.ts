@@ -4,16 +4,24 @@
  */
 import { Schema } from "effect"
 
+const form = /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/
+
+/** Endings that sockets and folders have beside agents and models. */
+const isEnding = (text: string): boolean => text.endsWith(".sock") || text.endsWith(".d")
+
 /** The grammar of names of sessions, agents, shared spaces, runs and clients' ids (NA-1). */
-export const isName = (text: string): boolean =>
-  /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/.test(text) && !/\.(sock|d)$/.test(text)
+export const isName = (text: string): boolean => form.test(text) && !isEnding(text)
 
 /** What a name has to be, for the person who gave another. */
 export const nameRule =
   "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
 
 /** A name that a folder, a file or a socket is called by. */
-export const Name = Schema.String.pipe(Schema.filter((text) => isName(text) || `expected ${nameRule}`))
+export const Name = Schema.String.pipe(
+  // The pattern by itself, so that names can be made up as well as checked.
+  Schema.pattern(form, { message: () => `expected ${nameRule}` }),
+  Schema.filter((text) => !isEnding(text) || `expected ${nameRule}`)
+)
 
 /** Beside the sessions lies their index: no session may have its name (NA-2). */
 export const reservedSession = "index"

@@ -159,7 +159,7 @@ const make = Effect.gen(function* () {
 
   const promptsOf = (sessionID: SessionID, from: number, to: number) =>
     sql<InputRow>`SELECT * FROM session_input
-      WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
+      WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to} AND withdrawn_seq IS NULL`
 
   /** Parts of messages in a range of the transcript; a part always comes after its message. */
   const partsOf = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>

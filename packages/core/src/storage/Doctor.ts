@@ -229,10 +229,12 @@ const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sess
   return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
 })
 
+/** A promoted prompt is the message of its promotion, one that was taken back is none. */
 const checkPromoted = Effect.fnUntraced(function* (sql: Sql, sessionID: string) {
   const rows = yield* sql<{ readonly id: string }>`
     SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
-    WHERE i.session_id = ${sessionID} AND i.promoted_seq IS NOT m.seq LIMIT ${enough}`
+    WHERE i.session_id = ${sessionID} 
+      AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
   return rows.map(({ id }) => error(`the promotion of ${id} is not where its message is`, rebuildIt, sessionID))
 })
 
