@@ -257,6 +257,14 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
     }) => Stream.Stream<LiveEvent, SubscriberOverflow>
+    /**
+     * `live`, registered when this returns and until the scope closes: of a text that starts in the log after that, no
+     * delta is missing, but for an overflow.
+     */
+    readonly subscribe: (options: {
+      readonly sessionID: SessionID
+      readonly capacity?: number | undefined
+    }) => Effect.Effect<Stream.Stream<LiveEvent, SubscriberOverflow>, never, Scope.Scope>
     /** Hands a live event to those connected; nothing is stored, nobody connected is no error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
     /** The latest sequence number; -1 for a session without events. */

@@ -182,6 +182,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         )
       ),
     live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
+    subscribe: ({ capacity, sessionID }) => subscribe(sessionID, bufferOf(capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
     latest: Effect.fn("EventLog.latest")((sessionID) =>
       Reader.head(readSql, sessionID).pipe(

@@ -42,6 +42,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly currentPrompt: (sessionID: SessionID) => Effect.Effect<Prompt | undefined, StoreError>
     /** Whether a drain would find something to do: an input, or a compaction that was asked for. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+    /** Sessions in which inputs wait, in the order of their ids. */
+    readonly withWaiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly waitingCount: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     /** Rows to fold on from: the messages and parts that the model is shown, and the cursor they stand at. */
     readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
@@ -311,6 +313,10 @@ const make = Effect.gen(function* () {
         ),
         ([row]) => row?.found === 1
       ),
+    withWaiting: run(
+      sql<SessionRow>`SELECT * FROM session
+        WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL) ORDER BY id`
+    ).pipe(Effect.flatMap((rows) => Either.all(rows.map((row) => readable(row.id, "", toSession(row)))))),
     waitingCount: (sessionID) =>
       Effect.map(
         run(
