@@ -1,0 +1,97 @@
+/**
+ * Bytes into lines: one line is one frame (FR-1). LF or CRLF ends a line; a line of at most `maxLineBytes` is handed out,
+ * a longer one is told once, and skipped up to its end without being kept. However the bytes were cut into chunks, the
+ * lines are the same. What a line says is `Wire.ts`. Spec: SO-1..SO-4 in specs/socket.md (FR-3).
+ */
+
+/** The longest frame in either direction, its line end not counted (FR-3). */
+export const maxLineBytes = 1_048_576
+
+/** One line without its end, or the news that a line is too long. */
+export type Line = { readonly _tag: "Line"; readonly bytes: Uint8Array } | { readonly _tag: "TooLong" }
+
+const tooLong: Line = { _tag: "TooLong" }
+const newline = 0x0a
+const carriageReturn = 0x0d
+const firstCapacity = 4096
+
+/** A splitter of one stream of bytes. What it keeps between two chunks is at most the begun line. */
+export interface Splitter {
+  /** The lines that end in the chunk. A line may be a view of the chunk: it is to be used before the chunk changes. */
+  readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
+  /** After the last chunk: what came without a line end is a line too. */
+  readonly end: () => ReadonlyArray<Line>
+}
+
+const withoutReturn = (bytes: Uint8Array): Uint8Array =>
+  bytes.at(-1) === carriageReturn ? bytes.subarray(0, -1) : bytes
+
+/** A new splitter; `limit` is for tests. */
+export const make = (limit: number = maxLineBytes): Splitter => {
+  // One byte more than a line may have: whether it is the return of CRLF is known only with the next byte.
+  const room = limit + 1
+  let kept = new Uint8Array(0)
+  let length = 0
+  let skipping = false
+
+  const keep = (bytes: Uint8Array): void => {
+    if (length + bytes.length > kept.length) {
+      const grown = new Uint8Array(Math.min(room, Math.max(firstCapacity, kept.length * 2, length + bytes.length)))
+      grown.set(kept.subarray(0, length))
+      kept = grown
+    }
+    kept.set(bytes, length)
+    length += bytes.length
+  }
+
+  /** Hands out what was kept; its memory goes with the line. */
+  const take = (): Uint8Array => {
+    const bytes = kept.subarray(0, length)
+    kept = new Uint8Array(0)
+    length = 0
+    return bytes
+  }
+
+  const skip = (): void => {
+    take()
+    skipping = true
+  }
+
+  /** Whether the begun line is too long already, whatever follows. */
+  const exceeds = (more: Uint8Array): boolean => {
+    const total = length + more.length
+    if (total < room) return false
+    return total > room || (more.length > 0 ? more.at(-1) : kept[length - 1]) !== carriageReturn
+  }
+
+  const complete = (rest: Uint8Array): Line => {
+    if (length > 0) keep(rest)
+    const bytes = withoutReturn(length > 0 ? take() : rest)
+    return bytes.length > limit ? tooLong : { _tag: "Line", bytes }
+  }
+
+  const push = (chunk: Uint8Array): ReadonlyArray<Line> => {
+    const lines: Array<Line> = []
+    let from = 0
+    while (from < chunk.length) {
+      const at = chunk.indexOf(newline, from)
+      const part = chunk.subarray(from, at === -1 ? chunk.length : at)
+      if (skipping) skipping = at === -1
+      else if (exceeds(part)) {
+        lines.push(tooLong)
+        skip()
+        skipping = at === -1
+      } else if (at === -1) keep(part)
+      else lines.push(complete(part))
+      from = at === -1 ? chunk.length : at + 1
+    }
+    return lines
+  }
+
+  const end = (): ReadonlyArray<Line> => {
+    if (skipping || length === 0) return []
+    return length > limit && kept[length - 1] !== carriageReturn ? [tooLong] : [complete(new Uint8Array(0))]
+  }
+
+  return { push, end }
+}
