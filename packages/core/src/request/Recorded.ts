@@ -12,7 +12,8 @@ import { EventLog, type ReadError } from "../log/EventLog.ts"
 import * as MemoryTables from "../projection/MemoryTables.ts"
 import { project } from "../projection/Projection.ts"
 import { lower, type Shown } from "../runner/Lowering.ts"
-import { assemble } from "../session/SessionStore.ts"
+import { assemble, SessionStore } from "../session/SessionStore.ts"
+import type { Message } from "../session/Message.ts"
 import type { ModelRef } from "../session/Schemas.ts"
 import type { StoreError } from "../session/StoreError.ts"
 import { fold, nothingFolded, type Folded, type Frame } from "./Frame.ts"
@@ -39,6 +40,16 @@ export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/cor
   override get message() {
     return `${this.sessionID} had shown nothing to a model by event ${this.at}; ask for a later one`
   }
+}
+
+/** A request that went out, but for its history. */
+export interface Sent {
+  /** Its step, and the answer that it got. */
+  readonly step: { readonly seq: number; readonly messageID: MessageID }
+  readonly agent: string
+  readonly model: ModelRef
+  readonly frame: Frame
+  readonly prunedSeq: number
 }
 
 type Step = EventOfType<"session.next.step.started">
@@ -68,11 +79,14 @@ const goOn = (from: MemoryTables.MemoryTables, to: MemoryTables.MemoryTables, fi
   for (const row of kept) to.load("session_message", row)
 }
 
+const shownChanges = (event: SessionEvent) =>
+  project(event).filter(({ table }) => table !== "session" && table !== "session_instruction")
+
 const step = (state: State, event: SessionEvent): State => {
   const checkpoint = event.type === "session.next.compaction.ended" ? event.data : undefined
   const tables = checkpoint === undefined ? state.tables : begunAnew(state.tables)
   // What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed.
-  tables.apply(project(event).filter(({ table }) => table !== "session" && table !== "session_instruction"))
+  tables.apply(shownChanges(event))
   if (checkpoint?.firstKeptSeq !== undefined) goOn(state.tables, tables, checkpoint.firstKeptSeq)
   switch (event.type) {
     case "session.next.request.framed":
@@ -86,9 +100,18 @@ const step = (state: State, event: SessionEvent): State => {
   }
 }
 
-const shownOf = ({ frame, pruned, step }: NonNullable<State["shown"]>): Shown => ({
-  model: step.data.model,
+/** How the history was shown with it. */
+export const shownBy = ({ frame, model, prunedSeq }: Sent): Shown => ({
+  model,
   systemMessages: frame.settings["systemMessages"] === "anywhere" ? "anywhere" : "leading",
+  prunedSeq
+})
+
+const sentBy = ({ frame, pruned, step: { data, seq } }: NonNullable<State["shown"]>): Sent => ({
+  step: { seq, messageID: data.assistantMessageID },
+  agent: data.agent,
+  model: data.model,
+  frame,
   prunedSeq: pruned
 })
 
@@ -105,16 +128,38 @@ export const shownAt = Effect.fn("Recorded.shownAt")(function* (
       message.id !== shown.step.data.assistantMessageID &&
       (message.type !== "system" || message.seq > shown.frame.baselineSeq)
   )
-  const messages = lower(visible, shownOf(shown))
-  return {
-    sessionID,
-    agent: shown.step.data.agent,
-    model: shown.step.data.model,
-    frame: shown.frame,
-    messages,
-    estimate: estimate({ system: shown.frame.system, messages, tools: shown.frame.tools }),
-    step: { messageID: shown.step.data.assistantMessageID, seq: shown.step.seq }
+  const sent = sentBy(shown)
+  const { agent, frame, model, step } = sent
+  const messages = lower(visible, shownBy(sent))
+  const estimated = estimate({ system: frame.system, messages, tools: frame.tools })
+  return { sessionID, agent, model, frame, messages, estimate: estimated, step }
+})
+
+/**
+ * The messages that a request of then was made from, oldest first: those just before the event at `before`. Only what
+ * came after the last checkpoint is read, and folded as it was: what ended later is shown as it stood.
+ */
+export const historyAt = Effect.fn("Recorded.historyAt")(function* (
+  sessionID: SessionID,
+  { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
+): Effect.fn.Return<ReadonlyArray<Message>, ReadError | StoreError, EventLog | SessionStore> {
+  const log = yield* EventLog
+  const { from, inputs, kept, told } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
+  const tables = MemoryTables.make()
+  for (const row of inputs) tables.load("session_input", row)
+  for (const row of told) tables.load("session_message", row)
+  let cursor = from - 1
+  for (let hasMore = true; hasMore && cursor < before - 1;) {
+    const page = yield* log.read({ sessionID, after: cursor, limit: Math.min(512, before - 1 - cursor) })
+    for (const event of page.events) {
+      tables.apply(shownChanges(event))
+      if (event.seq === from) for (const row of kept) tables.load("session_message", row)
+    }
+    cursor = page.cursor
+    hasMore = page.hasMore
   }
+  const all = yield* assembled(sessionID, tables)
+  return all.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
 })
 
 const assembled = (sessionID: SessionID, tables: MemoryTables.MemoryTables) =>

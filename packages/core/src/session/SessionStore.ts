@@ -47,6 +47,14 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly waitingCount: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     /** Rows to fold on from: the messages and parts that the model is shown, and the cursor they stand at. */
     readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
+    /**
+     * What the model was shown just before an event, as rows to fold the events from `from` on: what stood when the last
+     * checkpoint before it was made, and the inputs that became visible since. Costs what was shown, wherever that was.
+     */
+    readonly contextAt: (
+      sessionID: SessionID,
+      at: { readonly baselineSeq: number; readonly before: number }
+    ) => Effect.Effect<ContextStart, LogUnavailable>
     /** Messages that the model is shown. */
     readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
     /** Tool calls that never settled: their process died (TU-2). */
@@ -69,6 +77,18 @@ export interface ContextRows {
   readonly last: string | undefined
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
+  readonly inputs: ReadonlyArray<InputRow>
+}
+
+/** Where what was shown began. */
+export interface ContextStart {
+  /** The checkpoint's event; the first one where there is none. */
+  readonly from: number
+  /** System messages from before the checkpoint that the baseline did not contain. */
+  readonly told: ReadonlyArray<MessageRow>
+  /** Prompts that follow the checkpoint as they are. */
+  readonly kept: ReadonlyArray<MessageRow>
+  /** Of the kept prompts, and of those that became visible since, these as they waited. */
   readonly inputs: ReadonlyArray<InputRow>
 }
 
@@ -208,28 +228,35 @@ const make = Effect.gen(function* () {
     return rows.length > limit && last !== undefined ? { items, total, cursor: last.seq } : { items, total }
   })
 
+  /** System rows after the baseline stay visible across a checkpoint; those it already contains never are (EP-10). */
+  const toldBetween = (sessionID: SessionID, baselineSeq: number, checkpoint: number) =>
+    sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+      AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
+
+  /** Prompts that waited for their answer follow the checkpoint (CP-49). */
+  const keptBy = (sessionID: SessionID, checkpoint: Checkpoint | undefined) =>
+    typeof checkpoint?.kept !== "number"
+      ? Effect.succeed([])
+      : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+          AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
+
+  const lastCheckpoint = (sessionID: SessionID, before: number) =>
+    Effect.map(
+      sql<Checkpoint>`SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
+        WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
+      ([row]) => row
+    )
+
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
     return yield* snapshot(
       Effect.gen(function* () {
         const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
           SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
           WHERE s.session_id = ${sessionID}`
-        const [boundary] = yield* sql<{ readonly seq: number; readonly kept: number | null }>`
-          SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
-          WHERE session_id = ${sessionID} AND type = 'compaction' ORDER BY seq DESC LIMIT 1`
+        const boundary = yield* lastCheckpoint(sessionID, Number.MAX_SAFE_INTEGER)
         const from = boundary?.seq ?? 0
-        // System rows after the baseline stay visible across the boundary; those it already contains never are (EP-10).
-        const earlier =
-          from === 0
-            ? []
-            : yield* sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
-                AND type = 'system' AND seq > ${baselineSeq} AND seq < ${from} ORDER BY seq`
-        // Prompts that waited for their answer follow the checkpoint (CP-49).
-        const kept =
-          typeof boundary?.kept !== "number"
-            ? []
-            : yield* sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
-                AND seq >= ${boundary.kept} AND seq < ${from} AND type = 'user' ORDER BY seq`
+        const earlier = from === 0 ? [] : yield* toldBetween(sessionID, baselineSeq, from)
+        const kept = yield* keptBy(sessionID, boundary)
         const shown = yield* sql<MessageRow>`SELECT * FROM session_message
           WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
         const checkpoint = shown.slice(0, boundary === undefined ? 0 : 1)
@@ -246,6 +273,26 @@ const make = Effect.gen(function* () {
           parts,
           inputs: [...inputs, ...waiting]
         }
+      })
+    )
+  })
+
+  const contextAt = Effect.fn("SessionStore.contextAt")(function* (
+    sessionID: SessionID,
+    { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
+  ) {
+    return yield* snapshot(
+      Effect.gen(function* () {
+        const checkpoint = yield* lastCheckpoint(sessionID, before)
+        const from = checkpoint?.seq ?? 0
+        const told = from === 0 ? [] : yield* toldBetween(sessionID, baselineSeq, from)
+        const kept = yield* keptBy(sessionID, checkpoint)
+        const prompts =
+          kept.length === 0 ? [] : yield* promptsOf(sessionID, least(seqsOf(kept)), greatest(seqsOf(kept)))
+        const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+          AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
+        const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
+        return { from, told, kept, inputs: [...prompts, ...waiting] } satisfies ContextStart
       })
     )
   })
@@ -326,6 +373,7 @@ const make = Effect.gen(function* () {
         ([row]) => row?.total ?? 0
       ),
     contextRows,
+    contextAt,
     context: (sessionID, baselineSeq) =>
       Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) =>
         assemble(sessionID, rows.messages, rows.parts, rows.inputs)
@@ -367,6 +415,9 @@ const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool
     })
   )
 
+type Checkpoint = { readonly seq: number; readonly kept: number | null }
+
+const seqsOf = (rows: ReadonlyArray<MessageRow>): ReadonlyArray<number> => rows.map(({ seq }) => seq)
 const least = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.min(a, b))
 const greatest = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.max(a, b))
 
