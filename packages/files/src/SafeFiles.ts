@@ -360,10 +360,10 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     /** Removes the file; false where nothing was. */
     remove: (file: string): Effect.Effect<boolean, SafeError> => attempt("remove", file, () => remove(file)),
 
-    /** Removes the folder when it is empty, and those above it that are empty then, up to `stop`. */
+    /** Removes the folder when it is empty, and those above it that are empty then. */
     removeEmpty: (folder: string): Effect.Effect<void, SafeError> =>
       attempt("remove", folder, async () => {
-        for (const path of [...way(folder)].reverse()) {
+        for (const path of way(folder).toReversed()) {
           before("remove", path)
           try {
             await fs.rmdir(absolute(path))

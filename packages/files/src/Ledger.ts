@@ -1,0 +1,325 @@
+/**
+ * The exporter's own record, `.daybook/ledger.sqlite` under the root: how far it came, and what each file was when it was
+ * left. Its lock is the operating system's, is held for as long as it is open, and makes one exporter a root. A record
+ * that is damaged or of another version is kept aside, and everything is compared and written again.
+ * Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
+ */
+import { Reactivity } from "@effect/experimental"
+import { SqlError } from "@effect/sql"
+import { SqliteClient } from "@effect/sql-sqlite-node"
+import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
+import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "./Errors.ts"
+import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
+
+/** The folder of the exporter's own things under the root. */
+export const ownFolder = ".daybook"
+const fileName = `${ownFolder}/ledger.sqlite`
+const version = 1
+/** "DayL" */
+const applicationID = 0x4461794c
+
+/** Where the exporter stands in the log. */
+export interface Cursor {
+  readonly position: number
+  /** The event there, and whose it is: at the same place in another store stands another. */
+  readonly eventID: string | null
+  readonly sessionID: string | null
+  /** The last removal that was followed. */
+  readonly removals: number
+}
+
+/** How far one session's files are. */
+export interface SessionRecord {
+  readonly id: string
+  /** Relative to the root. */
+  readonly folder: string
+  /** The folder of the index that it is in. */
+  readonly index: string
+  /** The last event that the logs hold, its position, and the first event of this session's log. */
+  readonly seq: number
+  readonly position: number
+  readonly first: string
+  /** The last event that the single values tell of. */
+  readonly shown: number
+  /** The fold where it was last at rest, as JSON, and the last event before that. */
+  readonly checkpoint: string | null
+  readonly checkpointSeq: number
+  /** What the index says of it, as JSON; null before its values were first written. */
+  readonly entry: string | null
+  /** Something stood in the way: it is tried again from the log. */
+  readonly behind: boolean
+}
+
+/** One file as it was left. */
+export interface FileRecord extends Sum {
+  /** Its stamp; empty when the content has to be looked at. */
+  readonly stamp: string
+  /** What it was about to become: after a kill it may be that. */
+  readonly next: Sum | null
+}
+
+export type FileRecords = ReadonlyMap<string, FileRecord>
+
+export const recordOf = ({ crc, size }: Sum, stamp: Stamp): FileRecord => ({ crc, size, stamp: stamp.text, next: null })
+
+interface FileRow {
+  readonly name: string
+  readonly stamp: string
+  readonly size: number
+  readonly crc: number
+  readonly next_size: number | null
+  readonly next_crc: number | null
+}
+
+type SessionRow = Omit<SessionRecord, "index" | "behind" | "checkpointSeq"> & {
+  readonly house: string
+  readonly behind: number
+  readonly checkpoint_seq: number
+}
+
+const toSession = ({ behind, checkpoint_seq, house, ...row }: SessionRow): SessionRecord => ({
+  ...row,
+  index: house,
+  checkpointSeq: checkpoint_seq,
+  behind: behind === 1
+})
+
+const isCode = (error: unknown, codes: ReadonlyArray<string>): boolean => {
+  const cause = error instanceof SqlError.SqlError ? error.cause : error
+  return (
+    Predicate.hasProperty(cause, "code") &&
+    typeof cause.code === "string" &&
+    codes.some((code) => String(cause.code).startsWith(code))
+  )
+}
+
+const schema = [
+  `CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, event_id TEXT,
+    session_id TEXT, removals INTEGER NOT NULL)`,
+  `CREATE TABLE session (id TEXT PRIMARY KEY, folder TEXT NOT NULL, house TEXT NOT NULL, seq INTEGER NOT NULL,
+    position INTEGER NOT NULL, first TEXT NOT NULL, shown INTEGER NOT NULL, checkpoint TEXT,
+    checkpoint_seq INTEGER NOT NULL, entry TEXT, behind INTEGER NOT NULL) WITHOUT ROWID`,
+  `CREATE INDEX session_house ON session (house)`,
+  `CREATE INDEX session_behind ON session (id) WHERE behind = 1`,
+  `CREATE TABLE file (folder TEXT NOT NULL, name TEXT NOT NULL, stamp TEXT NOT NULL, size INTEGER NOT NULL,
+    crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
+  `INSERT INTO cursor VALUES (1, 0, NULL, NULL, 0)`,
+  `PRAGMA application_id = ${applicationID}`,
+  `PRAGMA user_version = ${version}`
+]
+
+/** The file is none of ours, of another version, or damaged. */
+class NotOurs {
+  readonly _tag = "NotOurs"
+}
+
+const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
+  // Whoever comes second is told so at once.
+  yield* sql`PRAGMA busy_timeout = 0`
+  yield* sql`PRAGMA locking_mode = EXCLUSIVE`
+  yield* sql`PRAGMA journal_mode = WAL`
+  // A commit survives the process; after a power cut the files tell what it did not.
+  yield* sql`PRAGMA synchronous = NORMAL`
+  const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
+  if (tables.length === 0) return yield* sql.withTransaction(Effect.forEach(schema, (part) => sql.unsafe(part)))
+  if ((yield* pragma(sql, "application_id")) !== applicationID || (yield* pragma(sql, "user_version")) !== version) {
+    return yield* Effect.fail(new NotOurs())
+  }
+  if ((yield* pragma(sql, "quick_check(1)")) !== "ok") return yield* Effect.fail(new NotOurs())
+  // A write takes the lock.
+  yield* sql`UPDATE cursor SET one = 1`
+})
+
+/** The connection with its lock; `undefined` for a file that has to be kept aside, which is closed again by then. */
+const open = (
+  filename: string,
+  root: string
+): Effect.Effect<SqliteClient.SqliteClient | undefined, RootBusy | RootUnusable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
+    const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
+      Effect.tap(prepare),
+      // The driver throws where a file cannot be opened, or a statement cannot be prepared.
+      Effect.catchAllDefect((defect) => Effect.fail(defect)),
+      Effect.provideService(Scope.Scope, scope),
+      Effect.provide(Reactivity.layer),
+      Effect.either
+    )
+    if (Either.isRight(sql)) return sql.right
+    yield* Scope.close(scope, Exit.void)
+    const error = sql.left
+    if (isCode(error, ["SQLITE_BUSY", "SQLITE_LOCKED"])) return yield* new RootBusy({ root })
+    if (error instanceof NotOurs || isCode(error, ["SQLITE_NOTADB", "SQLITE_CORRUPT"])) return undefined
+    return yield* new RootUnusable({ root, details: new LedgerFailed({ path: filename, cause: error }).message })
+  })
+
+const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
+
+/** The record of a root; `fresh` when nothing was known of its files. */
+export interface Ledger {
+  readonly cursor: Effect.Effect<Cursor, LedgerFailed>
+  readonly setCursor: (cursor: Cursor) => Effect.Effect<void, LedgerFailed>
+  readonly session: (id: string) => Effect.Effect<SessionRecord | undefined, LedgerFailed>
+  /** Records after an id, in order of ids. */
+  readonly sessions: (after: string, limit: number) => Effect.Effect<ReadonlyArray<SessionRecord>, LedgerFailed>
+  /** Sessions that something stood in the way of, at most `limit`. */
+  readonly behind: (limit: number) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+  readonly setBehind: (id: string) => Effect.Effect<void, LedgerFailed>
+  /** What the index in this folder has to say. */
+  readonly entries: (index: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+  readonly indexes: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+  readonly files: (folder: string) => Effect.Effect<FileRecords, LedgerFailed>
+  /** Keeps a session and files of its folder in one transaction; an undefined file is forgotten. */
+  readonly keep: (
+    folder: string,
+    files: ReadonlyMap<string, FileRecord | undefined>,
+    session?: SessionRecord
+  ) => Effect.Effect<void, LedgerFailed>
+  /** Forgets the session. The files of its folder are forgotten one by one, as they go. */
+  readonly forget: (id: string) => Effect.Effect<void, LedgerFailed>
+}
+
+/** Opens the record and takes its lock, until the scope closes. */
+export const make = Effect.fn("Ledger.make")(function* (
+  files: SafeFiles
+): Effect.fn.Return<Ledger, RootBusy | RootUnusable, Scope.Scope> {
+  const filename = files.absolute(fileName)
+  const prepared = Effect.gen(function* () {
+    yield* files.ensureFolder(ownFolder, () => 0o700)
+    // Made here, so that SQLite makes the files beside it with the same permissions.
+    if ((yield* files.stamp(fileName)) === undefined) yield* files.append(fileName, "", 0o600)
+  }).pipe(Effect.mapError(unusable(files.root)))
+  yield* prepared
+  const setAside = Effect.gen(function* () {
+    const aside = yield* files.keepAside(fileName)
+    for (const suffix of ["-wal", "-shm", "-journal"]) yield* files.remove(fileName + suffix)
+    yield* Effect.logWarning(
+      `the exporter's record is damaged or of another version and was kept as ${aside}: all files are compared with the log`
+    )
+  }).pipe(Effect.mapError(unusable(files.root)))
+  const sql =
+    (yield* open(filename, files.root)) ??
+    (yield* setAside.pipe(Effect.zipRight(prepared), Effect.zipRight(open(filename, files.root))))
+  if (sql === undefined) {
+    return yield* new RootUnusable({ root: files.root, details: `${filename} cannot be made anew` })
+  }
+
+  const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, LedgerFailed> =>
+    Effect.uninterruptible(Effect.mapError(effect, ({ cause }) => new LedgerFailed({ path: filename, cause })))
+
+  const putFiles = (folder: string, records: ReadonlyMap<string, FileRecord | undefined>) => {
+    const rows = [...records].flatMap(([name, record]) =>
+      record === undefined
+        ? []
+        : [
+            {
+              folder,
+              name,
+              stamp: record.stamp,
+              size: record.size,
+              crc: record.crc,
+              next_size: record.next?.size ?? null,
+              next_crc: record.next?.crc ?? null
+            }
+          ]
+    )
+    const gone = [...records].flatMap(([name, record]) => (record === undefined ? [name] : []))
+    return Effect.zipRight(
+      Effect.forEach(chunksOf(rows), (chunk) => sql`INSERT OR REPLACE INTO file ${sql.insert(chunk)}`, {
+        discard: true
+      }),
+      Effect.forEach(
+        chunksOf(gone),
+        (chunk) => sql`DELETE FROM file WHERE folder = ${folder} AND name IN ${sql.in(chunk)}`,
+        { discard: true }
+      )
+    )
+  }
+
+  const putSession = ({ behind, checkpointSeq, index, ...record }: SessionRecord) =>
+    sql`INSERT OR REPLACE INTO session ${sql.insert({
+      ...record,
+      house: index,
+      checkpoint_seq: checkpointSeq,
+      behind: behind ? 1 : 0
+    })}`
+
+  return {
+    cursor: run(
+      sql<{
+        readonly position: number
+        readonly event_id: string | null
+        readonly session_id: string | null
+        readonly removals: number
+      }>`
+        SELECT position, event_id, session_id, removals FROM cursor`
+    ).pipe(
+      Effect.map(([row]) => ({
+        position: row?.position ?? 0,
+        eventID: row?.event_id ?? null,
+        sessionID: row?.session_id ?? null,
+        removals: row?.removals ?? 0
+      }))
+    ),
+    setCursor: ({ eventID, position, removals, sessionID }) =>
+      run(
+        sql`UPDATE cursor SET position = ${position}, event_id = ${eventID}, session_id = ${sessionID}, removals = ${removals}`
+      ),
+    session: (id) =>
+      Effect.map(run(sql<SessionRow>`SELECT * FROM session WHERE id = ${id}`), ([row]) => row && toSession(row)),
+    sessions: (after, limit) =>
+      Effect.map(run(sql<SessionRow>`SELECT * FROM session WHERE id > ${after} ORDER BY id LIMIT ${limit}`), (rows) =>
+        rows.map(toSession)
+      ),
+    behind: (limit) =>
+      Effect.map(
+        run(sql<{ readonly id: string }>`SELECT id FROM session WHERE behind = 1 ORDER BY id LIMIT ${limit}`),
+        (rows) => rows.map(({ id }) => id)
+      ),
+    setBehind: (id) => run(sql`UPDATE session SET behind = 1 WHERE id = ${id}`),
+    entries: (index) =>
+      Effect.map(
+        run(sql<{ readonly entry: string }>`SELECT entry FROM session WHERE house = ${index} AND entry IS NOT NULL`),
+        (rows) => rows.map(({ entry }) => entry)
+      ),
+    indexes: Effect.map(
+      run(sql<{ readonly house: string }>`SELECT DISTINCT house FROM session ORDER BY house`),
+      (rows) => rows.map(({ house }) => house)
+    ),
+    files: (folder) =>
+      Effect.map(
+        run(sql<FileRow>`SELECT name, stamp, size, crc, next_size, next_crc FROM file WHERE folder = ${folder}`),
+        (rows) =>
+          new Map(
+            rows.map(({ crc, name, next_crc, next_size, size, stamp }) => [
+              name,
+              {
+                stamp,
+                size,
+                crc,
+                next: next_size === null || next_crc === null ? null : { size: next_size, crc: next_crc }
+              }
+            ])
+          )
+      ),
+    keep: (folder, records, session) =>
+      records.size === 0 && session === undefined
+        ? Effect.void
+        : run(
+            sql.withTransaction(
+              Effect.zipRight(
+                putFiles(folder, records),
+                session === undefined ? Effect.void : Effect.asVoid(putSession(session))
+              )
+            )
+          ).pipe(Effect.asVoid),
+    forget: (id) => Effect.asVoid(run(sql`DELETE FROM session WHERE id = ${id}`))
+  }
+})
+
+/** Bound parameters per statement stay few. */
+const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(items.length / 64) }, (_, i) => items.slice(i * 64, (i + 1) * 64))
