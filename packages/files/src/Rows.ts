@@ -17,7 +17,16 @@ export const Time = Schema.String
 export const RunID = Schema.String.pipe(Schema.pattern(/^ctx-[0-9a-f]{32}$/))
 export type RunID = typeof RunID.Type
 
-const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+const TextBlock = Schema.Struct({
+  type: Schema.Literal("text"),
+  text: Schema.String,
+  /** What it came from, where it is not what somebody wrote here: what a prompt came to, or a command's output. */
+  from: optional(
+    Schema.Literal("template", "file", "directory", "media", "agent", "reference", "resource", "failure", "shell")
+  ),
+  /** Of what it came from: a path, an agent's name. */
+  name: optional(Schema.String)
+})
 /** Bytes are not written into a line: `blob` names them by their content, where they are kept (PK-5). */
 const MediaBlock = Schema.Struct({
   type: Schema.Literal("media"),
@@ -29,6 +38,9 @@ const MediaBlock = Schema.Struct({
   /** Where it is, for what was named and not brought. */
   uri: optional(Schema.String)
 })
+/** What a message or a result of a tool is made of. */
+export const ContentBlock = Schema.Union(TextBlock, MediaBlock)
+export type ContentBlock = typeof ContentBlock.Type
 const ToolCallBlock = Schema.Struct({
   type: Schema.Literal("tool_call"),
   tool_call_id: Schema.String,
@@ -38,7 +50,7 @@ const ToolCallBlock = Schema.Struct({
 const ToolResultBlock = Schema.Struct({
   type: Schema.Literal("tool_result"),
   tool_call_id: Schema.String,
-  content: Schema.Array(Schema.Union(TextBlock, MediaBlock)),
+  content: Schema.Array(ContentBlock),
   is_error: optional(Schema.Boolean)
 })
 export const Block = Schema.Union(TextBlock, MediaBlock, ToolCallBlock, ToolResultBlock)
@@ -71,6 +83,8 @@ const event = {
   time: Time
 }
 const ofRun = { ...event, run: RunID }
+/** Steps outside of any activity, of logs that have none, are of no run. */
+const maybeOfRun = { ...event, run: optional(RunID) }
 
 /** One line of `events.jsonl`, and a frame in answer to `resume`. */
 export const EventRow = Schema.Union(
@@ -84,12 +98,17 @@ export const EventRow = Schema.Union(
   }),
   Schema.Struct({
     type: Schema.Literal("tool_call"),
-    ...ofRun,
+    ...maybeOfRun,
     tool_call_id: Schema.String,
     name: Schema.String,
     input: Schema.Unknown
   }),
-  Schema.Struct({ type: Schema.Literal("tool_result"), ...ofRun, tool_call_id: Schema.String, name: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("tool_result"),
+    ...maybeOfRun,
+    tool_call_id: Schema.String,
+    name: Schema.String
+  }),
   Schema.Struct({
     type: Schema.Literal("message"),
     ...ofRun,
@@ -102,8 +121,7 @@ export const EventRow = Schema.Union(
   }),
   Schema.Struct({
     type: Schema.Literal("error"),
-    ...event,
-    run: optional(RunID),
+    ...maybeOfRun,
     /** The tool whose call failed. */
     tool: optional(Schema.String),
     tool_call_id: optional(Schema.String),
@@ -121,8 +139,7 @@ export const EventRow = Schema.Union(
   /** A change of the session beside its runs; `value` is what it changed to, where there is one. */
   Schema.Struct({
     type: Schema.Literal("state"),
-    ...event,
-    run: optional(RunID),
+    ...maybeOfRun,
     change: Schema.Literal("created", "agent", "model", "cwd", "title", "budget", "compaction", "pruned"),
     value: optional(Schema.String)
   })

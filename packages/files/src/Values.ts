@@ -1,0 +1,43 @@
+/** The single-value files of a session's folder, as the fold has them. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
+import { modelText, type State } from "./Fold.ts"
+import { timeText, type KeptAddress } from "./Layout.ts"
+import type { Meta } from "./Rows.ts"
+
+/** Files hold UTF-8, which has no bytes for half a surrogate pair. */
+const line = (text: string): string => `${text.replaceAll(/\p{Surrogate}/gu, "\uFFFD")}\n`
+
+const metaOf = (state: State, address: KeptAddress): Meta => {
+  const model = state.model ?? state.lastStep?.model
+  const { input, output, reasoning } = state.tokens
+  return {
+    version: 1,
+    session_id: state.sessionID,
+    scope: address.scope,
+    ...(address.scope === "shared" ? { shared: address.shared } : {}),
+    kind: address.kind,
+    name: address.name,
+    session: address.session,
+    ...(state.title === undefined ? {} : { title: state.title }),
+    agent: state.agent,
+    ...(model === undefined ? {} : { model: modelText(model) }),
+    ...(state.parentID === undefined ? {} : { parent_id: state.parentID }),
+    ...(state.lastStatus === undefined ? {} : { last_status: state.lastStatus }),
+    ...(state.lastRun === undefined ? {} : { last_run: state.lastRun }),
+    ...(state.clientID === undefined ? {} : { client_id: state.clientID }),
+    cost_usd: state.cost,
+    tokens: { input, output, reasoning },
+    seq: state.seq
+  }
+}
+
+/** Name and content of each file, in the order in which they are to be written. */
+export const valueFiles = (state: State, address: KeptAddress): ReadonlyMap<string, string> =>
+  new Map([
+    ...(state.latest === undefined ? [] : [["latest.md", line(state.latest)] as const]),
+    ["cwd", line(state.cwd)],
+    ["created_at", line(timeText(state.createdAtMs))],
+    ["meta.json", line(JSON.stringify(metaOf(state, address)))],
+    ["updated_at", line(timeText(state.updatedAtMs))],
+    // Last: who sees the run's end finds the rest in place.
+    ["state", line(state.word)]
+  ])

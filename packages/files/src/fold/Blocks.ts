@@ -1,0 +1,75 @@
+/**
+ * What prompts and tools brought, as the blocks of rows: text as it is, bytes by the name of their content. Pure.
+ * Spec: FI-23..FI-25 in specs/files.md (FL-4, PK-5, DC-15).
+ */
+import { createHash } from "node:crypto"
+import { attachmentIndex, dataBytes, type ExpandedPart, type Prompt, type ToolContent } from "@daybook/core"
+import { Either } from "effect"
+import type { ContentBlock } from "../Rows.ts"
+
+type TextBlock = Extract<ContentBlock, { readonly type: "text" }>
+
+/** Bytes that a row names. */
+export interface Blob {
+  /** `sha256-` and 64 lowercase hex digits: the name of its file. */
+  readonly hash: string
+  readonly mediaType: string
+  readonly size: number
+  readonly bytes: () => Uint8Array
+}
+
+/** Blocks, and the bytes that they name, in order. */
+export interface Content {
+  readonly blocks: ReadonlyArray<ContentBlock>
+  readonly blobs: ReadonlyArray<Blob>
+}
+
+type File = { readonly uri: string; readonly mime: string; readonly name?: string | undefined }
+
+const join = (contents: ReadonlyArray<Content>): Content => ({
+  blocks: contents.flatMap(({ blocks }) => blocks),
+  blobs: contents.flatMap(({ blobs }) => blobs)
+})
+
+const text = (block: Omit<TextBlock, "type">): Content => ({ blocks: [{ type: "text", ...block }], blobs: [] })
+
+/** A file by its bytes, where it brought them; else by its URI. Data that is no data has neither. */
+const file = ({ mime, name, uri }: File): Content => {
+  const block = { type: "media", media_type: mime, ...(name === undefined ? {} : { name }) } as const
+  if (!/^data:/i.test(uri)) return { blocks: [{ ...block, uri }], blobs: [] }
+  const decoded = dataBytes(uri)
+  if (Either.isLeft(decoded)) return { blocks: [block], blobs: [] }
+  const hash = `sha256-${createHash("sha256").update(decoded.right).digest("hex")}`
+  const size = decoded.right.length
+  return {
+    blocks: [{ ...block, blob: hash, bytes: size }],
+    // Decoded again when it is asked for: whoever keeps the blob for later keeps no second copy meanwhile.
+    blobs: [{ hash, mediaType: mime, size, bytes: () => Either.getOrElse(dataBytes(uri), () => new Uint8Array()) }]
+  }
+}
+
+const expandedPart = ({ files = [] }: Prompt, { content, kind, name }: ExpandedPart): Content => {
+  if (content.type === "text") return text({ text: content.text, from: kind, name })
+  const index = attachmentIndex(content.uri)
+  const uri = index === undefined ? content.uri : (files[index]?.uri ?? content.uri)
+  return file({ uri, mime: content.mime, name: content.name ?? name })
+}
+
+/** A prompt's words, then what they came to: a template's text, and what was pointed at, as it was. */
+export const promptContent = (prompt: Prompt): Content => {
+  const { expansion, files = [] } = prompt
+  const came =
+    expansion === undefined
+      ? files.map(file)
+      : [
+          ...(expansion.text === undefined ? [] : [text({ text: expansion.text, from: "template" })]),
+          ...expansion.parts.map((part) => expandedPart(prompt, part))
+        ]
+  return join(prompt.text === "" && came.length > 0 ? came : [text({ text: prompt.text }), ...came])
+}
+
+/** What a tool showed the model; without any content, its value as JSON. */
+export const toolContent = (content: ReadonlyArray<ToolContent>, value: unknown): Content =>
+  content.length === 0
+    ? text({ text: JSON.stringify(value) ?? "null" })
+    : join(content.map((part) => (part.type === "text" ? text({ text: part.text }) : file(part))))

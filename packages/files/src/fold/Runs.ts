@@ -1,0 +1,125 @@
+/**
+ * Runs: from the start of an activity to its end, with the text that it came to. Pure.
+ * Spec: FI-20..FI-22, FI-30..FI-33 in specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
+ */
+import type { EventOfType, Prompt, StoredError } from "@daybook/core"
+import { runOf } from "../Run.ts"
+import { shownDirectory } from "../Layout.ts"
+import { codeOf } from "./ErrorCode.ts"
+import { place, set, type Out } from "./Out.ts"
+import * as Steps from "./Steps.ts"
+import type { OpenRun } from "./State.ts"
+
+/** UTF-8 bytes of text in one row at most. */
+export const textLimit = 256 * 1024
+
+/** As much of the text as fits, whole code points only. */
+export const clip = (text: string, limit: number = textLimit): string => {
+  // No code unit takes more than three bytes.
+  if (text.length * 3 <= limit) return text
+  let bytes = 0
+  let end = 0
+  for (const character of text) {
+    const point = character.codePointAt(0) ?? 0
+    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4
+    if (bytes > limit) return text.slice(0, end)
+    end += character.length
+  }
+  return text
+}
+
+/** The text of a run: of its messages that have any, in order, with an empty line between them (FR-7). */
+export const joinTexts = (texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
+
+const cutOff: StoredError = { type: "process.ended", message: "the step was cut off" }
+
+/** The start of a run, once it is known what it is named after. */
+const start = (out: Out, activityID: string, of: string, client: Prompt["client"]): void => {
+  const { address, directory, model, root, sessionID } = out.state
+  const id = runOf(sessionID, of)
+  const cwd = client?.cwd ?? shownDirectory(root, directory)
+  const run: OpenRun = { id, activityID, clientID: client?.id, texts: [] }
+  out.events.push({
+    type: "start",
+    ...place(out),
+    run: id,
+    ...(client === undefined ? {} : { client_id: client.id }),
+    scope: address?.scope ?? "private",
+    cwd,
+    ...(model === undefined ? {} : { model: Steps.modelText(model) })
+  })
+  set(out, {
+    opening: undefined,
+    run,
+    cwd,
+    lastRun: id,
+    runStartedPosition: out.event.position,
+    ...(client === undefined ? {} : { clientID: client.id })
+  })
+}
+
+/** Begins the run of an activity that has begun: with the prompt that follows its start at once, else without one. */
+export const begin = (out: Out): void => {
+  const { opening } = out.state
+  if (opening === undefined) return
+  const { event } = out
+  if (event.type === "session.next.prompt.promoted" || event.type === "session.next.prompted")
+    start(out, opening, event.data.messageID, event.data.prompt.client)
+  else start(out, opening, opening, undefined)
+}
+
+const done = (out: Out, { clientID, id }: OpenRun, status: "ok" | "error" | "cancelled"): void => {
+  out.events.push({
+    type: "done",
+    ...place(out),
+    run: id,
+    ...(clientID === undefined ? {} : { client_id: clientID }),
+    status
+  })
+  const word = status === "ok" ? "done" : status === "error" ? "error" : "idle"
+  set(out, { run: undefined, word, lastStatus: status })
+}
+
+const failed = (out: Out, run: OpenRun, { message, type }: StoredError): void => {
+  out.events.push({ type: "error", ...place(out), run: run.id, code: codeOf(type), message })
+  done(out, run, "error")
+}
+
+export const activityStarted = (out: Out, { data }: EventOfType<"session.next.activity.started">): void => {
+  // Nothing of an earlier one can go on: no process works on two.
+  Steps.cutOff(out, cutOff)
+  const { run } = out.state
+  if (run !== undefined)
+    failed(out, run, { type: "process.ended", message: "the process that worked on this ended before it was done" })
+  set(out, { opening: data.activityID, word: "active" })
+  // What resumes has no prompt to wait for.
+  if (data.trigger === "resume") start(out, data.activityID, data.activityID, undefined)
+}
+
+export const activitySettled = (out: Out, { data }: EventOfType<"session.next.activity.settled">): void => {
+  if (out.state.run?.activityID !== data.activityID) return
+  Steps.cutOff(out, data.error ?? cutOff)
+  const { run } = out.state
+  if (run === undefined) return
+  const error = data.error ?? { type: "unknown", message: "the run failed" }
+  if (data.outcome === "failed" || (data.outcome === "interrupted" && error.type === "process.ended"))
+    return failed(out, run, error)
+  if (data.outcome === "interrupted") return done(out, run, "cancelled")
+  const text = joinTexts(run.texts.map((slot) => slot.text))
+  const shown = clip(text)
+  out.events.push({
+    type: "message",
+    ...place(out),
+    run: run.id,
+    role: "assistant",
+    content: [{ type: "text", text: shown }],
+    ...(shown.length === text.length ? {} : { truncated: true, length: text.length })
+  })
+  set(out, { latest: text })
+  done(out, run, "ok")
+}
+
+/** A prompt that was taken back has a run that ends without having begun (DC-19). */
+export const withdrawn = (out: Out, messageID: string): void => {
+  out.events.push({ type: "done", ...place(out), run: runOf(out.state.sessionID, messageID), status: "cancelled" })
+}

@@ -1,0 +1,210 @@
+/**
+ * Steps and their tool calls: an assistant's row when its step ends, then a row for each result in the order of the calls.
+ * Pure. Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
+ */
+import type { EventOfType, StoredError } from "@daybook/core"
+import { timeText } from "../Layout.ts"
+import type { Block } from "../Rows.ts"
+import { toolContent, type Content } from "./Blocks.ts"
+import { codeOf } from "./ErrorCode.ts"
+import { blocksOf, ofRun, place, set, type Out } from "./Out.ts"
+import type { OpenStep, StepCall, StepText } from "./State.ts"
+
+/** `provider/model`, and `#variant` where there is one. */
+export const modelText = ({ id, providerID, variant }: OpenStep["model"]): string =>
+  `${providerID}/${id}${variant === undefined ? "" : `#${variant}`}`
+
+const stepOf = ({ state }: Out, messageID: string): OpenStep | undefined =>
+  state.steps.find((step) => step.messageID === messageID)
+
+const openStepOf = (out: Out, messageID: string): OpenStep | undefined => {
+  const step = stepOf(out, messageID)
+  return step?.ended === false ? step : undefined
+}
+
+const replace = (out: Out, step: OpenStep): void =>
+  set(out, { steps: out.state.steps.map((other) => (other.messageID === step.messageID ? step : other)) })
+
+const remove = (out: Out, { messageID }: OpenStep): void =>
+  set(out, { steps: out.state.steps.filter((other) => other.messageID !== messageID) })
+
+const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => {
+  const known = step.parts.some(({ id, kind }) => kind === part.kind && id === part.id)
+  const parts = known
+    ? step.parts.map((other) => (other.kind === part.kind && other.id === part.id ? part : other))
+    : [...step.parts, part]
+  replace(out, { ...step, parts })
+}
+
+const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
+  step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
+
+/** The text of one message: that of its parts, in their order. */
+const textOf = ({ parts }: OpenStep): string =>
+  parts.map((part) => (part.kind === "text" ? (part.text ?? "") : "")).join("")
+
+/** Writes the results that are there, as far as no call before them is without one. */
+const writeResults = (out: Out, step: OpenStep): void => {
+  const calls = step.parts.filter((part): part is StepCall => part.kind === "call" && part.made)
+  const open = calls.findIndex(({ result }) => result === undefined)
+  const ready = open === -1 ? calls : calls.slice(0, open)
+  for (const { id, name, result } of ready) {
+    if (result === undefined) continue
+    out.messages.push({
+      role: "tool",
+      id: `${step.messageID}:${id}`,
+      time: timeText(result.atMs),
+      ...ofRun(out),
+      content: [result.block],
+      name
+    })
+  }
+  const rest = calls.slice(ready.length)
+  if (rest.length === 0) remove(out, step)
+  else replace(out, { ...step, parts: rest })
+}
+
+const contentOf = ({ parts }: OpenStep): ReadonlyArray<Block> =>
+  parts.flatMap((part): ReadonlyArray<Block> => {
+    if (part.kind === "text")
+      return part.text === undefined || part.text === "" ? [] : [{ type: "text", text: part.text }]
+    return part.made ? [{ type: "tool_call", tool_call_id: part.id, name: part.name, input: part.input }] : []
+  })
+
+/** The step is over: its row, unless it failed before it said anything, and what its calls have come to. */
+const end = (out: Out, step: OpenStep, error: StoredError | undefined): void => {
+  const content = contentOf(step)
+  const { run } = out.state
+  if (run !== undefined) {
+    const text = textOf(step)
+    const texts = run.texts.map((slot) => (slot.messageID === step.messageID ? { ...slot, text } : slot))
+    set(out, { run: { ...run, texts } })
+  }
+  if (error === undefined || content.length > 0) {
+    out.messages.push({
+      role: "assistant",
+      id: step.messageID,
+      time: timeText(out.event.created),
+      ...ofRun(out),
+      content,
+      model: modelText(step.model),
+      ...(error === undefined ? {} : { error: { code: codeOf(error.type), message: error.message } })
+    })
+  }
+  writeResults(out, { ...step, ended: true })
+}
+
+export const started = (out: Out, { data, seq }: EventOfType<"session.next.step.started">): void => {
+  const { agent, assistantMessageID: messageID, model } = data
+  const { run, steps } = out.state
+  set(out, {
+    lastStep: { seq, messageID, agent, model },
+    steps: [...steps, { messageID, model, ended: false, parts: [] }],
+    ...(run === undefined ? {} : { run: { ...run, texts: [...run.texts, { messageID, text: "" }] } })
+  })
+}
+
+export const ended = (out: Out, { data }: EventOfType<"session.next.step.ended">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step === undefined) return
+  end(out, step, undefined)
+  const text = textOf(step)
+  // In a log without activities each answer stands for itself (FI-38).
+  if (out.state.run === undefined && text !== "") set(out, { latest: text })
+}
+
+export const failed = (out: Out, { data }: EventOfType<"session.next.step.failed">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step === undefined) return
+  end(out, step, data.error)
+  if (out.state.run !== undefined) return
+  // Within a run the run's own end says why, unless it went on.
+  const { message, type } = data.error
+  out.events.push({ type: "error", ...place(out), code: codeOf(type), message })
+}
+
+/** Nothing more will come of what is open: it is written as far as it came, and what comes late is not. */
+export const cutOff = (out: Out, error: StoredError): void => {
+  for (const { messageID } of out.state.steps) {
+    const open = openStepOf(out, messageID)
+    if (open !== undefined) end(out, open, error)
+    const rest = stepOf(out, messageID)
+    if (rest === undefined) continue
+    // Those without a result no longer hold back the others.
+    writeResults(out, {
+      ...rest,
+      parts: rest.parts.filter((part) => part.kind === "call" && part.result !== undefined)
+    })
+  }
+}
+
+export const textStarted = (out: Out, { data }: EventOfType<"session.next.text.started">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step !== undefined) withPart(out, step, { kind: "text", id: data.textID, text: undefined })
+}
+
+export const textEnded = (out: Out, { data }: EventOfType<"session.next.text.ended">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step !== undefined) withPart(out, step, { kind: "text", id: data.textID, text: data.text })
+}
+
+export const inputStarted = (out: Out, { data }: EventOfType<"session.next.tool.input.started">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step === undefined) return
+  const { callID: id, name } = data
+  withPart(out, step, { kind: "call", id, name, input: undefined, made: false, result: undefined })
+}
+
+export const called = (out: Out, { data }: EventOfType<"session.next.tool.called">): void => {
+  const step = openStepOf(out, data.assistantMessageID)
+  if (step === undefined || callOf(step, data.callID)?.made === true) return
+  const { callID: id, input, tool: name } = data
+  withPart(out, step, { kind: "call", id, name, input, made: true, result: undefined })
+  out.events.push({ type: "tool_call", ...place(out), ...ofRun(out), tool_call_id: id, name, input })
+}
+
+/** The call has its result: its row follows its step's, and those of the calls before it. */
+const settle = (out: Out, step: OpenStep, call: StepCall, content: Content, isError: boolean): void => {
+  const block = {
+    type: "tool_result",
+    tool_call_id: call.id,
+    content: blocksOf(out, content),
+    ...(isError ? { is_error: true } : {})
+  } as const
+  const parts = step.parts.map((part) =>
+    part === call ? { ...call, result: { atMs: out.event.created, block } } : part
+  )
+  const next = { ...step, parts }
+  if (step.ended) writeResults(out, next)
+  else replace(out, next)
+}
+
+export const succeeded = (out: Out, { data }: EventOfType<"session.next.tool.success">): void => {
+  const step = stepOf(out, data.assistantMessageID)
+  const call = callOf(step, data.callID)
+  if (step === undefined || call === undefined || !call.made || call.result !== undefined) return
+  // What a provider ran has its own form of result, and nothing else.
+  const value = data.result === undefined ? data.structured : data.result
+  settle(out, step, call, toolContent(data.content, value), false)
+  out.events.push({ type: "tool_result", ...place(out), ...ofRun(out), tool_call_id: call.id, name: call.name })
+}
+
+export const callFailed = (out: Out, { data }: EventOfType<"session.next.tool.failed">): void => {
+  const step = stepOf(out, data.assistantMessageID)
+  const call = callOf(step, data.callID)
+  if (step === undefined || call === undefined || call.result !== undefined) return
+  const { message, type } = data.error
+  // A call that was never made is in no row: only the words for it were there.
+  if (call.made) settle(out, step, call, { blocks: [{ type: "text", text: message }], blobs: [] }, true)
+  else replace(out, { ...step, parts: step.parts.filter((part) => part !== call) })
+  out.events.push({
+    type: "error",
+    ...place(out),
+    ...ofRun(out),
+    tool: call.name,
+    tool_call_id: call.id,
+    code: codeOf(type),
+    message,
+    recoverable: true
+  })
+}
