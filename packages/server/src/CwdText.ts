@@ -7,8 +7,8 @@
 export const maxCwdBytes = 4095
 export const maxSegmentBytes = 255
 
-// Spelled as escapes: a control character in a file named `cwd` would be no single line.
-const control = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/u
+/** The file `cwd` of a session is one line of text. */
+const control = /\p{Cc}/u
 const loneSurrogate = /\p{Surrogate}/u
 
 const bytes = (text: string): number => Buffer.byteLength(text, "utf8")
@@ -21,7 +21,7 @@ export const segmentsOf = (cwd: string): ReadonlyArray<string> =>
 export const cwdProblem = (cwd: string): string | undefined => {
   if (cwd === "") return "it is empty"
   if (bytes(cwd) > maxCwdBytes) return `it is longer than ${maxCwdBytes} bytes`
-  if (control.test(cwd)) return "it holds a NUL, a line break or another control character"
+  if (control.test(cwd)) return "it holds a control character, such as NUL or a line break"
   if (loneSurrogate.test(cwd)) return "it is not well-formed Unicode"
   if (!cwd.startsWith("/")) return "it is not absolute"
   const segments = segmentsOf(cwd)

@@ -52,11 +52,6 @@ export const make = (limit: number = maxLineBytes): Splitter => {
     return bytes
   }
 
-  const skip = (): void => {
-    take()
-    skipping = true
-  }
-
   /** Whether the begun line is too long already, whatever follows. */
   const exceeds = (more: Uint8Array): boolean => {
     const total = length + more.length
@@ -66,8 +61,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
 
   const complete = (rest: Uint8Array): Line => {
     if (length > 0) keep(rest)
-    const bytes = withoutReturn(length > 0 ? take() : rest)
-    return bytes.length > limit ? tooLong : { _tag: "Line", bytes }
+    return { _tag: "Line", bytes: withoutReturn(length > 0 ? take() : rest) }
   }
 
   const push = (chunk: Uint8Array): ReadonlyArray<Line> => {
@@ -79,7 +73,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
       if (skipping) skipping = at === -1
       else if (exceeds(part)) {
         lines.push(tooLong)
-        skip()
+        take()
         skipping = at === -1
       } else if (at === -1) keep(part)
       else lines.push(complete(part))
@@ -88,10 +82,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
     return lines
   }
 
-  const end = (): ReadonlyArray<Line> => {
-    if (skipping || length === 0) return []
-    return length > limit && kept[length - 1] !== carriageReturn ? [tooLong] : [complete(new Uint8Array(0))]
-  }
+  const end = (): ReadonlyArray<Line> => (length === 0 ? [] : [complete(new Uint8Array(0))])
 
   return { push, end }
 }

@@ -4,12 +4,15 @@
  * is `Served.ts`. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
  */
 import { ErrorCode, EventRow, RunID } from "@daybook/files"
-import { defaultSession, isName, Name, SessionName } from "@daybook/core"
-import { Either, Schema } from "effect"
+import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/core"
+import { Either, ParseResult, Schema } from "effect"
 import { cwdProblem } from "./CwdText.ts"
 import { maxLineBytes, type Line } from "./Lines.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** Refuses what is not UTF-8 and keeps a byte order mark, which JSON does not know. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const loneSurrogate = /\p{Surrogate}/u
 
@@ -19,7 +22,6 @@ const inputProblem = (text: string): string | undefined => {
   return loneSurrogate.test(text) ? "it is not well-formed Unicode" : undefined
 }
 
-/** The words for a person; the client's answer says only what the field has to be. */
 const Input = Schema.String.pipe(Schema.filter((text) => inputProblem(text) === undefined))
 const CwdField = Schema.String.pipe(Schema.filter((text) => cwdProblem(text) === undefined))
 
@@ -126,15 +128,141 @@ export const errorFrame = (error: {
   message: error.message
 })
 
-/** The bytes of one line as a request. */
-export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError> =>
-  Either.left(new WireError({ code: "EIO", message: `not yet: ${bytes.length}` }))
+const refuse = (code: ErrorCode, message: string, id?: string) =>
+  Either.left(new WireError({ code, message, ...(id === undefined ? {} : { id }) }))
+
+const ops = "send, resume, cancel or ping"
+
+/** What each field has to be. A value is looked at only for its own fault, and never quoted. */
+const rules: Readonly<Record<string, (value: unknown) => string>> = {
+  id: () => `has to be a name: ${nameRule}`,
+  session: () => `has to be a name: ${nameRule}; and not "${reservedSession}"`,
+  scope: () => 'has to be "private", "shared" or "temp"',
+  shared: () => `has to be the name of a shared space: ${nameRule}`,
+  cwd: (value) =>
+    `has to be an absolute path of the agent's world${typeof value === "string" ? `: ${cwdProblem(value)}` : ""}`,
+  input: (value) => `has to be text${typeof value === "string" ? `: ${inputProblem(value)}` : ""}`,
+  after: () => "has to be the id of a row of events.jsonl"
+}
+
+/** The field that a schema found fault with. Its own words would quote the value, however long or deep that is. */
+const faultyField = (issue: ParseResult.ParseIssue): string => {
+  switch (issue._tag) {
+    case "Pointer":
+      return String(Array.isArray(issue.path) ? issue.path[0] : issue.path)
+    case "Composite": {
+      const [first] = Array.isArray(issue.issues) ? issue.issues : [issue.issues]
+      return first === undefined ? "" : faultyField(first)
+    }
+    case "Refinement":
+    case "Transformation":
+      return faultyField(issue.issue)
+    default:
+      return ""
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const describe = (fields: Fields, issue: ParseResult.ParseIssue): string => {
+  const field = faultyField(issue)
+  const rule = rules[field]?.(fields[field]) ?? "is not what the operation takes"
+  return Object.hasOwn(fields, field) ? `"${field}" ${rule}` : `"${field}" is missing: it ${rule}`
+}
+
+const decodeRequest = ParseResult.decodeUnknownEither(Request)
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const parse = (text: string): Either.Either<unknown, WireError> => {
+  try {
+    return Either.right(JSON.parse(text))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : ""
+    if (reason.includes("after JSON")) return refuse("EINVAL", "the line holds more than one JSON value")
+    const at = /at position (\d+)/.exec(reason)?.[1]
+    return refuse("EINVAL", `the line is not valid JSON${at === undefined ? "" : `, from character ${at}`}`)
+  }
+}
+
+const decodeFields = (fields: Fields): Either.Either<Request, WireError> => {
+  const id = typeof fields["id"] === "string" && isName(fields["id"]) ? fields["id"] : undefined
+  if (!Object.hasOwn(fields, "op")) return refuse("EINVAL", `"op" is missing: it has to be ${ops}`, id)
+  const op = fields["op"]
+  if (op === "ping") return Either.right({ op, ...(id === undefined ? {} : { id }) })
+  if (op !== "send" && op !== "resume" && op !== "cancel") return refuse("EINVAL", `"op" has to be ${ops}`, id)
+  const request = decodeRequest(fields)
+  if (Either.isLeft(request)) return refuse("EINVAL", describe(fields, request.left), id)
+  if (request.right.op === "ping") return Either.right(request.right)
+  const { scope, shared } = request.right
+  if (scope === "shared" && shared === undefined) {
+    return refuse("EINVAL", '"shared" is missing: scope "shared" needs the name of the space', id)
+  }
+  if (scope !== "shared" && shared !== undefined) {
+    return refuse("EINVAL", `"shared" goes with scope "shared" only, and the scope is "${scope}"`, id)
+  }
+  return Either.right(request.right)
+}
+
+/** The bytes of one line, without its end, as a request. */
+export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError> => {
+  if (bytes.length > maxLineBytes) return decode({ _tag: "TooLong" })
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    return refuse("EINVAL", "the line is not UTF-8")
+  }
+  if (text.trim() === "") return refuse("EINVAL", "the line is empty: a request is one JSON object")
+  return Either.flatMap(parse(text), (value) =>
+    isFields(value) ? decodeFields(value) : refuse("EINVAL", "the line holds no JSON object")
+  )
+}
 
 /** One line as it came from the splitter, as a request. */
 export const decode = (line: Line): Either.Either<Request, WireError> =>
   line._tag === "Line"
     ? decodeLine(line.bytes)
-    : Either.left(new WireError({ code: "EMSGSIZE", message: `the frame is longer than ${maxLineBytes} bytes` }))
+    : refuse("EMSGSIZE", `the line is longer than ${maxLineBytes} bytes; it was skipped`)
 
-/** A frame as one line. */
-export const encodeFrame = (frame: Frame): string => `${JSON.stringify(frame)}\n`
+/** The most that one delta carries, in UTF-16 code units: whatever they are, the frame is far below the limit. */
+export const maxDeltaLength = 65_536
+
+/** The first `length` code units, without the half of a surrogate pair at the end. */
+const clip = (text: string, length: number): string => {
+  if (text.length <= length) return text
+  const last = text.charCodeAt(length - 1)
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length)
+}
+
+/** A text in pieces that fit a delta; joined, they are the text. */
+export const deltaTexts = (text: string): ReadonlyArray<string> => {
+  const pieces: Array<string> = []
+  for (let rest = text; rest.length > 0; rest = rest.slice(pieces.at(-1)?.length)) {
+    pieces.push(clip(rest, maxDeltaLength))
+  }
+  return pieces
+}
+
+const fits = (line: string): boolean => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes
+
+/**
+ * A frame as one line, with its end. What would be longer than a frame may be has its texts shortened, as far as it
+ * needs, and says so by `truncated`; the whole is in the session's files.
+ */
+export const encodeFrame = (frame: Frame): string => {
+  const line = JSON.stringify(frame)
+  if (fits(line)) return `${line}\n`
+  for (const length of [131_072, 16_384, 1024]) {
+    const shorter = JSON.stringify({ ...frame, truncated: true }, (_, value: unknown) =>
+      typeof value === "string" ? clip(value, length) : value
+    )
+    if (fits(shorter)) return `${shorter}\n`
+  }
+  // Many small values: only what names the frame is left.
+  const named = Object.entries(frame).filter(([, value]) => typeof value !== "object")
+  return `${JSON.stringify({ ...Object.fromEntries(named), truncated: true }, (_, value: unknown) =>
+    typeof value === "string" ? clip(value, 1024) : value
+  )}\n`
+}

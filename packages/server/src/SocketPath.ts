@@ -1,0 +1,170 @@
+/**
+ * The path of a socket: its folders, made private; what may lie there already; publishing a socket there, and taking it
+ * away again. Clients are accepted in `Listener.ts`. Spec: SO-70..SO-75 in specs/socket.md.
+ *
+ * A socket is bound under a name of its own, in a folder that only its owner can enter, gets its mode there, and is
+ * linked to its path then: at no instant can anybody else connect, and no server ever takes the path from another.
+ */
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs/promises"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+
+/** Somebody else answers at the path. */
+export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
+  path: Schema.String,
+  message: Schema.String
+}) {}
+
+/** No socket can be made at the path; the message says why and what to do. */
+export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {
+  path: Schema.String,
+  message: Schema.String
+}) {}
+
+/** What a Unix socket's address holds, without the NUL at its end. */
+export const maxSocketPathBytes = process.platform === "darwin" ? 103 : 107
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
+
+const busy = (path: string) =>
+  new SocketBusy({ path, message: `Another server answers at ${path}. Stop it first, or choose another root.` })
+
+const unusable = (path: string, why: string) => new SocketUnusable({ path, message: `${path}: ${why}` })
+
+const io = <A>(path: string, verb: string, run: () => Promise<A>): Effect.Effect<A, SocketUnusable> =>
+  Effect.tryPromise({ try: run, catch: (cause) => unusable(path, `cannot ${verb} (${codeOf(cause)})`) })
+
+/** What lies at a path, links not followed; undefined when nothing does. */
+const lookAt = (path: string) =>
+  io(path, "look at it", () =>
+    fs.lstat(path).catch((cause: unknown) => {
+      if (codeOf(cause) === "ENOENT") return undefined
+      throw cause
+    })
+  )
+
+const ownUid = process.getuid?.()
+
+/** Makes a folder that only its owner can enter, or makes one so that is there. */
+const makePrivate = Effect.fnUntraced(function* (folder: string) {
+  yield* io(folder, "make the folder", () =>
+    fs.mkdir(folder, { mode: 0o700 }).catch((cause: unknown) => {
+      if (codeOf(cause) !== "EEXIST") throw cause
+    })
+  )
+  const found = yield* lookAt(folder)
+  if (found === undefined || !found.isDirectory()) {
+    return yield* unusable(folder, "it has to be a folder, and no symbolic link. Move it away.")
+  }
+  if (ownUid !== undefined && found.uid !== ownUid) {
+    return yield* unusable(folder, "the folder belongs to another user. Choose a root of your own.")
+  }
+  if ((found.mode & 0o777) !== 0o700) yield* io(folder, "make the folder private", () => fs.chmod(folder, 0o700))
+})
+
+/** Makes the root, when it is absent. Others may look into it, where spaces are shared, but never change it. */
+const makeRoot = Effect.fnUntraced(function* (root: string) {
+  yield* io(root, "make the folder", () => fs.mkdir(root, { recursive: true, mode: 0o700 }))
+  const found = yield* io(root, "look at it", () => fs.stat(root))
+  if (ownUid !== undefined && found.uid !== ownUid) {
+    return yield* unusable(root, "the folder belongs to another user. Choose a root of your own.")
+  }
+  if ((found.mode & 0o022) !== 0) {
+    return yield* unusable(root, "others may write into it. Choose another root, or run chmod go-w on it.")
+  }
+})
+
+/** Makes the folders of the socket `name` below the root; its host path. */
+export const prepare = Effect.fnUntraced(function* (root: string, name: string) {
+  const path = join(root, name)
+  const segments = name.split("/")
+  if (!root.startsWith("/") || segments.some((segment) => ["", ".", ".."].includes(segment)) || name.includes("\0")) {
+    return yield* unusable(path, "the root has to be an absolute path, and the socket a plain path below it.")
+  }
+  const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(besides(path, "123456")))
+  if (length > maxSocketPathBytes) {
+    return yield* unusable(
+      path,
+      `the path of a socket may have ${maxSocketPathBytes} bytes, and this has ${length}. Choose a shorter root.`
+    )
+  }
+  yield* makeRoot(root)
+  for (let depth = 1; depth < segments.length; depth++) {
+    yield* makePrivate(join(root, ...segments.slice(0, depth)))
+  }
+  return path
+})
+
+const besides = (path: string, name: string): string => join(path, "..", name)
+
+/** A name in the path's folder that nobody else has. */
+export const temporaryPath = (path: string): string => besides(path, `.${randomBytes(3).toString("hex")}`.slice(0, 6))
+
+/** Whether a server answers at the path. */
+const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
+  Effect.async<boolean, SocketUnusable>((resume) => {
+    const socket = connect({ path })
+    const settle = (answer: Effect.Effect<boolean, SocketUnusable>): void => {
+      socket.destroy()
+      resume(answer)
+    }
+    socket.once("connect", () => settle(Effect.succeed(true)))
+    socket.on("error", (cause) => {
+      const code = codeOf(cause)
+      // A full queue of clients is an answer too.
+      if (code === "EAGAIN") settle(Effect.succeed(true))
+      else if (code === "ECONNREFUSED" || code === "ENOENT") settle(Effect.succeed(false))
+      else settle(Effect.fail(unusable(path, `cannot tell whether a server answers there (${code}).`)))
+    })
+  })
+
+/** Takes away a socket that nobody answers at. Fails when somebody does, or when it is no socket. */
+export const clear = Effect.fnUntraced(function* (path: string) {
+  const found = yield* lookAt(path)
+  if (found === undefined) return
+  if (!found.isSocket()) return yield* unusable(path, "something lies there that is no socket. Move it away.")
+  if (yield* answers(path)) return yield* busy(path)
+  const aside = temporaryPath(path)
+  yield* io(path, "move the old socket away", () => fs.rename(path, aside))
+  const moved = yield* lookAt(aside)
+  if (moved !== undefined && (moved.ino !== found.ino || moved.dev !== found.dev)) {
+    // Another server has put its own there meanwhile: it gets it back.
+    yield* io(path, "put back the socket of another server", () => fs.link(aside, path)).pipe(Effect.ignore)
+    yield* io(aside, "remove it", () => fs.unlink(aside)).pipe(Effect.ignore)
+    return yield* busy(path)
+  }
+  yield* io(aside, "remove the old socket", () => fs.unlink(aside))
+})
+
+/** What tells a socket file from another at the same path. */
+export interface Published {
+  readonly dev: number
+  readonly ino: number
+}
+
+/** Gives a bound socket its mode and its path. */
+export const publish = Effect.fnUntraced(function* (temporary: string, path: string) {
+  yield* io(temporary, "make the socket private", () => fs.chmod(temporary, 0o600))
+  yield* Effect.tryPromise({
+    try: () => fs.link(temporary, path),
+    catch: (cause) =>
+      codeOf(cause) === "EEXIST" ? busy(path) : unusable(path, `cannot make the socket (${codeOf(cause)})`)
+  })
+  yield* io(temporary, "remove it", () => fs.unlink(temporary))
+  const { dev, ino } = yield* io(path, "look at it", () => fs.lstat(path))
+  return { dev, ino } satisfies Published
+})
+
+/** Removes the socket, if what lies at the path is still it. */
+export const unpublish = (path: string, published: Published): Effect.Effect<void> =>
+  lookAt(path).pipe(
+    Effect.flatMap((found) =>
+      found !== undefined && found.ino === published.ino && found.dev === published.dev
+        ? io(path, "remove it", () => fs.unlink(path))
+        : Effect.void
+    ),
+    Effect.ignore
+  )
