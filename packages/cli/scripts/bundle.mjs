@@ -1,9 +1,9 @@
 /**
- * Bundles the command into dist/bundle, twice. `reader.js` is one file with the store and nothing that runs a session: the
- * verbs that only read start from it. `main.js` has everything, as ES modules split at every dynamic import, so that a
- * provider is loaded when it answers; each file is then turned into CommonJS, which Node starts faster and V8 can take
- * from its code cache. The native driver stays outside. Then the help texts are written, and the command is run on a
- * database of its own to fill the caches. Spec: CL-60 in specs/cli.md.
+ * Bundles the commands into dist/bundle. `ctx.js` is the whole of `ctx`. `daybook` is there twice: `reader.js` is one file
+ * with the store and nothing that runs a session, from which the verbs that only read start; `main.js` has everything, as
+ * ES modules split at every dynamic import, so that a provider is loaded when it answers. Each of its files is then turned
+ * into CommonJS, which Node starts faster and V8 can take from its code cache. The native driver stays outside. Then the
+ * help texts are written, and the commands are run on files of their own to fill the caches. Spec: CL-60 in specs/cli.md.
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
@@ -107,6 +107,13 @@ const reader = await build({
   // No reading verb comes to these; bin/daybook.js sends the others to main.js.
   external: [...options.external, "*/Host.ts", "*/Checkup.ts", "*/Rehearsal.ts", "*/Configuration.ts"]
 })
+const ctx = await build({
+  ...options,
+  write: false,
+  entryPoints: { ctx: join(root, "src", "ctx", "main.ts") },
+  format: "cjs",
+  define: { CTX_VERSION: JSON.stringify(version) }
+})
 const { metafile, outputFiles } = await build({
   ...options,
   format: "esm",
@@ -118,7 +125,7 @@ const { metafile, outputFiles } = await build({
 // What is there is replaced only by a bundle that could be made.
 await rm(outdir, { recursive: true, force: true })
 await mkdir(outdir, { recursive: true })
-for (const { contents, path } of reader.outputFiles) await writeFile(path, contents)
+for (const { contents, path } of [...ctx.outputFiles, ...reader.outputFiles]) await writeFile(path, contents)
 for (const { path, text } of outputFiles) {
   // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
   const supported = { "dynamic-import": false }
@@ -150,6 +157,7 @@ const fillCaches = async () => {
     warm("reader.js", "sessions")
     warm("reader.js", "events")
     warm("reader.js", "events", "--json")
+    warm("ctx.js", "--help")
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

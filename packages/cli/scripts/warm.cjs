@@ -8,4 +8,6 @@ process.on("exit", () => {
   for (const [file, { script }] of loaded) writeFileSync(`${file}.cache`, script.createCachedData())
 })
 const [entry, ...words] = process.argv.slice(2)
-load(join(__dirname, "../dist/bundle", entry)).main("0", words)
+const { main } = load(join(__dirname, "../dist/bundle", entry))
+if (entry === "ctx.js") main(words)
+else main("0", words)

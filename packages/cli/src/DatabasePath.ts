@@ -2,23 +2,9 @@
 import { Effect } from "effect"
 import { mkdir, stat } from "node:fs/promises"
 import { homedir } from "node:os"
-import { dirname, isAbsolute, join, resolve } from "node:path"
+import { dirname } from "node:path"
 import { DatabaseProblem, NotFound } from "./Errors.ts"
-
-type Env = Readonly<Record<string, string | undefined>>
-
-/**
- * `DAYBOOK_DB`, else `daybook/daybook.sqlite` in `XDG_DATA_HOME`, else in `~/.local/share`. A relative
- * `XDG_DATA_HOME` is no valid one and is passed over, as its specification asks.
- */
-export const databasePath = (env: Env, home: string, cwd: string): string => {
-  const given = env["DAYBOOK_DB"]
-  if (given === ":memory:") return given
-  if (given !== undefined && given !== "") return resolve(cwd, given)
-  const data = env["XDG_DATA_HOME"]
-  const base = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share")
-  return join(base, "daybook", "daybook.sqlite")
-}
+import { databasePath } from "./Paths.ts"
 
 const current = Effect.sync(() => databasePath(process.env, homedir(), process.cwd()))
 

@@ -3,27 +3,30 @@
  * dependencies, which goes with the worker.
  */
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const cli = fileURLToPath(new URL("../../../packages/cli/", import.meta.url))
 
 export interface Bundle {
-  /** The executable. */
+  /** The executables. */
   readonly bin: string
+  readonly ctx: string
 }
 
 const make = (): Bundle => {
   mkdirSync(join(cli, "dist"), { recursive: true })
   const folder = mkdtempSync(join(cli, "dist", "test-"))
+  // Some tests run it as another user.
+  chmodSync(folder, 0o755)
   const remove = () => rmSync(folder, { recursive: true, force: true })
   process.once("exit", remove)
   const { status, stderr } = spawnSync(process.execPath, [join(cli, "scripts", "bundle.mjs"), "--out", folder], {
     encoding: "utf8"
   })
   if (status !== 0) throw new Error(`the bundle could not be built: ${stderr}`)
-  return { bin: join(folder, "bin", "daybook.js") }
+  return { bin: join(folder, "bin", "daybook.js"), ctx: join(folder, "bin", "ctx.js") }
 }
 
 let built: Bundle | undefined

@@ -28,6 +28,8 @@ export interface Options {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string | Uint8Array
   readonly cwd?: string
+  /** Another user to run as; only for a test that runs as root. */
+  readonly uid?: number
 }
 
 /** A place to run in: an empty folder that is the working folder, and beside it the database's. */
@@ -42,12 +44,17 @@ export interface Place {
   readonly sql: (statement: string) => Effect.Effect<void>
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
+  /** The same for `ctx`. */
+  readonly startCtx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
+  readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
 
-const start = (bin: string, words: ReadonlyArray<string>, options: Required<Options>) =>
+type Complete = Required<Omit<Options, "uid">> & Pick<Options, "uid">
+
+const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, uid }: Complete) =>
   Effect.acquireRelease(
     Effect.sync((): Running => {
-      const child = spawn(process.execPath, [bin, ...words], { cwd: options.cwd, env: options.env })
+      const child = spawn(process.execPath, [bin, ...words], { cwd, env, ...(uid === undefined ? {} : { uid }) })
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()
@@ -63,7 +70,7 @@ const start = (bin: string, words: ReadonlyArray<string>, options: Required<Opti
         look()
       })
       child.stdin.on("error", () => undefined)
-      child.stdin.end(options.input)
+      child.stdin.end(input)
       const watch = <A>(seen: () => Effect.Effect<A> | undefined) =>
         Effect.async<A>((resume) => {
           const watcher = () => {
@@ -96,7 +103,7 @@ const start = (bin: string, words: ReadonlyArray<string>, options: Required<Opti
 
 /** A fresh place, removed with the scope. */
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(function* () {
-  const { bin } = build()
+  const { bin, ctx } = build()
   const root = yield* Effect.acquireRelease(
     Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-cli-")))),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
@@ -104,7 +111,8 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
   const cwd = join(root, "a folder")
   mkdirSync(cwd)
   const database = join(root, "data", "daybook.sqlite")
-  const complete = (options: Options = {}) => ({
+  const complete = (options: Options = {}): Complete => ({
+    ...options,
     cwd: options.cwd ?? cwd,
     input: options.input ?? "",
     env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...options.env }
@@ -131,7 +139,9 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
         connection.exec(statement)
         connection.close()
       }),
-    run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended))
+    run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended)),
+    startCtx: (words, options) => start(ctx, words, complete(options)),
+    ctx: (words, options) => Effect.scoped(Effect.flatMap(start(ctx, words, complete(options)), (it) => it.ended))
   }
 })
 

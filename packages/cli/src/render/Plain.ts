@@ -55,9 +55,12 @@ export const bytes = (size: number): string =>
 /** JSON on one line; for a terminal, controls that JSON lets through are escaped as well (CL-32). */
 export const jsonLine = (value: unknown, terminal: boolean): string => {
   const json = JSON.stringify(value)
-  if (!terminal) return json
-  return json.replaceAll(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  return terminal ? escaped(json) : json
 }
+
+/** JSON for a terminal: controls stand only in its strings, where there is an escape for each (CL-32). */
+export const escaped = (json: string): string =>
+  json.replaceAll(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** Rows as columns, two spaces apart; the last column is not padded. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {

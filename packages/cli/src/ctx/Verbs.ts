@@ -1,0 +1,200 @@
+/** The commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
+import { join } from "node:path"
+import { StringDecoder } from "node:string_decoder"
+import { columns, escaped, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { lastLine, lines, pieces } from "./Files.ts"
+import { parseRow, rowText } from "./History.ts"
+import type { Options } from "./Options.ts"
+import { isSessionName } from "./Place.ts"
+import { absent, damaged, Refused } from "./Refused.ts"
+import * as Sessions from "./Sessions.ts"
+
+/** Where a command writes. */
+export interface Out {
+  readonly terminal: boolean
+  /** Waits for the reader. */
+  readonly write: (text: string | Uint8Array) => Promise<void>
+  readonly note: (text: string) => void
+}
+
+/** Writes in pieces that are worth a call. */
+const gathered = (out: Out) => {
+  let waiting: Array<string | Uint8Array> = []
+  let length = 0
+  const flush = async () => {
+    if (waiting.length === 0) return
+    const whole = Buffer.concat(waiting.map((part) => (typeof part === "string" ? Buffer.from(part) : part)))
+    waiting = []
+    length = 0
+    await out.write(whole)
+  }
+  return {
+    add: async (part: string | Uint8Array) => {
+      // A piece of a buffer that is read into again would change before it is written.
+      waiting.push(typeof part === "string" ? part : Uint8Array.from(part))
+      length += part.length
+      if (length >= 65_536) await flush()
+    },
+    flush
+  }
+}
+
+const chosen = (sessions: Sessions.Sessions, given: string | undefined) => {
+  const name = given ?? Sessions.currentName(sessions)
+  return { name, path: Sessions.sessionFolder(sessions, name) }
+}
+
+const newline = Buffer.from("\n")
+
+/** `ctx history`. What was read before a damaged line is written before it is told. */
+export const history = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
+  const { path } = chosen(Sessions.open(root, house), session)
+  const file = join(path, "messages.jsonl")
+  const output = gathered(out)
+  const rows = lines(file)
+  let number = 0
+  try {
+    for (let next = rows.next(); ; next = rows.next()) {
+      if (next.done === true) {
+        if (!next.value) throw damaged(`${file} is not there`)
+        break
+      }
+      number += 1
+      const line = next.value.toString("utf8")
+      const row = parseRow(line)
+      if (row === undefined) throw damaged(`${file}, line ${number} is no message`)
+      if (!json) await output.add(rowText(row, out.terminal))
+      else if (out.terminal) await output.add(`${escaped(line)}\n`)
+      else {
+        await output.add(next.value)
+        await output.add(newline)
+      }
+    }
+  } catch (cause) {
+    // JSON that has begun ends as JSON (CL-3 of the ABI).
+    if (json && number > 1 && cause instanceof Refused) {
+      await output.add(`${jsonLine({ type: "error", code: cause.code, message: cause.message }, out.terminal)}\n`)
+    }
+    throw cause
+  } finally {
+    rows.return(true)
+    await output.flush()
+  }
+}
+
+/** `ctx latest`. */
+export const latest = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
+  const { name, path } = chosen(Sessions.open(root, house), session)
+  const file = join(path, "latest.md")
+  const decoder = new StringDecoder("utf8")
+  const parts = pieces(file)
+  // What may belong to the next piece: the file's own newline is no part of the text, and a line may end in two signs.
+  let held = ""
+  let begun = false
+  for (let next = parts.next(); ; next = parts.next()) {
+    if (next.done === true) {
+      if (!next.value) throw absent(`session ${name} has no answer yet`)
+      break
+    }
+    if (json && !begun) await out.write(`{"session":${JSON.stringify(name)},"text":"`)
+    begun = true
+    if (!json && !out.terminal) {
+      await out.write(Uint8Array.from(next.value))
+      continue
+    }
+    const text = held + decoder.write(next.value)
+    const end = /\r?\n?$/.exec(text)?.index ?? text.length
+    held = text.slice(end)
+    await out.write(shown(text.slice(0, end), json, out.terminal))
+  }
+  if (!begun) throw damaged(`${file} is empty`)
+  if (json) await out.write(`${shown(`${held}${decoder.end()}`.replace(/\n$/, ""), json, out.terminal)}"}\n`)
+  else if (out.terminal) await out.write(visible(`${held}${decoder.end()}`))
+}
+
+const shown = (text: string, json: boolean, terminal: boolean): string => {
+  if (!json) return visible(text)
+  const quoted = JSON.stringify(text).slice(1, -1)
+  return terminal ? escaped(quoted) : quoted
+}
+
+/** The id of the last event, if there is one. */
+const lastEvent = (path: string): string | undefined => {
+  const file = join(path, "events.jsonl")
+  const line = lastLine(file)
+  if (line === undefined) return undefined
+  try {
+    const row: unknown = JSON.parse(line)
+    if (typeof row === "object" && row !== null && "id" in row && typeof row.id === "string") return row.id
+  } catch {
+    // Told below.
+  }
+  throw damaged(`${file}: its last line is no event`)
+}
+
+/** `ctx resume`: what a client needs to go on. */
+export const resume = async (out: Out, root: string, { cwd, house, json }: Options): Promise<void> => {
+  const sessions = Sessions.open(root, house)
+  const name = cwd === undefined ? Sessions.currentName(sessions) : Sessions.sessionOfCwd(sessions, cwd)
+  const path = Sessions.sessionFolder(sessions, name)
+  const found = {
+    session: name,
+    state: Sessions.needed(path, "state"),
+    cwd: Sessions.needed(path, "cwd"),
+    updated_at: Sessions.needed(path, "updated_at"),
+    after: lastEvent(path)
+  }
+  const rows = [
+    ["session", found.session],
+    ["state", found.state],
+    ["cwd", found.cwd],
+    ["updated", found.updated_at],
+    ["after", found.after ?? "(no event yet)"]
+  ]
+  await out.write(
+    json ? `${jsonLine(found, out.terminal)}\n` : columns(rows.map((row) => row.map((cell) => oneLine(cell, 4_400))))
+  )
+}
+
+/** `ctx sessions`: as `index/list` has them. A session that cannot be read hides none of the others. */
+export const sessions = async (out: Out, root: string, { house, json }: Options): Promise<void> => {
+  const all = Sessions.open(root, house)
+  const index = Sessions.indexFolder(all)
+  const none = absent(`there is no list of the sessions of ${house.name}; daybook files rebuild makes it`)
+  if (index === undefined) throw none
+  const file = join(index, "list")
+  const names = lines(file)
+  const output = gathered(out)
+  let first: Refused | undefined
+  for (let next = names.next(); ; next = names.next()) {
+    if (next.done === true) {
+      if (!next.value) throw none
+      break
+    }
+    try {
+      await output.add(listed(all, next.value.toString("utf8"), file, json, out.terminal))
+    } catch (cause) {
+      if (!(cause instanceof Refused)) throw cause
+      first ??= cause
+      out.note(`ctx: ${oneLine(cause.message, 2_000)}\n`)
+    }
+  }
+  await output.flush()
+  if (first !== undefined) throw new Refused(first.code, "not every session could be read: see above", first.exit)
+}
+
+const listed = (all: Sessions.Sessions, name: string, file: string, json: boolean, terminal: boolean): string => {
+  if (!isSessionName(name)) throw damaged(`${file} holds ${oneLine(name, 80)}, which is no name of a session`)
+  const path = Sessions.sessionFolder(all, name)
+  const found = {
+    session: name,
+    state: Sessions.needed(path, "state"),
+    updated_at: Sessions.needed(path, "updated_at"),
+    cwd: Sessions.needed(path, "cwd"),
+    title: Sessions.title(path)
+  }
+  if (json) return `${jsonLine(found, terminal)}\n`
+  const when = found.updated_at.slice(0, 19).replace("T", " ")
+  const words = [when, found.state.padEnd(6), name, oneLine(found.cwd, 400), oneLine(found.title ?? "", 80)]
+  return `${words.join("  ").trimEnd()}\n`
+}

@@ -1,0 +1,77 @@
+/** What `ctx` has of its own because it loads no Effect: names, folders and rows as the other packages have them. */
+import { isName as coreIsName, SessionName } from "@daybook/core"
+import * as Files from "@daybook/files"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, FastCheck, Schema } from "effect"
+import { parseRow, rowText } from "../../packages/cli/src/ctx/History.ts"
+import * as Place from "../../packages/cli/src/ctx/Place.ts"
+
+describe("ctx", () => {
+  it.prop(
+    "NA-1: what is a name here is one everywhere, and the other way round",
+    [
+      FastCheck.oneof(
+        FastCheck.string(),
+        FastCheck.stringMatching(/^[a-zA-Z0-9._+-]{0,66}$/),
+        FastCheck.stringMatching(/^[a-z]{1,3}\.(sock|d|sock2|dd)$/),
+        FastCheck.constantFrom("index", "a\n", "\na", "a\u0000", "list", "current", "by-cwd")
+      )
+    ],
+    ([name]) => {
+      assert.strictEqual(Place.isName(name), coreIsName(name))
+      assert.strictEqual(Place.isSessionName(name), Schema.is(SessionName)(name))
+    },
+    { fastCheck: { numRuns: 2_000 } }
+  )
+
+  it("CL-101: sessions are looked for where the layout has them", () => {
+    for (const kind of ["agent", "model"] as const) {
+      const name = "some.name+1"
+      const folder = (owner: Place.House["owner"]) => Place.houseSegments({ kind, name, owner }).join("/")
+      assert.strictEqual(folder({ uid: 1000 }), Files.houseFolder({ scope: "private", uid: 1000, kind, name }))
+      assert.strictEqual(folder({ shared: "team" }), Files.houseFolder({ scope: "shared", shared: "team", kind, name }))
+    }
+    assert.strictEqual(Place.cwdHash("/work/ä"), Files.cwdHash("/work/ä"))
+  })
+
+  it("CL-102: a working folder has one way to be written", () => {
+    for (const [given, canonical] of [
+      ["/", "/"],
+      ["//", "/"],
+      ["/work/", "/work"],
+      ["//a/./b//", "/a/b"],
+      ["/a b/ä", "/a b/ä"],
+      ["/..a/b..", "/..a/b.."],
+      ["work", undefined],
+      ["", undefined],
+      ["/a/..", undefined],
+      ["/../a", undefined],
+      ["/a\u0000b", undefined]
+    ] as const) {
+      assert.strictEqual(Place.canonicalCwd(given), canonical)
+    }
+  })
+
+  it.prop(
+    "CL-107: every row that the schema allows is shown, whatever it holds, and nothing of it moves a terminal",
+    [Arbitrary.make(Files.MessageRow)],
+    ([row]) => {
+      const parsed = parseRow(JSON.stringify(Schema.encodeSync(Files.MessageRow)(row)))
+      assert.isDefined(parsed)
+      if (parsed === undefined) return
+      const shown = rowText(parsed, true)
+      // oxlint-disable-next-line no-control-regex
+      assert.notMatch(shown, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
+      assert.isTrue(shown.endsWith("\n\n"))
+      if (row.role === "tool") assert.strictEqual(shown.trimEnd().split("\n").length, 1)
+    }
+  )
+
+  it("CL-107: what a later version adds is named, not refused", () => {
+    const parsed = parseRow(
+      '{"role":"critic","time":"2027-01-01T00:00:00.000Z","content":[{"type":"song","notes":3}],"x":1}'
+    )
+    assert.isDefined(parsed)
+    if (parsed !== undefined) assert.strictEqual(rowText(parsed, false), "## critic  2027-01-01 00:00:00\n\n[song]\n\n")
+  })
+})
