@@ -16,7 +16,7 @@ export {
 } from "./agent/Agents.ts"
 export { baseInstructions, modelFamily } from "./agent/BaseInstructions.ts"
 export { defaultSettings as defaultCompaction, type CompactionSettings } from "./compaction/Limits.ts"
-export { nothingPruned } from "./compaction/Prune.ts"
+export { isPruned, nothingPruned } from "./compaction/Prune.ts"
 export { estimate, messageTokens, type Estimate } from "./compaction/TokenEstimate.ts"
 export * as Config from "./config/Config.ts"
 export { Templates, TemplateNotFound, type Template, type TemplateProblem } from "./config/Templates.ts"

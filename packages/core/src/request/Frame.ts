@@ -69,7 +69,10 @@ export interface Folded {
 
 export const nothingFolded: Folded = { frame: noFrame, known: new Map() }
 
-export const fold = ({ frame, known }: Folded, { data }: EventOfType<"session.next.request.framed">): Folded => {
+export const fold = (
+  { frame, known }: Folded,
+  { data }: Pick<EventOfType<"session.next.request.framed">, "data">
+): Folded => {
   const all = new Map([...known, ...(data.tools?.defined ?? []).map((tool) => [tool.name, tool] as const)])
   return {
     known: all,

@@ -1,0 +1,68 @@
+/**
+ * The files of `context/`, from what the last step was shown. They change when a step begins, and at no other time. Pure.
+ * Spec: FI-40..FI-59 in specs/files.md (PK-1..PK-6).
+ */
+import type { Message, Sent, TodoItem } from "@daybook/core"
+import { blobPath, blobRows } from "./Blobs.ts"
+import { itemsOf, makePack, summarySource } from "./Pack.ts"
+import { packBlobs } from "./PackBlobs.ts"
+import { packText } from "./PackText.ts"
+import type { PackState } from "./PackState.ts"
+import { checkpointOf, refRows, swapRows, type ReadSwap } from "./Swapped.ts"
+
+/** What the files are made of. */
+export interface ContextInput {
+  /** The session's name in its address. */
+  readonly session: string
+  readonly state: PackState
+  readonly sent: Sent
+  /** The swaps of the state, each with the hash of its lines. */
+  readonly swaps: ReadonlyArray<ReadSwap>
+  readonly history: ReadonlyArray<Message>
+}
+
+/** Contents by path relative to `context/`. What is not here has no place in it. */
+export type ContextFiles = ReadonlyMap<string, string | Uint8Array>
+
+const marks: Record<TodoItem["status"], string> = { pending: " ", in_progress: "~", done: "x", cancelled: "-" }
+
+const todoText = (items: ReadonlyArray<TodoItem>): string =>
+  items.map(({ status, text }) => `- [${marks[status]}] ${text.replaceAll(/\s+/g, " ")}\n`).join("")
+
+const lines = (rows: ReadonlyArray<unknown>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
+
+/** The files. Lists without a line, and a summary or a list of things to do that there is none of, are left out. */
+export const contextFiles = ({ history, sent, session, state, swaps }: ContextInput): ContextFiles => {
+  const pack = makePack(state, sent, history)
+  const blobs = packBlobs(pack)
+  const checkpoint = checkpointOf(pack)
+  const { agent, model, step } = sent
+  const files: ReadonlyArray<readonly [string, string | Uint8Array]> = [
+    ...[...blobs.byHash].map(([hash, { content }]) => [blobPath(hash), content] as const),
+    ["dedup/index.jsonl", lines(blobRows(blobs))],
+    ["swap/index.jsonl", lines(swapRows(swaps, pack))],
+    ["refs.jsonl", lines(refRows(swaps, pack))],
+    [
+      summarySource,
+      checkpoint === undefined
+        ? ""
+        : `${checkpoint.summary}\n${checkpoint.recent === "" ? "" : `\n# Recent context\n\n${checkpoint.recent}\n`}`
+    ],
+    ["todo.md", todoText(state.todo?.items ?? [])],
+    ["budget", `${pack.budget}\n`],
+    ["pack.md", packText(session, pack)],
+    [
+      "pack.json",
+      `${JSON.stringify({
+        version: 1,
+        session,
+        agent,
+        model: `${model.providerID}/${model.id}`,
+        step: step.seq,
+        budget_tokens: pack.budget,
+        items: itemsOf(pack)
+      })}\n`
+    ]
+  ]
+  return new Map(files.filter(([path, content]) => path.startsWith("dedup/blob/") || content.length > 0))
+}

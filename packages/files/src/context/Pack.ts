@@ -1,0 +1,136 @@
+/**
+ * The pack: what the last step was shown, as items that name where each part of it lies. Everything that went to the model
+ * is in one item, once, in its order. Pure. Spec: FI-44..FI-47 in specs/files.md (PK-2).
+ */
+import {
+  estimate,
+  lowerOne,
+  MessageID,
+  messageTokens,
+  shownBy,
+  type Estimate,
+  type FramedTool,
+  type Message,
+  type Sent
+} from "@daybook/core"
+import { Chunk, Predicate } from "effect"
+import { blobPath, hashOf } from "./Blobs.ts"
+import type { Line, PackState } from "./PackState.ts"
+
+/** A part of what was shown; `source` is relative to `context/`, `range` counts lines from 1. */
+export interface Item {
+  readonly kind: "system" | "summary" | "facts" | "recent_messages" | "child_result"
+  readonly source: string
+  readonly range?: string
+  readonly tokens: number
+}
+
+/** One message of a request, as a provider's adapter gets it. */
+export type Encoded = ReturnType<typeof lowerOne>[number]
+
+/** A message as it was shown, and its lines in `messages.jsonl`. */
+export interface ShownMessage {
+  readonly message: Message
+  readonly shown: ReadonlyArray<Encoded>
+  readonly tokens: number
+  readonly lines: ReadonlyArray<Line>
+}
+
+/** One step's request, whole. */
+export interface Pack {
+  readonly sent: Sent
+  readonly messages: ReadonlyArray<ShownMessage>
+  readonly estimate: Estimate
+  /** The model's window, or as much as was shown where that is not known or was more. */
+  readonly budget: number
+}
+
+export const messagesSource = "../messages.jsonl"
+export const summarySource = "summary.md"
+
+/** The last step's request, but for its history; undefined where nothing was shown yet, or it was not written down. */
+export const sentOf = ({ framed: { frame }, prunedSeq, step }: PackState): Sent | undefined =>
+  step === undefined || frame.system.length === 0
+    ? undefined
+    : {
+        step: { seq: step.seq, messageID: MessageID.make(step.messageID) },
+        agent: step.agent,
+        model: step.model,
+        frame,
+        prunedSeq
+      }
+
+const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)
+
+/** The history that `sent` went out with, in order, with the lines that were written by then. */
+export const makePack = (state: PackState, sent: Sent, history: ReadonlyArray<Message>): Pack => {
+  const shown = shownBy(sent)
+  const byMessage = new Map<string, Array<Line>>()
+  for (const line of Chunk.toReadonlyArray(state.shown)) {
+    if (line.line > (state.step?.lines ?? 0)) break
+    const own = byMessage.get(line.message)
+    if (own === undefined) byMessage.set(line.message, [line])
+    else own.push(line)
+  }
+  const messages = history.flatMap((message): ReadonlyArray<ShownMessage> => {
+    const lowered = lowerOne(message, shown)
+    if (lowered.length === 0) return []
+    const tokens = sum(lowered.map((one) => messageTokens(one, undefined)))
+    return [{ message, shown: lowered, tokens, lines: byMessage.get(message.id) ?? [] }]
+  })
+  const { system, tools, settings } = sent.frame
+  const estimated = estimate({ system, tools, messages: messages.flatMap(({ shown }) => shown) })
+  const window = settings["contextWindow"]
+  const budget = Predicate.isNumber(window) ? Math.max(window, estimated.total) : estimated.total
+  return { sent, messages, estimate: estimated, budget }
+}
+
+/** The definitions of tools as one content. */
+export const toolsText = (tools: ReadonlyArray<FramedTool>): string => JSON.stringify(tools)
+
+/** A message that has no line yet, as one content. */
+export const messageText = ({ shown }: ShownMessage): string => JSON.stringify(shown)
+
+/** Lines that follow one another are one item; a message's tokens count where its first line is. */
+const messageItems = (messages: ReadonlyArray<ShownMessage>): ReadonlyArray<Item> => {
+  const items: Array<Item & { readonly from?: number; readonly to?: number }> = []
+  for (const one of messages) {
+    if (one.message.type === "compaction") {
+      items.push({ kind: "summary", source: summarySource, tokens: one.tokens })
+      continue
+    }
+    if (one.lines.length === 0) {
+      items.push({ kind: "recent_messages", source: blobPath(hashOf(messageText(one))), tokens: one.tokens })
+      continue
+    }
+    for (const [nth, { line }] of one.lines.entries()) {
+      const tokens = nth === 0 ? one.tokens : 0
+      const last = items.at(-1)
+      const follows = last?.to === line - 1
+      const from = follows ? (last.from ?? line) : line
+      if (follows) items.pop()
+      items.push({
+        kind: "recent_messages",
+        source: messagesSource,
+        range: `${from}-${line}`,
+        tokens: tokens + (follows ? last.tokens : 0),
+        from,
+        to: line
+      })
+    }
+  }
+  return items.map(({ from: _, to: __, ...item }) => item)
+}
+
+/** What was shown, in the order in which the model saw it: system texts, tools, conversation. */
+export const itemsOf = ({ estimate, messages, sent: { frame } }: Pack): ReadonlyArray<Item> => [
+  ...frame.system.map((text, nth): Item => ({
+    kind: "system",
+    source: blobPath(hashOf(text)),
+    tokens: estimate.perSystem[nth] ?? 0
+  })),
+  ...(frame.tools.length === 0
+    ? []
+    : [{ kind: "system", source: blobPath(hashOf(toolsText(frame.tools))), tokens: estimate.tools } as const]),
+  ...messageItems(messages)
+]

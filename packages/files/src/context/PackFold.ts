@@ -1,0 +1,161 @@
+/**
+ * The fold of `PackState`: each event, with the lines of `messages.jsonl` that it wrote. What changes the next request
+ * waits for that request's step, so that the state is always that of one step: the last. Pure.
+ * Spec: FI-40..FI-43 in specs/files.md.
+ */
+import { foldFrame, TodoItem, type EventOfType, type SessionEvent } from "@daybook/core"
+import { Array as Arr, Chunk, Option, Schema } from "effect"
+import type { MessageRow } from "../Rows.ts"
+import { nothingPending, type Line, type PackState, type Swap } from "./PackState.ts"
+
+/** A row, and the bytes of its line with the newline. */
+export interface WrittenLine {
+  readonly row: MessageRow
+  readonly bytes: number
+}
+
+/** Characters of a summary's beginning. */
+const summaryChars = 200
+
+const firstLine = (text: string): string => {
+  const line = text.split("\n").find((line) => /[\p{L}\p{N}]/u.test(line) && !line.startsWith("#")) ?? ""
+  // Not half of a surrogate pair.
+  return line
+    .trim()
+    .slice(0, summaryChars)
+    .replace(/[\uD800-\uDBFF]$/, "")
+}
+
+const kindOf = (event: SessionEvent, { role }: MessageRow): Line["kind"] =>
+  role === "tool" ? "tool" : role === "user" ? "user" : event.type === "session.next.context.updated" ? "told" : "other"
+
+/** The message that a line is of: a tool's line is written by the end of its call, or of the step that made it. */
+const ownerOf = ({ data }: SessionEvent, { id, role }: MessageRow): string =>
+  role === "tool" && "assistantMessageID" in data ? data.assistantMessageID : id
+
+const callOf = ({ content, role }: MessageRow): string | undefined =>
+  role === "tool"
+    ? content.flatMap((block) => (block.type === "tool_result" ? [block.tool_call_id] : []))[0]
+    : undefined
+
+const withLine = (state: PackState, event: SessionEvent, { bytes, row }: WrittenLine): PackState => ({
+  ...state,
+  lines: state.lines + 1,
+  bytes: state.bytes + bytes,
+  shown: Chunk.append(state.shown, {
+    line: state.lines + 1,
+    at: state.bytes,
+    bytes,
+    kind: kindOf(event, row),
+    seq: event.seq,
+    message: ownerOf(event, row),
+    call: callOf(row)
+  })
+})
+
+type Compacted = PackState["pending"]["compacted"][number]
+
+/** Lines in runs without a gap. */
+const runsOf = (lines: ReadonlyArray<Line>, { seq, summary }: Compacted): ReadonlyArray<Swap> =>
+  lines.reduce<ReadonlyArray<Swap>>((runs, { at, bytes, line }) => {
+    const last = runs.at(-1)
+    return last?.to === line - 1
+      ? [...runs.slice(0, -1), { ...last, to: line, bytes: last.bytes + bytes }]
+      : [...runs, { from: line, to: line, at, bytes, seq, summary }]
+  }, [])
+
+/** What a checkpoint takes out: all before it but what was told since the baseline, and the prompts that it keeps (CP-49). */
+const compact = (state: PackState, compacted: Compacted): PackState => {
+  const { baselineSeq } = state.framed.frame
+  const [stays, goes] = Chunk.partition(
+    state.shown,
+    ({ kind, line, seq }) =>
+      line <= compacted.lines &&
+      !(kind === "told" && seq > baselineSeq) &&
+      !(kind === "user" && compacted.firstKeptSeq !== undefined && seq >= compacted.firstKeptSeq)
+  )
+  return { ...state, shown: stays, swaps: [...state.swaps, ...runsOf(Chunk.toReadonlyArray(goes), compacted)] }
+}
+
+const stepped = (state: PackState, { data, seq }: EventOfType<"session.next.step.started">): PackState => {
+  const { pending } = state
+  const framed = pending.framed.reduce((folded, data) => foldFrame(folded, { data }), state.framed)
+  return {
+    ...pending.compacted.reduce(compact, { ...state, framed }),
+    prunedSeq: pending.prunedSeq ?? state.prunedSeq,
+    todo: newer(state.todo, pending.todo),
+    step: {
+      seq,
+      messageID: data.assistantMessageID,
+      agent: data.agent,
+      model: data.model,
+      lines: state.lines
+    },
+    // Calls of earlier steps have all ended.
+    calls: [],
+    pending: nothingPending
+  }
+}
+
+const newer = (a: PackState["todo"], b: PackState["todo"]): PackState["todo"] =>
+  a === undefined || (b !== undefined && b.seq > a.seq) ? b : a
+
+const Items = Schema.Struct({ items: Schema.Array(TodoItem) })
+const itemsOf = Schema.decodeUnknownOption(Items)
+
+type CallEvent = EventOfType<
+  "session.next.tool.input.started" | "session.next.tool.called" | "session.next.tool.success"
+>
+
+/** The list is what the last call of `todo` that wrote one came to (TO-92). */
+const todoCalled = (state: PackState, event: CallEvent): PackState => {
+  const { assistantMessageID: message, callID: call } = event.data
+  const isIt = (other: PackState["calls"][number]) => other.message === message && other.call === call
+  if (event.type === "session.next.tool.input.started") {
+    return event.data.name === "todo"
+      ? { ...state, calls: [...state.calls, { message, call, seq: event.seq, writes: false }] }
+      : state
+  }
+  const known = state.calls.find(isIt)
+  if (known === undefined) return state
+  const others = state.calls.filter((other) => !isIt(other))
+  if (event.type === "session.next.tool.called") {
+    const writes = event.data.tool === "todo" && event.data.input["items"] !== undefined
+    return { ...state, calls: [...others, { ...known, writes }] }
+  }
+  const items = known.writes ? itemsOf(event.data.structured) : Option.none()
+  const todo = newer(
+    state.pending.todo,
+    Option.getOrUndefined(Option.map(items, ({ items }) => ({ seq: known.seq, items })))
+  )
+  return { ...state, calls: others, pending: { ...state.pending, ...(todo === undefined ? {} : { todo }) } }
+}
+
+/** The state after an event and the lines that it wrote. */
+export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine> = []): PackState => {
+  const { pending } = state
+  switch (event.type) {
+    case "session.next.request.framed":
+      return { ...state, pending: { ...pending, framed: [...pending.framed, event.data] } }
+    case "session.next.context.pruned":
+      return { ...state, pending: { ...pending, prunedSeq: event.data.through } }
+    case "session.next.compaction.ended": {
+      const { firstKeptSeq, text } = event.data
+      const compacted: Compacted = {
+        seq: event.seq,
+        lines: state.lines,
+        summary: firstLine(text),
+        ...(firstKeptSeq === undefined ? {} : { firstKeptSeq })
+      }
+      return { ...state, pending: { ...pending, compacted: [...pending.compacted, compacted] } }
+    }
+    case "session.next.step.started":
+      return stepped(state, event)
+    case "session.next.tool.input.started":
+    case "session.next.tool.called":
+    case "session.next.tool.success":
+      return Arr.reduce(lines, todoCalled(state, event), (state, line) => withLine(state, event, line))
+    default:
+      return Arr.reduce(lines, state, (state, line) => withLine(state, event, line))
+  }
+}
