@@ -184,6 +184,8 @@ export interface Removal {
   /** Its place among removals, from 1, growing, never used twice. */
   readonly number: number
   readonly sessionID: SessionID
+  /** The newest position at the time: its events up to here are gone, one after it is of a session made again. */
+  readonly position: number
 }
 
 /** Who takes events over, and who hears of it. */
@@ -248,7 +250,7 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
       { readonly events: ReadonlyArray<SessionEvent>; readonly position: number; readonly hasMore: boolean },
       CursorAhead | EventUnreadable | LogUnavailable
     >
-    /** Sessions that were removed, in order, after a number; at most 512. A session may exist again by now (LG-17). */
+    /** Sessions that were removed, in order, after a number; at most 512. One may exist again by now (LG-19). */
     readonly removals: (options?: {
       readonly after?: number | undefined
     }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>

@@ -260,7 +260,7 @@ export const feed =
       })
     )
 
-/** One page of all sessions' events. */
+/** One page of all sessions' events, with what `read` says of one session's. */
 export const readFeed = (sql: SqlClient.SqlClient) =>
   Effect.fn("EventLog.readFeed")(function* (
     options: { readonly after?: number | undefined; readonly limit?: number | undefined } = {}
@@ -270,5 +270,5 @@ export const readFeed = (sql: SqlClient.SqlClient) =>
     const latest = yield* lastPosition(sql)
     if (!(after <= latest)) return yield* new CursorAhead({ cursor: after, latest })
     const { cursor, events, hasMore } = yield* feedPage(sql, after, limit)
-    return { events, position: cursor, hasMore }
+    return { events, position: cursor, hasMore: hasMore && (yield* feedPage(sql, cursor, 1)).cursor > cursor }
   })

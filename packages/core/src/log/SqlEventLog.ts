@@ -9,7 +9,7 @@ import { withSpan } from "../Spans.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { HookFailed, type EncodedDraft, type Projector } from "./Appends.ts"
 import { EventLog, InvalidDurableEvent, SubscriberOverflow, type AppendOptions } from "./EventLog.ts"
-import { unavailable } from "./EventRow.ts"
+import { pageSize, unavailable } from "./EventRow.ts"
 import * as Reader from "./Reader.ts"
 import * as Replay from "./Replay.ts"
 import * as Tails from "./Tails.ts"
@@ -170,14 +170,16 @@ const make = Effect.fnUntraced(function* (options: Options) {
     readFeed: Reader.readFeed(readSql),
     removals: ({ after = 0 } = {}) =>
       retryBusy(
-        readSql<{ readonly number: number; readonly session_id: string }>`
-          SELECT number, session_id FROM session_removal WHERE number > ${after} ORDER BY number LIMIT 512`
+        readSql<{ readonly number: number; readonly session_id: string; readonly position: number }>`
+          SELECT number, session_id, position FROM session_removal
+          WHERE number > ${after} ORDER BY number LIMIT ${pageSize}`
       ).pipe(
         Effect.mapError(unavailable("read")),
         Effect.map((rows) =>
-          rows.map(({ number, session_id }) => ({
+          rows.map(({ number, position, session_id }) => ({
             number,
-            sessionID: SessionID.make(session_id, { disableValidation: true })
+            sessionID: SessionID.make(session_id, { disableValidation: true }),
+            position
           }))
         )
       ),
@@ -209,8 +211,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
         immediately(sql)(
           Effect.tap(
             sql<{ readonly seq: number }>`DELETE FROM event_sequence WHERE session_id = ${sessionID} RETURNING seq`,
-            (rows) =>
-              rows.length === 0 ? Effect.void : sql`INSERT INTO session_removal (session_id) VALUES (${sessionID})`
+            ([row]) =>
+              // One that was only claimed for replay had nothing that anybody could have kept.
+              row === undefined || row.seq < 0
+                ? Effect.void
+                : sql`INSERT INTO session_removal (session_id, position)
+                    SELECT ${sessionID}, seq FROM sqlite_sequence WHERE name = 'event'`
           )
         )
       ).pipe(Effect.mapError(unavailable("remove")))

@@ -30,6 +30,9 @@ export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
 
   return {
     waits,
+    /** Whether one of them was taken back meanwhile. */
+    withdrawn: (inputs: ReadonlyArray<Input>) =>
+      Effect.exists(inputs, ({ id }) => Effect.map(store.input(id), (input) => input?.withdrawnSeq !== undefined)),
     /** In queue mode the oldest queued input, then steers up to the cutoff (PR-2). */
     eligible: Effect.fnUntraced(function* (sessionID: SessionID, mode: Trigger) {
       const cutoff = yield* log.latest(sessionID)

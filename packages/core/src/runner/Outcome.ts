@@ -7,12 +7,15 @@ import type { ToolDeclined } from "../tool/ToolDefinition.ts"
 /** `moved`: the session is at another Location now; `unfinished` says whether its activity was not done. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
 
+/** `Nothing`: what the activity was for was taken back before it started. */
+export type ActivityResult = DrainResult | { readonly _tag: "Nothing" }
+
 type Outcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
 
 /** The outcome of an activity that ended so. */
-export const outcomeOf = (exit: Exit.Exit<DrainResult, RunError | ToolDeclined>): Outcome => {
+export const outcomeOf = (exit: Exit.Exit<ActivityResult, RunError | ToolDeclined>): Outcome => {
   if (Exit.isSuccess(exit)) {
-    return exit.value._tag === "Drained"
+    return exit.value._tag !== "Moved"
       ? { outcome: "completed" }
       : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
   }

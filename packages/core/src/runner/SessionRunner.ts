@@ -45,7 +45,7 @@ import * as BudgetCheck from "./BudgetCheck.ts"
 import * as Frames from "./Frames.ts"
 import * as History from "./History.ts"
 import * as Inbox from "./Inbox.ts"
-import { outcomeOf, type DrainResult } from "./Outcome.ts"
+import { outcomeOf, type ActivityResult, type DrainResult } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
 import * as Preview from "./Preview.ts"
 import * as Recovery from "./Recovery.ts"
@@ -66,6 +66,8 @@ export interface RunInput {
   readonly owner: OwnerToken
   /** At least one provider turn, even when nothing waits (PR-6). */
   readonly force: boolean
+  /** Told which activity runs, from before its start is in the log until its end is. */
+  readonly running: (activityID: ActivityID | undefined) => void
 }
 
 export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
@@ -77,8 +79,8 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
   }
 >() {}
 
-/** `pruned`, `compacted`: the turn is to be assembled anew. */
-type Boundary = "continue" | "done" | "moved" | "pruned" | "compacted"
+/** `pruned`, `compacted`: the turn is to be assembled anew. `nothing`: what it was for was taken back. */
+type Boundary = "continue" | "done" | "moved" | "pruned" | "compacted" | "nothing"
 
 const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLimit }: RunnerOptions) {
   const log = yield* EventLog
@@ -94,7 +96,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const { prepare, resolve } = preparation
   const frameChange = Frames.make()
   const inbox = yield* Inbox.make(steerBatchLimit)
-  const { eligible, pick, waits } = inbox
+  const { eligible, pick, waits, withdrawn } = inbox
   const preview = yield* Preview.make({ history, preparation, inbox })
   const budget = BudgetCheck.make(store, fallbackBudget)
   const provideLog = Effect.provideService(EventLog, log)
@@ -130,27 +132,39 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const reminder = (text: string) =>
     Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
 
-  /** What opens the activity, the inputs that become visible with it, and what the model is reminded of (RQ-24). */
+  /**
+   * What opens the activity, the inputs that become visible with it, and what the model is reminded of (RQ-24). False
+   * when nothing opens it any more: what it was for was taken back.
+   */
   const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Inbox.Trigger) {
     const { owner, sessionID } = input
-    const inputs = yield* eligible(sessionID, mode)
-    if (inputs.length > 0) activity.output = noOutput()
-    const opening = activity.started
-      ? []
-      : [draft("session.next.activity.started", { activityID: activity.id, trigger: activity.trigger })]
-    const reminders = [
-      ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
-      ...(activity.turns > 0 && activity.turns === limitOf(activity) - 1 ? [lastTurn] : [])
-    ]
-    const drafts: ReadonlyArray<Draft> = [
-      ...opening,
-      ...inputs.map(Inbox.promotion),
-      ...(yield* Effect.forEach(reminders, reminder))
-    ]
-    if (!Arr.isNonEmptyReadonlyArray(drafts)) return
-    yield* Effect.uninterruptible(
-      Effect.tap(open(sessionID, owner, drafts), () => Effect.sync(() => (activity.started = true)))
-    )
+    for (;;) {
+      const inputs = yield* eligible(sessionID, mode)
+      if (!activity.started && activity.trigger !== "resume" && inputs.length === 0) return false
+      if (inputs.length > 0) activity.output = noOutput()
+      const opening = activity.started
+        ? []
+        : [draft("session.next.activity.started", { activityID: activity.id, trigger: activity.trigger })]
+      const reminders = [
+        ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
+        ...(activity.turns > 0 && activity.turns === limitOf(activity) - 1 ? [lastTurn] : [])
+      ]
+      const drafts: ReadonlyArray<Draft> = [
+        ...opening,
+        ...inputs.map(Inbox.promotion),
+        ...(yield* Effect.forEach(reminders, reminder))
+      ]
+      if (!Arr.isNonEmptyReadonlyArray(drafts)) return true
+      const opened = yield* open(sessionID, owner, drafts).pipe(
+        Effect.map(() => (activity.started = true)),
+        // One of them was taken back between the look and the append, which stored nothing: look again (IB-41).
+        Effect.catchTag("EventRefused", (refused) =>
+          Effect.flatMap(withdrawn(inputs), (any) => (any ? Effect.succeed(false) : refused))
+        ),
+        Effect.uninterruptible
+      )
+      if (opened) return true
+    }
   })
 
   const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
@@ -252,7 +266,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     })
     const initial = yield* epochs.prepare(sessionID, observed, { owner, fence })
     // A turn that is assembled anew goes out with the inputs it had (CM-9).
-    if (again === undefined) yield* promote(input, activity, mode)
+    if (again === undefined && !(yield* promote(input, activity, mode))) return "nothing"
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
     const { info } = yield* resolved
     const messages = yield* loadHistory(sessionID, epoch.baselineSeq)
@@ -319,6 +333,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       if (outcome === "moved") {
         return { _tag: "Moved", unfinished: activity.started || activity.trigger === "resume" } as const
       }
+      if (outcome === "nothing") return { _tag: "Nothing" } as const
       mode = "steer"
       // Never twice without a turn in between; what makes a request smaller is no turn (TU-4, CM-12).
       again = outcome === "pruned" || outcome === "compacted" ? outcome : undefined
@@ -341,11 +356,16 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       turns: 0,
       output: noOutput()
     }
-    return yield* Effect.onExit(turns(input, activity), (exit) => {
-      if (!activity.started) return Effect.void
+    const work = Effect.suspend(() => {
+      input.running(activity.id)
+      return turns(input, activity)
+    })
+    return yield* Effect.onExit(work, (exit) => {
+      const ended = Effect.sync(() => input.running(undefined))
+      if (!activity.started) return ended
       const settled = draft("session.next.activity.settled", { activityID: activity.id, ...outcomeOf(exit) })
       // An owner that was replaced may write nothing more: its successor settles this activity.
-      return Effect.ignoreLogged(log.append(sessionID, [settled], { owner }))
+      return Effect.ensuring(Effect.ignoreLogged(log.append(sessionID, [settled], { owner })), ended)
     })
   })
 
@@ -360,8 +380,9 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         yield* compactOnRequest(input, yield* store.get(input.sessionID))
         return { _tag: "Drained" } as const
       }
+      const result: ActivityResult = yield* runActivity(input, trigger)
+      if (result._tag === "Nothing") continue
       forced = false
-      const result: DrainResult = yield* runActivity(input, trigger)
       if (result._tag === "Moved") return result
       yield* Effect.flatMap(store.waitingCount(input.sessionID), (depth) => Metric.set(Metrics.inboxDepth, depth))
     }

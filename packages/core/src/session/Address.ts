@@ -1,6 +1,6 @@
 /**
  * Where a session is kept for its clients, beside its id: whose it is, which agent or model it talks to, and its name
- * there. Pure. Spec: AD-1..AD-6 in specs/files.md (SC-1, NA-1, NA-2).
+ * there. Pure. Spec: AD-1..AD-6 in specs/inbox.md (SC-1, NA-1, NA-2).
  */
 import { Schema } from "effect"
 

@@ -1,7 +1,7 @@
 /**
  * Who drains, and when: at most one drain per key at any time, however many ask for one; different keys overlap.
  * It owns the fibers of the drains and nothing else: what a drain does, and where its work is stored, is not known
- * here. A wake carries no data, it says "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-12).
+ * here. A wake carries no data, it says "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
  *
  *               run: forced, wake: unforced
  *       idle ───────────────────────────────▶ active ◀──┐ success, woken meanwhile: drain again, same execution
@@ -43,6 +43,11 @@ export interface RunCoordinator<Key, A, E> {
   readonly wake: (key: Key) => Effect.Effect<void>
   /** Stops what was asked before it; waits until that has ended, its finalizers included. Idle: no-op (EX-6). */
   readonly interrupt: (key: Key) => Effect.Effect<void>
+  /**
+   * Stops the drain if `still` says so in the very step that stops it, and drains anew what it left; waits like
+   * `interrupt`. False, and nothing done, when it does not, or the key is idle (EX-13).
+   */
+  readonly cut: (key: Key, still: () => boolean) => Effect.Effect<boolean>
   /** Waits until nothing is active for the key, whatever came of it. Idle: returns at once (EX-8). */
   readonly settled: (key: Key) => Effect.Effect<void>
 }
@@ -213,6 +218,19 @@ export const make = <Key, A, E>(options: {
       })
     )
 
+    // Race: a cut against an interrupt before it. That one has dropped what was asked; nothing is asked again here.
+    const cut = Effect.fn("RunCoordinator.cut")((key: Key, still: () => boolean) =>
+      Effect.withFiberRuntime<boolean>((fiber) => {
+        const entry = entries.get(key)
+        if (entry === undefined || !still()) return Effect.succeed(false)
+        if (!entry.stopping) {
+          stop(key, entry, fiber.id())
+          entry.next = { ...makeExecution(), woken: true }
+        }
+        return Effect.as(Effect.exit(Deferred.await(entry.current.done)), true)
+      })
+    )
+
     const settled = Effect.fn("RunCoordinator.settled")((key: Key) =>
       Effect.suspend(() => {
         const entry = entries.get(key)
@@ -229,5 +247,5 @@ export const make = <Key, A, E>(options: {
       })
     )
 
-    return { active: Effect.sync(() => Array.from(entries.keys())), run, wake, interrupt, settled }
+    return { active: Effect.sync(() => Array.from(entries.keys())), run, wake, interrupt, cut, settled }
   })

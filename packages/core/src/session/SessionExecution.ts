@@ -4,7 +4,7 @@
  * Spec: EX-E1..EX-E8.
  */
 import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
-import type { SessionID } from "../Identifiers.ts"
+import type { ActivityID, SessionID } from "../Identifiers.ts"
 import {
   EventLog,
   type AppendError,
@@ -38,8 +38,11 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
     /** Inputs were recorded: look again. Returns at once. */
     readonly wake: (sessionID: SessionID) => Effect.Effect<void>
-    /** Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. */
-    readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
+    /**
+     * Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. With an
+     * activity, only that one is ended, and what waits goes on after it; when it does not run: no-op.
+     */
+    readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
     /** Settles what a dead process left, and runs nothing; true if there was something. */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
@@ -68,12 +71,27 @@ const make = Effect.fnUntraced(function* <R>(
     { idleTimeToLive: idleLocation }
   )
 
+  /** What each session's drain is at: written by its fiber, read in the step that stops it. */
+  const running = new Map<SessionID, ActivityID>()
+
+  /** Stops this activity and no other, where it runs here. */
+  const cut = (sessionID: SessionID, activityID: string): Effect.Effect<boolean> =>
+    coordinator.cut(sessionID, () => running.get(sessionID) === activityID)
+
   const work = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, force: boolean) {
     let forced = force
     for (;;) {
       const session = yield* store.get(sessionID)
       const result = yield* Effect.provide(
-        Effect.flatMap(SessionRunner, (runner) => runner.run({ sessionID, owner, force: forced })),
+        Effect.flatMap(SessionRunner, (runner) =>
+          runner.run({
+            sessionID,
+            owner,
+            force: forced,
+            running: (activityID) =>
+              void (activityID === undefined ? running.delete(sessionID) : running.set(sessionID, activityID))
+          })
+        ),
         locations.get(Data.struct(session.location))
       )
       if (result._tag === "Drained") return
@@ -91,9 +109,11 @@ const make = Effect.fnUntraced(function* <R>(
       yield* firstOf(
         Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
         // Another process's interrupt is one of ours: it drops the reruns that are queued here as well (CO-6).
-        Effect.zipRight(
-          ownership.stopRequested,
-          Effect.suspend(() => coordinator.interrupt(sessionID))
+        Effect.repeat(
+          Effect.flatMap(ownership.stopRequested, (activityID) =>
+            activityID === undefined ? Effect.as(coordinator.interrupt(sessionID), true) : cut(sessionID, activityID)
+          ),
+          { until: (stopped) => stopped }
         )
       )
     }).pipe(Effect.scoped, Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } }))
@@ -108,13 +128,16 @@ const make = Effect.fnUntraced(function* <R>(
     active: coordinator.active,
     resume: coordinator.run,
     wake: coordinator.wake,
-    interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID) {
-      yield* coordinator.interrupt(sessionID)
+    interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID, activityID) {
+      if (activityID === undefined) yield* coordinator.interrupt(sessionID)
+      else if (yield* cut(sessionID, activityID)) return
       const elsewhere = yield* owners.foreign(sessionID)
-      if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value)
+      if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
     settle: Effect.fn("SessionExecution.settle")(
       function* (sessionID) {
+        // Most often there is nothing, and nothing is written for it.
+        if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
         const { token } = yield* owners.acquireNow(sessionID)
         const drafts = yield* recovery(yield* store.get(sessionID))
         if (!Arr.isNonEmptyReadonlyArray(drafts)) return false

@@ -24,10 +24,11 @@ const retryEvery = Schedule.spaced("100 millis")
 export interface Ownership {
   readonly token: OwnerToken
   /**
-   * Keeps the lease while it runs. Completes when another process asked this owner to stop; fails when another one has
-   * taken the session over, after a pause longer than the lease.
+   * Keeps the lease while it runs. Completes when another process asked this owner to stop: with the activity, if it is
+   * to stop only that; then it is run again to go on. Fails when another process has taken the session over, after a
+   * pause longer than the lease.
    */
-  readonly stopRequested: Effect.Effect<void, OwnerLost | LogUnavailable>
+  readonly stopRequested: Effect.Effect<string | undefined, OwnerLost | LogUnavailable>
 }
 
 /** Which process works on which session. */
@@ -40,8 +41,12 @@ export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
     readonly acquireNow: (sessionID: SessionID) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
     /** The living owner other than this process, if there is one. */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
-    /** Asks the owner with this token to stop, and waits until it has let go or is gone. */
-    readonly requestStop: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void, LogUnavailable>
+    /** Asks the owner with this token to stop, and waits until it has let go or is gone; or only until an activity has ended. */
+    readonly requestStop: (
+      sessionID: SessionID,
+      token: OwnerToken,
+      activityID?: string
+    ) => Effect.Effect<void, LogUnavailable>
     /** Whether a living process, this one included, owns the session. */
     readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
   }
@@ -111,18 +116,23 @@ const make = Effect.gen(function* () {
       )
     )
 
-  /** Renews, and tells whether this epoch was asked to stop. */
+  /** Renews, and tells whether this epoch, or what activity of it, was asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const [mine] = yield* run(
         "renew the lease",
-        sql<{ readonly interrupt_epoch: number }>`UPDATE event_sequence SET lease_until = ${now + leaseMs}
+        sql<{
+          readonly interrupt_epoch: number
+          readonly interrupt_activity: string | null
+        }>`UPDATE event_sequence SET lease_until = ${now + leaseMs}
           WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}
-          RETURNING interrupt_epoch`
+          RETURNING interrupt_epoch, interrupt_activity`
       )
       if (mine === undefined) return yield* new OwnerLost({ sessionID, ...token })
       return mine.interrupt_epoch === token.epoch
+        ? { asked: true, activity: mine.interrupt_activity ?? undefined }
+        : { asked: false, activity: undefined }
     })
 
   const own = (sessionID: SessionID, token: OwnerToken) =>
@@ -130,8 +140,9 @@ const make = Effect.gen(function* () {
       Effect.addFinalizer(() => release(sessionID, token)),
       {
         token,
-        stopRequested: Effect.asVoid(
-          Effect.repeat(Effect.delay(renew(sessionID, token), heartbeat), { until: (stop) => stop })
+        stopRequested: Effect.map(
+          Effect.repeat(Effect.delay(renew(sessionID, token), heartbeat), { until: ({ asked }) => asked }),
+          ({ activity }) => activity
         )
       } satisfies Ownership
     )
@@ -166,20 +177,43 @@ const make = Effect.gen(function* () {
       return living(found, yield* Clock.currentTimeMillis) === undefined
     })
 
+  /** Whether the log has the start of this activity and not its end. */
+  const isRunning = (sessionID: SessionID, activityID: string) =>
+    Effect.map(
+      run(
+        "read the activity",
+        readSql`SELECT 1 FROM session
+          WHERE id = ${sessionID} AND activity_id = ${activityID} AND activity_state = 'running'`
+      ),
+      (rows) => rows.length > 0
+    )
+
   return SessionOwner.of({
     acquire,
     acquireNow,
     foreign,
-    requestStop: Effect.fnUntraced(function* (sessionID, token) {
+    requestStop: Effect.fnUntraced(function* (sessionID, token, activityID) {
+      const mine = sql`session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}`
       yield* run(
         "ask the owner to stop",
-        sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}
-          WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}`
+        activityID === undefined
+          ? sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = NULL WHERE ${mine}`
+          : // Who was asked to stop altogether is not asked for less.
+            sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = ${activityID}
+              WHERE ${mine} AND NOT (interrupt_epoch = owner_epoch AND interrupt_activity IS NULL)`
       )
-      yield* Effect.repeat(foreign(sessionID), {
-        schedule: retryEvery,
-        until: (owner) => Option.isNone(owner) || owner.value.epoch !== token.epoch
-      })
+      const working = Effect.map(
+        foreign(sessionID),
+        (owner) => Option.isSome(owner) && owner.value.epoch === token.epoch
+      )
+      const goesOn = activityID === undefined ? Effect.succeed(true) : isRunning(sessionID, activityID)
+      yield* Effect.repeat(
+        Effect.zipWith(working, goesOn, (owned, runs) => owned && runs),
+        {
+          schedule: retryEvery,
+          until: (busy) => !busy
+        }
+      )
     }),
     isOwned: (sessionID) => Effect.map(isFree(sessionID), (free) => !free)
   })

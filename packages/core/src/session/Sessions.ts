@@ -4,7 +4,7 @@
  */
 import { Context, Schema, type Effect, type Stream } from "effect"
 import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-import { MessageID, SessionID } from "../Identifiers.ts"
+import { MessageID, SessionID, type ActivityID } from "../Identifiers.ts"
 import type {
   AppendError,
   LogUnavailable,
@@ -87,7 +87,7 @@ export interface CreateOptions {
   readonly model?: ModelRef | undefined
   readonly title?: string | undefined
   readonly parentID?: SessionID | undefined
-  /** With an address that a session has, that one is returned unchanged (AD-3). */
+  /** With an address that a session has, that one is returned unchanged, unless another id is asked for (AD-3). */
   readonly placement?: Placement | undefined
 }
 
@@ -151,10 +151,12 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
   {
     /** Creates a session; with an id that exists, returns that one unchanged (CR-1). */
-    readonly create: (options: CreateOptions) => Effect.Effect<Session, InvalidInput | StoreError | AppendError>
+    readonly create: (
+      options: CreateOptions
+    ) => Effect.Effect<Session, InvalidInput | AddressTaken | StoreError | AppendError>
     /** The session at an address, if there is one (AD-2). */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, InvalidInput | StoreError>
-    /** Gives the session an address, or another root; publishes nothing when it has them (AD-4). */
+    /** Gives a session that has none its address, or another root; publishes nothing when it has them (AD-4). */
     readonly place: (
       sessionID: SessionID,
       placement: Placement
@@ -212,8 +214,14 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     /** Runs the session now, at least one provider turn; joins a run that is under way (CO-2). */
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | RunError>
-    /** Stops the session's work in this process and any other, and waits until it has settled (CO-6). */
-    readonly interrupt: (sessionID: SessionID) => Effect.Effect<void, LogUnavailable>
+    /**
+     * Stops the session's work in this process and any other, and waits until it has settled (CO-6). With an activity,
+     * stops that one and no other: what waits goes on after it, and nothing is done when it does not run (EX-E9).
+     */
+    readonly interrupt: (
+      sessionID: SessionID,
+      options?: { readonly activityID?: ActivityID | undefined }
+    ) => Effect.Effect<void, LogUnavailable>
     /** Waits until nothing runs for the session in this process and returns it. Does not start anything. */
     readonly wait: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions that this process is working on. */

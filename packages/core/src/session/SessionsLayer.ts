@@ -4,22 +4,22 @@ import { Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
 import { Agents, canLead, type Agent } from "../agent/Agents.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { draft, type SessionEvent } from "../events/SessionEvents.ts"
-import { Identifiers, SessionID, type MessageID } from "../Identifiers.ts"
-import { EventLog, SessionNotFound, type ReplayComplete } from "../log/EventLog.ts"
+import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
+import { EventLog, SessionNotFound, type EventRefused, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { nothingPruned } from "../compaction/Prune.ts"
 import { shownAt } from "../request/Recorded.ts"
 import { switched } from "../request/Reminders.ts"
 import { deepestFamily } from "./Family.ts"
-import { Address, addressKey, idPrefix } from "./Address.ts"
 import { canonical } from "./Locations.ts"
+import * as Placements from "./Placement.ts"
 import type { QuestionRef } from "./Question.ts"
 import { Questions } from "./Questions.ts"
 import { Budget, Location, ModelRef, sameModel } from "./Schemas.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
-import { AddressTaken, InvalidInput, NotWaiting, Sessions, type CreateOptions, type Placement } from "./Sessions.ts"
+import { InvalidInput, NotWaiting, Sessions, type CreateOptions } from "./Sessions.ts"
 import { pageLimit, SessionStore } from "./SessionStore.ts"
 import { validate } from "./Validate.ts"
 
@@ -38,6 +38,7 @@ const make = Effect.gen(function* () {
   const epochs = yield* ContextEpoch
   const agents = yield* Agents
   const questions = yield* Questions
+  const placements = yield* Placements.make
   const identifiers = yield* Identifiers
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
@@ -83,20 +84,6 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const placed = (placement: Placement) =>
-    Effect.gen(function* () {
-      const address = yield* validate("address", Address, placement.address)
-      const root =
-        placement.root === undefined ? undefined : yield* validate("root", Schema.NonEmptyString, placement.root)
-      if (address.session.startsWith(idPrefix)) {
-        return yield* new InvalidInput({
-          field: "address",
-          details: `names that begin with ${idPrefix} stand for sessions by their ids; choose another`
-        })
-      }
-      return { address, ...(root === undefined ? {} : { root }) }
-    })
-
   const create = Effect.fn("Sessions.create")(function* (options: CreateOptions) {
     const sessionID =
       options.id === undefined ? yield* identifiers.session : yield* validate("id", SessionID, options.id)
@@ -104,10 +91,10 @@ const make = Effect.gen(function* () {
       const found = yield* existing(sessionID)
       if (Option.isSome(found)) return found.value
     }
-    const placement = options.placement === undefined ? undefined : yield* placed(options.placement)
+    const placement = options.placement === undefined ? undefined : yield* placements.check(options.placement)
     if (placement !== undefined) {
-      const found = yield* store.addressed(placement.address)
-      if (found !== undefined) return found
+      const found = yield* placements.occupant(placement.address, options.id === undefined ? undefined : sessionID)
+      if (Option.isSome(found)) return found.value
     }
     const location = yield* place(options.location)
     const { agent, parentID } = options
@@ -122,22 +109,7 @@ const make = Effect.gen(function* () {
       ...(title === undefined ? {} : { title }),
       ...(parentID === undefined ? {} : { parentID })
     })
-    // Of two creations at once one is first; the other reads it (CR-2).
-    const drafts = [created, ...(placement === undefined ? [] : [draft("session.next.addressed", placement)])] as const
-    const theirs = yield* log.append(sessionID, drafts, { expectedSeq: -1 }).pipe(
-      Effect.as(undefined),
-      Effect.catchTags({
-        SeqConflict: () => Effect.succeed(undefined),
-        EventRefused: (refused) =>
-          // Somebody else came to the address first: it is one session for both.
-          Effect.flatMap(
-            placement === undefined ? Effect.succeed(undefined) : store.addressed(placement.address),
-            (found) => (found === undefined ? Effect.fail(refused) : Effect.succeed(found))
-          )
-      })
-    )
-    if (theirs !== undefined) return theirs
-    return yield* Effect.catchTag(store.get(sessionID), "SessionNotFound", (error) => Effect.die(error))
+    return yield* placements.begin(sessionID, created, options.id === undefined ? undefined : sessionID, placement)
   }, Effect.uninterruptible)
 
   const prompt: (typeof Sessions.Service)["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
@@ -167,21 +139,8 @@ const make = Effect.gen(function* () {
 
   return Sessions.of({
     create,
-    addressed: Effect.fn("Sessions.addressed")(function* (address) {
-      return yield* store.addressed(yield* validate("address", Address, address))
-    }),
-    place: Effect.fn("Sessions.place")(function* (sessionID, wanted) {
-      const session = yield* store.get(sessionID)
-      const placement = yield* placed(wanted)
-      const key = addressKey(placement.address)
-      const same = session.address !== undefined && addressKey(session.address) === key
-      if (same && session.root === placement.root) return
-      yield* Effect.catchTag(append(sessionID, draft("session.next.addressed", placement)), "EventRefused", (refused) =>
-        Effect.flatMap(store.addressed(placement.address), (found) =>
-          Effect.fail(found === undefined || found.id === sessionID ? refused : new AddressTaken({ address: key }))
-        )
-      )
-    }),
+    addressed: placements.addressed,
+    place: placements.place,
     get: store.get,
     list: Effect.fn("Sessions.list")(function* (options = {}) {
       if (options.directory === undefined) return yield* store.list(options)
@@ -205,17 +164,21 @@ const make = Effect.gen(function* () {
     }),
     live: (sessionID) => log.live({ sessionID }),
     prompt,
-    withdraw: withSession((sessionID: SessionID, messageID: MessageID) =>
-      Effect.catchTag(
+    withdraw: Effect.fn("Sessions.withdraw")(function* (sessionID, messageID) {
+      yield* store.get(sessionID)
+      const notWaiting = new NotWaiting({ sessionID, messageID })
+      if (!Schema.is(MessageID)(messageID)) return yield* notWaiting
+      yield* Effect.catchTag(
         append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
         "EventRefused",
-        // Its row says that it was taken out before, or is not there.
-        () => Effect.fail(new NotWaiting({ sessionID, messageID }))
+        // Its row says that it was taken out before, or is not there; another refusal is another matter.
+        (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
+          refused.table === "session_input" ? notWaiting : refused
       )
-    ),
+    }),
     settle: withSession(execution.settle),
     resume: withSession(execution.resume),
-    interrupt: execution.interrupt,
+    interrupt: (sessionID, { activityID } = {}) => execution.interrupt(sessionID, activityID),
     wait: (sessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
     active: execution.active,
     interrupted: Effect.flatMap(store.interrupted, (sessions) =>

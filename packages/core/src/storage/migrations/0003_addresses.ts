@@ -12,8 +12,11 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       // A removal leaves no event: who keeps copies of sessions hears of it here.
       sql`CREATE TABLE session_removal (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
-        session_id TEXT NOT NULL
-      ) STRICT`
+        session_id TEXT NOT NULL,
+        position INTEGER NOT NULL
+      ) STRICT`,
+      // A request to stop may be for one activity only.
+      sql`ALTER TABLE event_sequence ADD COLUMN interrupt_activity TEXT`
     ],
     (statement) => statement,
     { discard: true }

@@ -1,0 +1,108 @@
+/**
+ * Sessions at addresses: made there on first use, found there, or given one later. An address is given once and is one
+ * session's; of all who want it at the same time one gets it, and the commit decides who. Spec: AD-1..AD-6 in inbox.md.
+ */
+import { Path } from "@effect/platform"
+import { Effect, Option, Schema } from "effect"
+import { draft, type Draft, type EventOfType } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { EventLog } from "../log/EventLog.ts"
+import { Address, addressKey, idPrefix } from "./Address.ts"
+import type { Session } from "./Message.ts"
+import { AddressTaken, InvalidInput, type Placement } from "./Sessions.ts"
+import { SessionStore } from "./SessionStore.ts"
+import { validate } from "./Validate.ts"
+
+/** Losing to others again and again is no reason to give up, but there is an end. */
+const attempts = 100
+
+const sameAddress = (one: Address | undefined, other: Address): boolean =>
+  one !== undefined && addressKey(one) === addressKey(other)
+
+export const make = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const path = yield* Path.Path
+
+  const refuse = (field: string, details: string) => new InvalidInput({ field, details })
+
+  const addressed = Effect.fn("Sessions.addressed")(function* (address: Address) {
+    return yield* store.addressed(yield* validate("address", Address, address))
+  })
+
+  type Checked = EventOfType<"session.next.addressed">["data"]
+
+  /** A placement as a caller may choose it. */
+  const check = Effect.fnUntraced(function* (placement: Placement): Effect.fn.Return<Checked, InvalidInput> {
+    const address = yield* validate("address", Address, placement.address)
+    if (address.session.startsWith(idPrefix)) {
+      return yield* refuse(
+        "address",
+        `names that begin with ${idPrefix} stand for sessions by their ids; choose another`
+      )
+    }
+    if (placement.root === undefined) return { address }
+    const root = yield* validate("root", Schema.NonEmptyString, placement.root)
+    return path.isAbsolute(root) && !root.includes("\0")
+      ? { address, root }
+      : yield* refuse("root", "expected the absolute path of a folder")
+  })
+
+  /** The session that a creation there returns: the one that has the address, unless another id was asked for. */
+  const occupant = (address: Address, id: SessionID | undefined) =>
+    Effect.flatMap(store.addressed(address), (found) =>
+      found === undefined || id === undefined || found.id === id
+        ? Effect.succeed(Option.fromNullable(found))
+        : Effect.fail(new AddressTaken({ address: addressKey(address) }))
+    )
+
+  /**
+   * Appends a session's beginning, at an address if one is wanted, and returns the session that is there then: of
+   * creations at once one is first, the others get what it made (CR-2, AD-3). `id`: the one that was asked for.
+   */
+  const begin = (sessionID: SessionID, created: Draft, id: SessionID | undefined, placement: Checked | undefined) => {
+    const own = Effect.catchTag(store.get(sessionID), "SessionNotFound", (error) => Effect.die(error))
+    const append = (drafts: readonly [Draft, ...ReadonlyArray<Draft>]) =>
+      log.append(sessionID, drafts, { expectedSeq: -1 }).pipe(
+        Effect.catchTag("SeqConflict", () => Effect.void),
+        Effect.zipRight(own)
+      )
+    if (placement === undefined) return append([created])
+    const { address } = placement
+    return append([created, draft("session.next.addressed", placement)]).pipe(
+      Effect.catchTag("EventRefused", (refused) =>
+        Effect.flatMap(
+          occupant(address, id),
+          Option.match({ onNone: () => Effect.fail(refused), onSome: Effect.succeed })
+        )
+      ),
+      // Whoever came first is gone again by now.
+      Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" })
+    )
+  }
+
+  const settleAt = Effect.fnUntraced(function* (sessionID: SessionID, placement: Checked) {
+    const expectedSeq = yield* log.latest(sessionID)
+    const { address, root }: Session = yield* store.get(sessionID)
+    if (sameAddress(address, placement.address)) {
+      if (root === placement.root) return
+    } else if (address !== undefined) {
+      return yield* refuse("address", `the session is kept at ${addressKey(address)}, and stays there`)
+    } else if ((yield* store.addressed(placement.address)) !== undefined) {
+      return yield* new AddressTaken({ address: addressKey(placement.address) })
+    }
+    yield* log.append(sessionID, [draft("session.next.addressed", placement)], { expectedSeq })
+  })
+
+  const place = Effect.fn("Sessions.place")(function* (sessionID: SessionID, wanted: Placement) {
+    yield* store.get(sessionID)
+    const placement = yield* check(wanted)
+    yield* settleAt(sessionID, placement).pipe(
+      // Somebody else took the address in between, or wrote to this session: look again.
+      Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" }),
+      Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" })
+    )
+  })
+
+  return { addressed, begin, check, occupant, place }
+})
