@@ -1,7 +1,19 @@
 /**
- * The working directory that a client names, inside the world of its agent. Stub.
+ * The working directory that a client names, inside the world of its agent: a host folder, the agent's root, which is `/`
+ * there. Nothing outside the root is ever asked for, so no answer depends on what the host has. What a path has to look
+ * like is `CwdText.ts`; the files of a session check again what they open. Spec: SO-40..SO-49 in specs/socket.md
+ * (CW-1..CW-6, DC-1).
+ *
+ * The path is walked name by name, as the kernel does, and a link is followed by its own text. A link counts as it lies on
+ * the host, where the agent's tools work: a relative one from where it stands, an absolute one as a host path. One that
+ * leaves the root on its way is refused, wherever it would end.
  */
+import { constants } from "node:fs"
+import * as fs from "node:fs/promises"
+import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { cwdProblem, segmentsOf } from "./CwdText.ts"
+import { codeOf } from "./PrivateFolder.ts"
 
 /** A working directory as the host sees it, and as the agent does. */
 export interface ResolvedCwd {
@@ -17,37 +29,95 @@ export class CwdRefused extends Schema.TaggedError<CwdRefused>()("CwdRefused", {
   message: Schema.String
 }) {}
 
-/** The operator's file is not what it has to be. */
-export class DefaultCwdUnusable extends Schema.TaggedError<DefaultCwdUnusable>()("DefaultCwdUnusable", {
-  code: Schema.Literal("EIO"),
-  /** Relative to the layout's root. */
-  file: Schema.String,
-  message: Schema.String
-}) {}
-
 export interface ResolveCwd {
   /** The host folder that is `/` for the agent. */
   readonly root: string
   readonly cwd: string
 }
 
+/** As many links as Linux follows. */
+const maxLinks = 40
+
+const malformed = (why: string) =>
+  new CwdRefused({ code: "EINVAL", message: `"cwd" has to be a folder of the agent's world: ${why}` })
+const outside = new CwdRefused({ code: "EACCES", message: '"cwd" leads out of the agent\'s world' })
+const closed = new CwdRefused({ code: "EACCES", message: '"cwd" is a folder that may not be entered' })
+const absent = new CwdRefused({ code: "ENOENT", message: '"cwd" does not exist in the agent\'s world' })
+
+const refusalOf = (cause: unknown): CwdRefused => {
+  switch (codeOf(cause)) {
+    case "ENOENT":
+      return absent
+    case "ENOTDIR":
+      return malformed("a name on its way is no folder")
+    case "ENAMETOOLONG":
+      return malformed("it is too long")
+    default:
+      return closed
+  }
+}
+
+const io = <A>(run: () => Promise<A>): Effect.Effect<A, CwdRefused> => Effect.tryPromise({ try: run, catch: refusalOf })
+
+/** What a path has below a folder, compared name by name; undefined when it lies elsewhere. */
+const below = (path: ReadonlyArray<string>, folder: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
+  folder.every((name, at) => path[at] === name) ? path.slice(folder.length) : undefined
+
+/** The names below the root that the path comes to, all of them folders and none a link. */
+const walk = Effect.fnUntraced(function* (roots: ReadonlyArray<string>, real: string, names: ReadonlyArray<string>) {
+  const ahead = names.toReversed()
+  const here: Array<string> = []
+  let links = 0
+  for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
+    if (name === "..") {
+      if (here.pop() === undefined) return yield* outside
+      continue
+    }
+    const path = join(real, ...here, name)
+    const found = yield* io(() => fs.lstat(path))
+    if (found.isDirectory()) {
+      here.push(name)
+      continue
+    }
+    if (!found.isSymbolicLink()) return yield* malformed("a name in it is no folder")
+    if (++links > maxLinks) return yield* malformed("it goes through too many symbolic links")
+    const target = yield* io(() => fs.readlink(path))
+    const onward = segmentsOf(target)
+    if (!target.startsWith("/")) ahead.push(...onward.toReversed())
+    else {
+      const inside = roots.map((root) => below(onward, segmentsOf(root))).find((rest) => rest !== undefined)
+      if (inside === undefined) return yield* outside
+      here.length = 0
+      ahead.push(...inside.toReversed())
+    }
+  }
+  return here
+})
+
+/** The folder that `cwd` names below the agent's root. */
 export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, CwdRefused> = Effect.fn("Cwd.resolve")(
-  function* () {
-    return yield* new CwdRefused({ code: "ENOENT", message: "" })
+  function* ({ root, cwd }) {
+    const problem = cwdProblem(cwd)
+    if (problem !== undefined) return yield* malformed(problem)
+    const real = yield* io(() => fs.realpath(root))
+    const names = yield* walk([real, root], real, segmentsOf(cwd))
+    const directory = join(real, ...names)
+    const shown = `/${names.join("/")}`
+    // A link may lead to a name that could not be given.
+    const shownProblem = cwdProblem(shown)
+    if (shownProblem !== undefined) return yield* malformed(shownProblem)
+    yield* io(() => fs.access(directory, constants.X_OK))
+    return { directory, shown }
   }
 )
 
-/** Fails when what was resolved no longer leads to the same folder. */
+/**
+ * To be asked when the folder is used, after it was resolved: fails when the path no longer leads there. What is swapped
+ * after this is for those who open files to notice.
+ */
 export const recheckCwd: (root: string, resolved: ResolvedCwd) => Effect.Effect<void, CwdRefused> = Effect.fn(
   "Cwd.recheck"
 )(function* (root, resolved) {
-  yield* resolveCwd({ root, cwd: resolved.shown })
-})
-
-/** The working directory of an agent's sends that name none: `agent/<name>.d/cwd` below the layout's root. */
-export const agentDefaultCwd: (options: {
-  readonly root: string
-  readonly name: string
-}) => Effect.Effect<string, DefaultCwdUnusable> = Effect.fn("Cwd.agentDefault")(function* (options) {
-  return yield* new DefaultCwdUnusable({ code: "EIO", file: options.name, message: "" })
+  const { directory } = yield* resolveCwd({ root, cwd: resolved.shown })
+  if (directory !== resolved.directory) return yield* outside
 })

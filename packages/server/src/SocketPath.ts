@@ -1,5 +1,5 @@
 /**
- * The path of a socket: its folders, made private; what may lie there already; publishing a socket there, and taking it
+ * The path of a socket: its folder; what may lie there already; publishing a socket there, and taking it
  * away again. Clients are accepted in `Listener.ts`. Spec: SO-70..SO-75 in specs/socket.md.
  *
  * A socket is bound under a name of its own, in a folder that only its owner can enter, gets its mode there, and is
@@ -8,8 +8,9 @@
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs/promises"
 import { connect } from "node:net"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
+import { codeOf, makePrivateFolder } from "./PrivateFolder.ts"
 
 /** Somebody else answers at the path. */
 export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
@@ -25,9 +26,6 @@ export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("Socket
 
 /** What a Unix socket's address holds, without the NUL at its end. */
 export const maxSocketPathBytes = process.platform === "darwin" ? 103 : 107
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 const busy = (path: string) =>
   new SocketBusy({ path, message: `Another server answers at ${path}. Stop it first, or choose another root.` })
@@ -46,62 +44,28 @@ const lookAt = (path: string) =>
     })
   )
 
-const ownUid = process.getuid?.()
-
-/** Makes a folder that only its owner can enter, or makes one so that is there. */
-const makePrivate = Effect.fnUntraced(function* (folder: string) {
-  yield* io(folder, "make the folder", () =>
-    fs.mkdir(folder, { mode: 0o700 }).catch((cause: unknown) => {
-      if (codeOf(cause) !== "EEXIST") throw cause
-    })
-  )
-  const found = yield* lookAt(folder)
-  if (found === undefined || !found.isDirectory()) {
-    return yield* unusable(folder, "it has to be a folder, and no symbolic link. Move it away.")
-  }
-  if (ownUid !== undefined && found.uid !== ownUid) {
-    return yield* unusable(folder, "the folder belongs to another user. Choose a root of your own.")
-  }
-  if ((found.mode & 0o777) !== 0o700) yield* io(folder, "make the folder private", () => fs.chmod(folder, 0o700))
-})
-
-/** Makes the root, when it is absent. Others may look into it, where spaces are shared, but never change it. */
-const makeRoot = Effect.fnUntraced(function* (root: string) {
-  yield* io(root, "make the folder", () => fs.mkdir(root, { recursive: true, mode: 0o700 }))
-  const found = yield* io(root, "look at it", () => fs.stat(root))
-  if (ownUid !== undefined && found.uid !== ownUid) {
-    return yield* unusable(root, "the folder belongs to another user. Choose a root of your own.")
-  }
-  if ((found.mode & 0o022) !== 0) {
-    return yield* unusable(root, "others may write into it. Choose another root, or run chmod go-w on it.")
-  }
-})
-
-/** Makes the folders of the socket `name` below the root; its host path. */
+/** Makes the folders of the socket `name` below the root; the socket's host path. */
 export const prepare = Effect.fnUntraced(function* (root: string, name: string) {
   const path = join(root, name)
-  const segments = name.split("/")
-  if (!root.startsWith("/") || segments.some((segment) => ["", ".", ".."].includes(segment)) || name.includes("\0")) {
-    return yield* unusable(path, "the root has to be an absolute path, and the socket a plain path below it.")
-  }
-  const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(besides(path, "123456")))
+  const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(temporaryPath(path)))
   if (length > maxSocketPathBytes) {
     return yield* unusable(
       path,
       `the path of a socket may have ${maxSocketPathBytes} bytes, and this has ${length}. Choose a shorter root.`
     )
   }
-  yield* makeRoot(root)
-  for (let depth = 1; depth < segments.length; depth++) {
-    yield* makePrivate(join(root, ...segments.slice(0, depth)))
-  }
-  return path
+  const segments = name.split("/")
+  const file = segments.pop() ?? ""
+  const folder = yield* makePrivateFolder(root, segments).pipe(
+    Effect.mapError((error) => new SocketUnusable({ path, message: error.message }))
+  )
+  if (file === "" || file === "." || file === "..") return yield* unusable(path, "this is no name of a socket.")
+  return join(folder, file)
 })
 
-const besides = (path: string, name: string): string => join(path, "..", name)
-
 /** A name in the path's folder that nobody else has. */
-export const temporaryPath = (path: string): string => besides(path, `.${randomBytes(3).toString("hex")}`.slice(0, 6))
+export const temporaryPath = (path: string): string =>
+  join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
 
 /** Whether a server answers at the path. */
 const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
