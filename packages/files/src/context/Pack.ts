@@ -91,35 +91,35 @@ export const toolsText = (tools: ReadonlyArray<FramedTool>): string => JSON.stri
 /** A message that has no line yet, as one content. */
 export const messageText = ({ shown }: ShownMessage): string => JSON.stringify(shown)
 
+type Range = { readonly from: number; readonly to: number }
+
+const lineItem = (lines: Range, tokens: number): { readonly item: Item; readonly lines: Range } => ({
+  lines,
+  item: { kind: "recent_messages", source: messagesSource, range: `${lines.from}-${lines.to}`, tokens }
+})
+
 /** Lines that follow one another are one item; a message's tokens count where its first line is. */
 const messageItems = (messages: ReadonlyArray<ShownMessage>): ReadonlyArray<Item> => {
-  const items: Array<Item & { readonly from?: number; readonly to?: number }> = []
+  const items: Array<{ readonly item: Item; readonly lines?: Range }> = []
   for (const one of messages) {
     if (one.message.type === "compaction") {
-      items.push({ kind: "summary", source: summarySource, tokens: one.tokens })
+      items.push({ item: { kind: "summary", source: summarySource, tokens: one.tokens } })
       continue
     }
     if (one.lines.length === 0) {
-      items.push({ kind: "recent_messages", source: blobPath(hashOf(messageText(one))), tokens: one.tokens })
+      const source = blobPath(hashOf(messageText(one)))
+      items.push({ item: { kind: "recent_messages", source, tokens: one.tokens } })
       continue
     }
     for (const [nth, { line }] of one.lines.entries()) {
       const tokens = nth === 0 ? one.tokens : 0
       const last = items.at(-1)
-      const follows = last?.to === line - 1
-      const from = follows ? (last.from ?? line) : line
-      if (follows) items.pop()
-      items.push({
-        kind: "recent_messages",
-        source: messagesSource,
-        range: `${from}-${line}`,
-        tokens: tokens + (follows ? last.tokens : 0),
-        from,
-        to: line
-      })
+      if (last?.lines?.to === line - 1)
+        items.splice(-1, 1, lineItem({ ...last.lines, to: line }, last.item.tokens + tokens))
+      else items.push(lineItem({ from: line, to: line }, tokens))
     }
   }
-  return items.map(({ from: _, to: __, ...item }) => item)
+  return items.map(({ item }) => item)
 }
 
 /** What was shown, in the order in which the model saw it: system texts, tools, conversation. */

@@ -4,7 +4,7 @@
  * Spec: FI-40..FI-43 in specs/files.md.
  */
 import { foldFrame, TodoItem, type EventOfType, type SessionEvent } from "@daybook/core"
-import { Array as Arr, Chunk, Option, Schema } from "effect"
+import { Chunk, Option, Schema } from "effect"
 import type { MessageRow } from "../Rows.ts"
 import { nothingPending, type Line, type PackState, type Swap } from "./PackState.ts"
 
@@ -26,17 +26,16 @@ const firstLine = (text: string): string => {
     .replace(/[\uD800-\uDBFF]$/, "")
 }
 
-const kindOf = (event: SessionEvent, { role }: MessageRow): Line["kind"] =>
-  role === "tool" ? "tool" : role === "user" ? "user" : event.type === "session.next.context.updated" ? "told" : "other"
+const prompts: ReadonlySet<string> = new Set(["session.next.prompt.promoted", "session.next.prompted"])
 
-/** The message that a line is of: a tool's line is written by the end of its call, or of the step that made it. */
-const ownerOf = ({ data }: SessionEvent, { id, role }: MessageRow): string =>
-  role === "tool" && "assistantMessageID" in data ? data.assistantMessageID : id
-
-const callOf = ({ content, role }: MessageRow): string | undefined =>
-  role === "tool"
-    ? content.flatMap((block) => (block.type === "tool_result" ? [block.tool_call_id] : []))[0]
-    : undefined
+/** Which message a line is of, and what becomes of it at a checkpoint. */
+const ofMessage = ({ data, type }: SessionEvent, { id, role }: MessageRow): Pick<Line, "kind" | "message" | "call"> => {
+  // A prompt may have a line of privileged text before its own.
+  if (prompts.has(type) && "messageID" in data) return { kind: "user", message: data.messageID }
+  if (role !== "tool") return { kind: type === "session.next.context.updated" ? "told" : "other", message: id }
+  const colon = id.indexOf(":")
+  return { kind: "tool", message: id.slice(0, colon), call: id.slice(colon + 1) }
+}
 
 const withLine = (state: PackState, event: SessionEvent, { bytes, row }: WrittenLine): PackState => ({
   ...state,
@@ -46,10 +45,8 @@ const withLine = (state: PackState, event: SessionEvent, { bytes, row }: Written
     line: state.lines + 1,
     at: state.bytes,
     bytes,
-    kind: kindOf(event, row),
     seq: event.seq,
-    message: ownerOf(event, row),
-    call: callOf(row)
+    ...ofMessage(event, row)
   })
 })
 
@@ -131,8 +128,8 @@ const todoCalled = (state: PackState, event: CallEvent): PackState => {
   return { ...state, calls: others, pending: { ...state.pending, ...(todo === undefined ? {} : { todo }) } }
 }
 
-/** The state after an event and the lines that it wrote. */
-export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine> = []): PackState => {
+/** What an event changes beside its lines. */
+const fold = (state: PackState, event: SessionEvent): PackState => {
   const { pending } = state
   switch (event.type) {
     case "session.next.request.framed":
@@ -154,8 +151,15 @@ export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArr
     case "session.next.tool.input.started":
     case "session.next.tool.called":
     case "session.next.tool.success":
-      return Arr.reduce(lines, todoCalled(state, event), (state, line) => withLine(state, event, line))
+      return todoCalled(state, event)
     default:
-      return Arr.reduce(lines, state, (state, line) => withLine(state, event, line))
+      return state
   }
 }
+
+/** The state after an event and the lines that it wrote. */
+export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine> = []): PackState =>
+  fold(
+    lines.reduce((state, line) => withLine(state, event, line), state),
+    event
+  )
