@@ -72,9 +72,8 @@ const say = (out: Out, role: "user" | "system", id: string, content: ReadonlyArr
   out.messages.push({ role, id, time: timeText(out.event.created), ...ofRun(out), content })
 }
 
+/** What a prompt came to is in its admission, once. */
 const admitted = (out: Out, id: string, prompt: Prompt): void => {
-  // Without an expansion the promotion carries all of it.
-  if (prompt.expansion === undefined) return
   set(out, { waiting: [...out.state.waiting, { id, content: blocksOf(out, promptContent(prompt)) }] })
 }
 

@@ -52,7 +52,7 @@ export const Checkpoint = Schema.Struct({
   /** Results of tools up to this place are shown as placeholders. */
   pruned: optional(Schema.Int),
   compactions: Schema.Int,
-  /** What the prompts that wait came to: their promotions do not carry it. */
+  /** The prompts that wait, as they will be shown: their promotions do not carry what they came to. */
   waiting: Schema.Array(Schema.Struct({ id: Schema.String, content: Schema.Array(ContentBlock) })),
   /** Commands of the host without their output yet. */
   shells: Schema.Array(Schema.Struct({ callID: Schema.String, messageID: Schema.String, command: Schema.String }))

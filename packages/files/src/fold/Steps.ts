@@ -10,9 +10,9 @@ import { codeOf } from "./ErrorCode.ts"
 import { blocksOf, ofRun, place, set, type Out } from "./Out.ts"
 import type { OpenStep, StepCall, StepText } from "./State.ts"
 
-/** `provider/model`, and `#variant` where there is one. */
+/** `provider/model`, and `:variant` where there is one: as people write it. */
 export const modelText = ({ id, providerID, variant }: OpenStep["model"]): string =>
-  `${providerID}/${id}${variant === undefined ? "" : `#${variant}`}`
+  `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
 
 const stepOf = ({ state }: Out, messageID: string): OpenStep | undefined =>
   state.steps.find((step) => step.messageID === messageID)

@@ -1,0 +1,48 @@
+/** Events as a log would hand them over, and what the fold makes of them. */
+import { readFileSync } from "node:fs"
+import { EventID, EventRegistry, SessionID, type Draft, type SessionEvent } from "@daybook/core"
+import { Fold } from "@daybook/files"
+import { Either, Option } from "effect"
+import { toCheckedEvent } from "../../../packages/core/src/log/EventRow.ts"
+
+/** The drafts as the session's stored events, as a reader gets them: a second apart unless times are given. */
+export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>
+  drafts.map((draft, seq): SessionEvent => {
+    const { data, version } = Either.getOrThrow(EventRegistry.encode(draft))
+    const envelope = {
+      position: 3 * seq + 1,
+      seq,
+      id: EventID.make(`evt_${name}-${seq}`),
+      sessionID: SessionID.make(`ses_${name}`),
+      version,
+      created: times[seq] ?? 1_760_000_000_000 + 1_000 * seq
+    }
+    // Encoding keeps the type; the registry's signature does not say so.
+    return { ...envelope, type: draft.type, data } as SessionEvent
+  })
+
+/** The events of a released version's log. */
+export const golden = (version: string): ReadonlyArray<SessionEvent> =>
+  readFileSync(new URL(`../../golden/${version}/event.jsonl`, import.meta.url), "utf8")
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => {
+      const event = toCheckedEvent(JSON.parse(line))
+      return Option.isNone(event) ? [] : [Either.getOrThrow(event.value)]
+    })
+
+/** What a fold over events came to, from any state on. */
+export const folded = (events: ReadonlyArray<SessionEvent>, from: Fold.State = Fold.initial) => {
+  let state = from
+  const messages: Array<Fold.Evolved["messages"][number]> = []
+  const rows: Array<Fold.Evolved["events"][number]> = []
+  const blobs: Array<Fold.Blob> = []
+  for (const event of events) {
+    const next = Fold.evolve(state, event)
+    state = next.state
+    messages.push(...next.messages)
+    rows.push(...next.events)
+    blobs.push(...next.blobs)
+  }
+  return { state, messages, events: rows, blobs }
+}
