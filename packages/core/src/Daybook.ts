@@ -66,8 +66,11 @@ export interface Options {
   readonly inboxLimit?: number
   /** Steers that become visible at one safe boundary; 100 by default, 1 at least, the rest follow at the next. */
   readonly steerBatchLimit?: number
-  /** Where the whole of cut tool outputs is kept; beside the database by default, for as long as it for `:memory:`. */
-  readonly toolOutputs?: string
+  /**
+   * Where the whole of cut tool outputs is kept; beside the database by default, for as long as it for `:memory:`.
+   * False: nothing of them is, and what is cut says so.
+   */
+  readonly toolOutputs?: string | false
   /**
    * What to do at the start with sessions whose activity a dead process left: nothing (`manual`), so that nothing is
    * spent unasked, or go on with them (`resume`).
@@ -125,10 +128,12 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   )
 )
 
-const outputs = ({ filename, toolOutputs }: Options) =>
-  toolOutputs === undefined && filename === ":memory:"
+const outputs = ({ filename, toolOutputs }: Options) => {
+  if (toolOutputs === false) return ToolOutputStore.layerNothing
+  return toolOutputs === undefined && filename === ":memory:"
     ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
     : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
+}
 
 /** Their tools are the host's. */
 const servers = (options: Options) => Layer.provide(Mcp.layer(options.mcp ?? {}), HostTools.layer)

@@ -4,15 +4,17 @@
  */
 import { homedir } from "node:os"
 import * as path from "node:path"
-import { Effect, Either, ParseResult, Predicate, Redacted, Schema } from "effect"
+import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
 import { ConfiguredAgent, userAgent } from "../agent/AgentDefinition.ts"
 import type { Agent } from "../agent/Agents.ts"
 import { HttpServer, isStdio, StdioServer, type McpServer } from "../mcp/McpServer.ts"
+import { isName, nameRule as addressRule } from "../session/Address.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
 import {
   amount,
   boolean,
   counting,
+  expects,
   namePattern,
   nameRule,
   optional,
@@ -43,7 +45,7 @@ export interface Reference {
   readonly description?: string
 }
 
-/** What a configuration says; what it leaves out is not there. Fits into `Daybook.Options`. */
+/** What a configuration says; what it leaves out is not there. Fits into `Daybook.Options`, but for `shared`. */
 export interface Settings {
   readonly compaction?: {
     readonly enabled?: boolean
@@ -62,6 +64,14 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** US dollars and tokens of one session. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
+  /** Spaces that several users or agents share, by name: whose sessions go there, and who reads its files. */
+  readonly shared?: Readonly<Record<string, SharedSpace>>
+}
+
+/** A space that is shared; without `agents`, every agent may be used in it. */
+export interface SharedSpace {
+  readonly agents?: ReadonlyArray<string>
+  readonly read: "owner" | "group" | "everyone"
 }
 
 const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
@@ -73,6 +83,13 @@ const WrittenReference = Schema.Struct({ path: someText, description: optional(s
 const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
+
+const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
+
+const WrittenSpace = Schema.Struct({
+  agents: optional(Schema.Array(agentName).pipe(shaped("a list of names"))),
+  read: optional(Schema.Literal("owner", "group", "everyone").pipe(expects("owner, group or everyone")))
+}).pipe(shaped("a map"))
 
 const File = Schema.Struct({
   compaction: optional(
@@ -106,7 +123,8 @@ const File = Schema.Struct({
       isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
     )
   ),
-  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map")))
+  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
+  shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
 /** What servers are given is never shown: arguments and URLs may hold secrets as well. */
@@ -118,17 +136,35 @@ const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
   value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
 })
 
-const serverName = /^[a-z0-9][a-z0-9_-]{0,31}$/
+interface Naming {
+  readonly takes: (key: string) => boolean
+  readonly rule: string
+}
+
+const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
+
+/** What the names of each section have to be. */
+const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "shared"]: Naming } = {
+  agents: names,
+  references: names,
+  templates: names,
+  mcp: {
+    takes: (key) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(key),
+    rule: "at most 32 of a-z, 0-9, _ and -, the first a letter or digit"
+  },
+  shared: { takes: isName, rule: addressRule }
+}
 
 /** Names that the sections do not take. */
 const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
-  (["agents", "references", "templates", "mcp"] as const).flatMap((section) =>
+  Struct.keys(namings).flatMap((section) =>
     Object.keys(file[section] ?? {})
-      .filter((key) => !(section === "mcp" ? serverName : namePattern).test(key))
-      .map((key) => {
-        const rule = section === "mcp" ? "at most 32 of a-z, 0-9, _ and -, the first a letter or digit" : nameRule
-        return { path: showPath([section, key]), ...at([section, key]), details: `expected a name: ${rule}` }
-      })
+      .filter((key) => !namings[section].takes(key))
+      .map((key) => ({
+        path: showPath([section, key]),
+        ...at([section, key]),
+        details: `expected a name: ${namings[section].rule}`
+      }))
   )
 
 const redacted = (values: Readonly<Record<string, string | Redacted.Redacted>>) =>
@@ -168,10 +204,10 @@ export const parseConfig = (
   const { at } = document.right
   const { issues: variables, value } = expandVariables(document.right, environment)
   const decoded = decodeParsed(File, { at, value }, secret)
-  const names = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
-  const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => names }), ...variables]
+  const unnamed = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
+  const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
   if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
-  const { agents, budget, compaction, instructions, mcp, references, skills, templates } = decoded.right
+  const { agents, budget, compaction, instructions, mcp, references, shared, skills, templates } = decoded.right
   const absolute = (written: string) =>
     path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
   return Either.right(
@@ -190,7 +226,8 @@ export const parseConfig = (
       agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, closed),
-      budget
+      budget,
+      shared: shared && mapValues(shared, ({ agents, read = "owner" }) => ({ ...(agents && { agents }), read }))
     })
   )
 }

@@ -19,7 +19,7 @@ export interface Frame {
   /** System messages up to this place are contained in the baseline. */
   readonly baselineSeq: number
   readonly tools: ReadonlyArray<FramedTool>
-  /** What was asked of the model beside the prompt: tool choice, temperature and so on; headers by name only. */
+  /** What was asked of the model beside the prompt: tool choice, temperature and so on; headers by name only. And its window. */
   readonly settings: JsonRecord
 }
 

@@ -66,13 +66,18 @@ export const framedTool = (tool: Tool.Any): FramedTool => {
   return made
 }
 
-/** What was asked of the model, for the record: header values may be secret and are left out. */
+/**
+ * What was asked of the model, for the record, with the size of its window where that is known: header values may be
+ * secret and are left out.
+ */
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
   toolChoice: ToolChoice,
-  { systemMessages }: Shown
+  { systemMessages }: Shown,
+  { contextTokens }: ModelInfo
 ): JsonRecord => ({
   ...settings,
+  ...(Number.isFinite(contextTokens) && contextTokens > 0 ? { contextWindow: contextTokens } : {}),
   ...(headers === undefined ? {} : { headers: Object.keys(headers).sort() }),
   ...(toolChoice === "auto" ? {} : { toolChoice }),
   ...(systemMessages === "leading" ? {} : { systemMessages })
@@ -107,7 +112,7 @@ export const assemble = (input: RequestInput): AssembledRequest => {
     system: input.system.filter((text) => text !== ""),
     baselineSeq,
     tools: input.tools.map(framedTool),
-    settings: recordedSettings(settings, toolChoice, shown)
+    settings: recordedSettings(settings, toolChoice, shown, info)
   }
   const estimated = estimate({ system: frame.system, messages, tools: frame.tools }, input.countTokens)
   const usage = input.prunedSince === true ? undefined : lastUsage(lowered, info.ref)

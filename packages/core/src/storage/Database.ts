@@ -188,6 +188,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   // The driver's default, NORMAL, loses acknowledged commits at a power cut.
   yield* sql`PRAGMA synchronous = FULL`
   yield* sql`PRAGMA foreign_keys = ON`
+  // A database in memory leaves nothing on a disk, large sorts and statement journals included.
+  if (filename === ":memory:") yield* sql`PRAGMA temp_store = MEMORY`
   yield* sql`PRAGMA cache_size = -64000`
   // Pages that many commits touch are copied back once; a longer log than 8 MB only makes each commit's flush slower.
   yield* sql`PRAGMA wal_autocheckpoint = 2000`

@@ -1,6 +1,6 @@
 /**
  * Bounds what a tool shows the model, and keeps the whole of it in files that the model can read. Files are created
- * exclusively, readable by their owner alone, and swept after their retention. Process-global. Spec: TO-21..TO-25.
+ * exclusively, readable by their owner alone, and swept after their retention; or nothing is kept at all. Process-global. Spec: TO-21..TO-26.
  */
 import { FileSystem, Path, type Error as PlatformError } from "@effect/platform"
 import { Clock, Context, Duration, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
@@ -44,14 +44,15 @@ export class ToolOutputStore extends Context.Tag("@daybook/core/ToolOutputStore"
   {
     /**
      * The output as it may be stored and shown. What is too long is kept whole in a file, cut on a line boundary, and
-     * ends in a line that says what is left out and where the whole is. `MediaLimitError`: its files are too large.
+     * ends in a line that says what is left out and where the whole is, or that it was not kept. `MediaLimitError`: its
+     * files are too large.
      */
     readonly bound: (
       owner: OutputOwner,
       output: ToolOutput
     ) => Effect.Effect<ToolOutput, ToolStorageError | MediaLimitError>
-    /** A new file for an output whose end is not known yet; closed with the scope. */
-    readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile, ToolStorageError, Scope.Scope>
+    /** A new file for an output whose end is not known yet; closed with the scope. None where nothing is kept. */
+    readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile | undefined, ToolStorageError, Scope.Scope>
     /** The file behind a reference of this session; none when the name is not one that this store gives. */
     readonly locate: (sessionID: SessionID, reference: string) => Option.Option<string>
     /** Removes what is older than the retention. Done every hour by itself; a fault is logged and tried again then. */
@@ -76,6 +77,69 @@ const attempts = 100
 interface Created {
   readonly name: string
   readonly file: FileSystem.File
+}
+
+/** Keeps the whole of a text, or does not: then there is no file. */
+type Keep = (owner: OutputOwner, text: string) => Effect.Effect<Kept | undefined, ToolStorageError>
+
+type Kept = Pick<OutputFile, "path" | "reference">
+
+const pathsOf = (file: Kept | undefined): ReadonlyArray<string> => (file === undefined ? [] : [file.path])
+
+const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
+  const boundText = Effect.fnUntraced(function* (owner: OutputOwner, content: ReadonlyArray<ToolContent>) {
+    const whole = content.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
+    const [lines, bytes] = [countLines(whole), Buffer.byteLength(whole)]
+    if (lines <= outputLimits.lines && bytes <= outputLimits.bytes) return { content, paths: [] }
+    const file = yield* keep(owner, whole)
+    // Room for the marker, which is part of what is shown.
+    const cut = cutHead(whole, { lines: outputLimits.lines - 2, bytes: outputLimits.bytes - 1024 })
+    const offset = cut.shown.endsWith("\n") ? cut.lines + 1 : 1
+    const where =
+      file === undefined
+        ? "The rest was not kept."
+        : `The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)} and offset ${offset}.`
+    const marker = `[Cut: this is the beginning, ${cut.lines} of ${lines} lines, ${cut.bytes} of ${bytes} bytes. ${where}]`
+    const shown: ToolContent = {
+      type: "text",
+      text: cut.shown === "" || cut.shown.endsWith("\n") ? `${cut.shown}${marker}` : `${cut.shown}\n${marker}`
+    }
+    return { content: [shown, ...content.filter((item) => !isText(item))], paths: pathsOf(file) }
+  })
+
+  /** With no content the model reads `structured`, so an overlong one becomes bounded text; else it is kept aside, or left out. */
+  const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
+    const json = JSON.stringify(output.structured)
+    const bytes = Buffer.byteLength(json)
+    if (bytes <= outputLimits.bytes) return { ...output, paths: [] }
+    const structured: JsonRecord = { truncated: true, bytes }
+    if (output.content.length === 0) {
+      const text = JSON.stringify(output.structured, undefined, 2)
+      return { structured, content: [{ type: "text" as const, text }], paths: [] }
+    }
+    const file = yield* keep(owner, json)
+    const where = file === undefined ? {} : { path: file.path }
+    return { structured: { ...structured, ...where }, content: output.content, paths: pathsOf(file) }
+  })
+
+  return Effect.fn("ToolOutputStore.bound")(function* (owner, output) {
+    let media = 0
+    for (const item of output.content) {
+      if (item.type !== "file") continue
+      media += inlineBytes(item.uri)
+      if (media > outputLimits.mediaBytes) {
+        return yield* new MediaLimitError({ mime: item.mime, bytes: media, limit: outputLimits.mediaBytes })
+      }
+    }
+    const structured = yield* boundStructured(owner, output)
+    const text = yield* boundText(owner, structured.content)
+    const outputPaths = [...(output.outputPaths ?? []), ...structured.paths, ...text.paths]
+    return {
+      structured: structured.structured,
+      content: text.content,
+      ...(outputPaths.length === 0 ? {} : { outputPaths })
+    }
+  })
 }
 
 const make = Effect.fnUntraced(function* (options: { readonly root: string; readonly retention: Duration.Duration }) {
@@ -106,7 +170,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
       )
     )
 
-  const open: ToolOutputStore["Type"]["open"] = Effect.fn("ToolOutputStore.open")(function* (owner) {
+  const open = Effect.fn("ToolOutputStore.open")(function* (owner: OutputOwner) {
     yield* storage("creating its folder")(fs.makeDirectory(root, { recursive: true, mode: 0o700 }))
     const { uid } = yield* storage("looking at its folder")(fs.stat(root))
     // In a shared temporary folder somebody else could have made ours first, and would own what is in it.
@@ -121,58 +185,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
     }
   })
 
-  const keep = (owner: OutputOwner, text: string) =>
-    Effect.scoped(Effect.tap(open(owner), (file) => file.write(Buffer.from(text))))
-
-  const boundText = Effect.fnUntraced(function* (owner: OutputOwner, content: ReadonlyArray<ToolContent>) {
-    const whole = content.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
-    const [lines, bytes] = [countLines(whole), Buffer.byteLength(whole)]
-    if (lines <= outputLimits.lines && bytes <= outputLimits.bytes) return { content, paths: [] }
-    const file = yield* keep(owner, whole)
-    // Room for the marker, which is part of what is shown.
-    const cut = cutHead(whole, { lines: outputLimits.lines - 2, bytes: outputLimits.bytes - 1024 })
-    const marker =
-      `[Cut: this is the beginning, ${cut.lines} of ${lines} lines, ${cut.bytes} of ${bytes} bytes. The whole is in ` +
-      `${file.path}: read it with path ${JSON.stringify(file.reference)} and offset ${cut.shown.endsWith("\n") ? cut.lines + 1 : 1}.]`
-    const shown: ToolContent = {
-      type: "text",
-      text: cut.shown === "" || cut.shown.endsWith("\n") ? `${cut.shown}${marker}` : `${cut.shown}\n${marker}`
-    }
-    return { content: [shown, ...content.filter((item) => !isText(item))], paths: [file.path] }
-  })
-
-  /** With no content the model reads `structured`, so an overlong one becomes bounded text; else it is kept aside. */
-  const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
-    const json = JSON.stringify(output.structured)
-    const bytes = Buffer.byteLength(json)
-    if (bytes <= outputLimits.bytes) return { ...output, paths: [] }
-    const structured: JsonRecord = { truncated: true, bytes }
-    if (output.content.length === 0) {
-      const text = JSON.stringify(output.structured, undefined, 2)
-      return { structured, content: [{ type: "text" as const, text }], paths: [] }
-    }
-    const file = yield* keep(owner, json)
-    return { structured: { ...structured, path: file.path }, content: output.content, paths: [file.path] }
-  })
-
-  const bound: ToolOutputStore["Type"]["bound"] = Effect.fn("ToolOutputStore.bound")(function* (owner, output) {
-    let media = 0
-    for (const item of output.content) {
-      if (item.type !== "file") continue
-      media += inlineBytes(item.uri)
-      if (media > outputLimits.mediaBytes) {
-        return yield* new MediaLimitError({ mime: item.mime, bytes: media, limit: outputLimits.mediaBytes })
-      }
-    }
-    const structured = yield* boundStructured(owner, output)
-    const text = yield* boundText(owner, structured.content)
-    const outputPaths = [...(output.outputPaths ?? []), ...structured.paths, ...text.paths]
-    return {
-      structured: structured.structured,
-      content: text.content,
-      ...(outputPaths.length === 0 ? {} : { outputPaths })
-    }
-  })
+  const keep: Keep = (owner, text) => Effect.scoped(Effect.tap(open(owner), (file) => file.write(Buffer.from(text))))
 
   /** Another process may sweep too, so a file that is gone is fine. */
   const sweep = Effect.gen(function* () {
@@ -195,7 +208,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced("1 hour")))
 
   return ToolOutputStore.of({
-    bound,
+    bound: bounding(keep),
     open,
     sweep,
     locate: (sessionID, reference) =>
@@ -212,3 +225,11 @@ export const layer = (options: {
   readonly retention?: Duration.DurationInput
 }): Layer.Layer<ToolOutputStore, never, FileSystem.FileSystem | Path.Path> =>
   Layer.scoped(ToolOutputStore, make({ root: options.root, retention: Duration.decode(options.retention ?? "7 days") }))
+
+/** A store that keeps nothing: what is cut from an output is gone, and the output says so. */
+export const layerNothing: Layer.Layer<ToolOutputStore> = Layer.succeed(ToolOutputStore, {
+  bound: bounding(() => Effect.succeed(undefined)),
+  open: () => Effect.succeed(undefined),
+  locate: () => Option.none(),
+  sweep: Effect.void
+})

@@ -64,7 +64,8 @@ const clip = (text: string, limit: number) => (text.length <= limit ? text : `${
 
 /** Takes what the command prints: into the window, and into a file as soon as the window does not show all of it. */
 const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow, maximum: number) => {
-  let held: Array<Uint8Array> = []
+  /** What is not in a file yet; nothing once the window was outgrown. */
+  let held: Array<Uint8Array> | undefined = []
   let file: OutputFile | undefined
   let reportedAt = 0
   return {
@@ -73,11 +74,11 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
     take: Effect.fnUntraced(function* ({ bytes, stream }: Chunk) {
       window.add(stream, bytes)
       if (file !== undefined) yield* file.write(bytes)
-      else held.push(bytes)
-      if (file === undefined && window.cut()) {
+      held?.push(bytes)
+      if (held !== undefined && window.cut()) {
         file = yield* store.open(call)
-        yield* file.write(Buffer.concat(held))
-        held = []
+        if (file !== undefined) yield* file.write(Buffer.concat(held))
+        held = undefined
       }
       const now = yield* Clock.currentTimeMillis
       if (now - reportedAt >= bashLimits.progressMillis) {
@@ -135,7 +136,9 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
   yield* Effect.raceFirst(Fiber.join(pump), pause(drainMillis))
   const file = recorder.file()
   const where =
-    file === undefined ? "" : ` The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)}.`
+    file === undefined
+      ? " It was not kept."
+      : ` The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)}.`
   const text = window.render(where)
   return {
     exitCode: outcome.type === "ended" ? outcome.exit.code : null,
