@@ -35,6 +35,8 @@ export interface ResolveCwd {
   readonly cwd: string
 }
 
+export { agentDefaultCwd, DefaultCwdUnusable } from "./DefaultCwd.ts"
+
 /** As many links as Linux follows. */
 const maxLinks = 40
 
