@@ -17,13 +17,14 @@ import {
   type SessionEvent,
   type SessionID
 } from "@daybook/core"
-import { Cause, Deferred, Effect, Exit, Queue, Stream } from "effect"
+import { Cause, Effect, Exit, Queue, Stream } from "effect"
 import { ActivityFailed, Interrupted } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
 import { jsonLine } from "./render/Plain.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import * as TurnView from "./render/TurnView.ts"
+import * as Signal from "./Signal.ts"
 
 /** Work on a session that has been started, or is about to be. */
 export interface Started<E> {
@@ -63,7 +64,7 @@ const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, stru
     const log = yield* EventLog
     const sessions = yield* Sessions
     const queue = yield* Queue.bounded<Item>(1024)
-    const signal = yield* firstSignal
+    const signal = yield* Signal.first
     if (!json) {
       // A reader that fell behind loses its deltas; the durable events complete what it has shown.
       yield* Effect.forkScoped(
@@ -180,24 +181,3 @@ export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
       done: Effect.asVoid(sessions.wait(prompt.sessionID))
     } satisfies Started<unknown>
   })
-
-const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-
-/** An effect that waits for the first signal. The second leaves at once, whatever is under way. */
-const firstSignal = Effect.gen(function* () {
-  const first = yield* Deferred.make<void>()
-  let seen = false
-  const listeners = Object.entries(signals).map(([name, code]) => {
-    const listener = () => {
-      if (seen) process.exit(code)
-      seen = true
-      Deferred.unsafeDone(first, Effect.void)
-    }
-    return [name, listener] as const
-  })
-  yield* Effect.acquireRelease(
-    Effect.sync(() => listeners.forEach(([name, listener]) => process.on(name, listener))),
-    () => Effect.sync(() => listeners.forEach(([name, listener]) => process.off(name, listener)))
-  )
-  return Deferred.await(first)
-})
