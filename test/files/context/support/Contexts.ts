@@ -1,0 +1,58 @@
+/** The context files of every step of a stored session, as an exporter would have written each when it was the last. */
+import { createHash } from "node:crypto"
+import type { SessionID } from "@daybook/core"
+import { Effect } from "effect"
+import * as Rendering from "../../../../packages/files/src/Rendering.ts"
+import { contextFiles, type ContextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
+import { contextInput } from "../../../../packages/files/src/context/ContextInput.ts"
+import { eventsOf } from "../../../runner/support/Runs.ts"
+
+export interface Context {
+  /** The step's event. */
+  readonly seq: number
+  readonly files: ContextFiles
+  /** `messages.jsonl` as it was then. */
+  readonly messages: Buffer
+}
+
+export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex")
+
+/** The files of a rendering whose `messages.jsonl` holds these bytes. */
+export const filesOf = (sessionID: SessionID, rendering: Rendering.Rendering, messages: Uint8Array) =>
+  Effect.map(
+    contextInput({
+      sessionID,
+      session: "default",
+      state: rendering.pack,
+      digest: (at, bytes) => Effect.succeed(sha256(messages.subarray(at, at + bytes)))
+    }),
+    ({ input, state }) => ({ state, files: input === undefined ? undefined : contextFiles(input) })
+  )
+
+/** What `each` makes of every step's files, in order. */
+export const contextsOf = Effect.fn(function* <A, E, R>(
+  sessionID: SessionID,
+  each: (context: Context) => Effect.Effect<A, E, R>
+) {
+  const made: Array<A> = []
+  const written: Array<Buffer> = []
+  let rendering = Rendering.initial
+  for (const event of yield* eventsOf(sessionID)) {
+    const next = Rendering.evolve(rendering, event)
+    written.push(Buffer.from(next.added.messages))
+    rendering = next.rendering
+    if (event.type !== "session.next.step.started") continue
+    const messages = Buffer.concat(written)
+    const { files, state } = yield* filesOf(sessionID, rendering, messages)
+    rendering = { ...rendering, pack: state }
+    if (files !== undefined) made.push(yield* each({ seq: event.seq, files, messages }))
+  }
+  return { made, rendering, messages: Buffer.concat(written) }
+})
+
+/** The rows of a JSONL file; none where it is not there. */
+export const rowsOf = (files: ContextFiles, path: string): ReadonlyArray<Record<string, unknown>> =>
+  String(files.get(path) ?? "")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
