@@ -206,7 +206,7 @@ const fold = (out: Out, event: SessionEvent): void => {
 
 /** One event further. */
 export const evolve = (state: State, event: SessionEvent): Evolved => {
-  const out: Out = { event, state, messages: [], events: [], blobs: [] }
+  const out: Out = { event, state: { ...state }, messages: [], events: [], blobs: [] }
   Runs.begin(out)
   fold(out, event)
   const { blobs, events, messages } = out

@@ -10,7 +10,8 @@ import type { State } from "./State.ts"
 
 export interface Out {
   readonly event: SessionEvent
-  state: State
+  /** Its own copy: nobody else holds it before the fold returns. */
+  readonly state: State
   readonly messages: Array<MessageRow>
   readonly events: Array<EventRow>
   readonly blobs: Array<Blob>
@@ -20,7 +21,7 @@ export interface Out {
 export const rowsPerEvent = 4
 
 export const set = (out: Out, change: Partial<State>): void => {
-  out.state = { ...out.state, ...change }
+  Object.assign(out.state, change)
 }
 
 /** Where the next event row of this event stands: places depend on nothing but the event. */
