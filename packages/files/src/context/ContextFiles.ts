@@ -1,6 +1,6 @@
 /**
  * The files of `context/`, from what the last step was shown. They change when a step begins, and at no other time. Pure.
- * Spec: FI-40..FI-59 in specs/files.md (PK-1..PK-6).
+ * Spec: FI-44..FI-57 in specs/files.md (PK-1..PK-6).
  */
 import type { Message, Sent, TodoItem } from "@daybook/core"
 import { blobPath, blobRows } from "./Blobs.ts"

@@ -1,6 +1,6 @@
 /**
  * What the files of `context/` are made of, read for one session at its last step: the history as it was then, by keys, and
- * the hashes of swapped lines, each read once. Costs what is shown. Spec: FI-42, FI-53 in specs/files.md.
+ * the hashes of swapped lines, each read once. Costs what is shown. Spec: FI-53, FI-57 in specs/files.md.
  */
 import {
   historyAt,

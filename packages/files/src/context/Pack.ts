@@ -1,6 +1,6 @@
 /**
  * The pack: what the last step was shown, as items that name where each part of it lies. Everything that went to the model
- * is in one item, once, in its order. Pure. Spec: FI-44..FI-47 in specs/files.md (PK-2).
+ * is in one item, once, in its order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
  */
 import {
   estimate,

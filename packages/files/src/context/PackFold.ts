@@ -1,7 +1,7 @@
 /**
  * The fold of `PackState`: each event, with the lines of `messages.jsonl` that it wrote. What changes the next request
  * waits for that request's step, so that the state is always that of one step: the last. Pure.
- * Spec: FI-40..FI-43 in specs/files.md.
+ * Spec: FI-44, FI-57 in specs/files.md.
  */
 import { foldFrame, TodoItem, type EventOfType, type SessionEvent } from "@daybook/core"
 import { Chunk, Option, Schema } from "effect"

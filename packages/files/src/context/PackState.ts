@@ -1,7 +1,7 @@
 /**
  * What has to be known of a session's past to say what its last step was shown: the frame, where the shown messages lie in
  * `messages.jsonl`, which lines were swapped out, and the list of things to do. It stands at the last step; what came
- * since waits for the next one. Its size is that of what is shown. Pure. Spec: FI-40..FI-43 in specs/files.md.
+ * since waits for the next one. Its size is that of what is shown. Pure. Spec: FI-44, FI-57 in specs/files.md.
  */
 import { ModelRef, nothingFolded, nothingPruned, RequestFramed, TodoItem, type Folded } from "@daybook/core"
 import { Chunk, Schema } from "effect"
