@@ -1,1 +1,13 @@
-export {}
+/** The promise of `@daybook/server`. What is not here is internal. */
+export { type BackendServices } from "./Backend.ts"
+export { SocketBusy, SocketUnusable } from "./Listener.ts"
+export {
+  NameTaken,
+  serve,
+  ServeFailed,
+  type ServedAgent,
+  type ServedModel,
+  type ServedSocket,
+  type ServeOptions
+} from "./SessionSocket.ts"
+export * as Wire from "./Wire.ts"

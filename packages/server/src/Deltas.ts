@@ -1,0 +1,148 @@
+/**
+ * The text of one run as it comes: live deltas where they are heard from a text's first one on, completed by the durable
+ * texts behind them, so that what was told is at every moment the beginning of the run's text and at the end the whole.
+ * Texts of different messages are set apart as they are in `latest.md`. Deltas are a courtesy: any may be missing, late,
+ * or ahead of the durable event that they belong to. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
+ */
+import type { LiveEvent, SessionEvent } from "@daybook/core"
+
+/** What stands between the texts of two messages. */
+export const separator = "\n\n"
+
+interface Text {
+  readonly message: string
+  /** Every delta of it so far was told. */
+  readonly heard: boolean
+  /** Code units that were told. */
+  readonly told: number
+  /** Half a surrogate pair that waits for its other half. */
+  readonly half: string
+  /** The whole text, once it has ended. */
+  readonly whole: string | undefined
+}
+
+/** Deltas that are ahead of their text's durable start. */
+interface Early {
+  readonly id: string
+  readonly text: string
+}
+
+export interface State {
+  /** Of texts that start in the log after this place, no delta was missed. */
+  readonly heardAfter: number
+  /** The run has started and is not over. */
+  readonly open: boolean
+  /** Texts that started and are not told to their end, in order. */
+  readonly texts: ReadonlyMap<string, Text>
+  readonly early: Early | undefined
+  /** Texts of the running step of which deltas were dropped. */
+  readonly missed: ReadonlySet<string>
+  /** The message that the last telling was of. */
+  readonly last: string | undefined
+}
+
+/** Nothing was told yet. */
+export const make = (heardAfter: number): State => ({
+  heardAfter,
+  open: false,
+  texts: new Map(),
+  early: undefined,
+  missed: new Set(),
+  last: undefined
+})
+
+/** Early deltas that are kept: their durable start is on its way, or they are of another run. */
+const earlyLimit = 256 * 1024
+
+export type Step = readonly [State, string]
+
+/** The run starts. Deltas that were ahead of it are its own if their text is. */
+export const begin = (state: State): State => ({ ...state, open: true, texts: new Map(), last: undefined })
+
+/** The run is over; what deltas come still are of nothing. */
+export const end = (state: State): State => ({ ...state, open: false, texts: new Map(), missed: new Set() })
+
+/** Takes one event and says what to tell. */
+export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
+  switch (event.type) {
+    case "session.next.text.delta":
+      return onDelta(state, event.data.textID, event.data.delta)
+    case "session.next.text.started":
+      return state.open ? onStarted(state, event.data.textID, event.data.assistantMessageID, event.seq) : [state, ""]
+    case "session.next.text.ended":
+      return state.open
+        ? onEnded(state, event.data.textID, event.data.assistantMessageID, event.data.text)
+        : [state, ""]
+    case "session.next.step.started":
+      return [{ ...state, missed: new Set() }, ""]
+    default:
+      return [state, ""]
+  }
+}
+
+const withText = (state: State, id: string, text: Text): State => ({
+  ...state,
+  texts: new Map(state.texts).set(id, text)
+})
+
+const frontOf = (state: State): string | undefined => state.texts.keys().next().value
+
+const onDelta = (state: State, id: string, delta: string): Step => {
+  const text = state.texts.get(id)
+  if (text === undefined) return [early(state, id, delta), ""]
+  if (!text.heard || text.whole !== undefined) return [state, ""]
+  // Two texts at once: the later one is told as a whole, after the first.
+  if (frontOf(state) !== id) return [withText(state, id, { ...text, heard: false }), ""]
+  return tell(state, id, text, text.half + delta, false)
+}
+
+const early = (state: State, id: string, delta: string): State => {
+  if (state.missed.has(id)) return state
+  const before = state.early
+  if (before !== undefined && before.id === id && before.text.length + delta.length <= earlyLimit) {
+    return { ...state, early: { id, text: before.text + delta } }
+  }
+  const dropped = before === undefined ? undefined : before.id
+  const tooLong = dropped === id || delta.length > earlyLimit
+  return {
+    ...state,
+    early: tooLong ? undefined : { id, text: delta },
+    missed: new Set([...state.missed, ...(dropped === undefined ? [] : [dropped]), ...(tooLong ? [id] : [])])
+  }
+}
+
+const onStarted = (state: State, id: string, message: string, seq: number): Step => {
+  const heard = seq > state.heardAfter && !state.missed.has(id)
+  const text: Text = { message, heard, told: 0, half: "", whole: undefined }
+  const started = withText(state, id, text)
+  if (state.early?.id !== id) return [started, ""]
+  const rest = { ...started, early: undefined }
+  return heard ? onDelta(rest, id, state.early.text) : [rest, ""]
+}
+
+const onEnded = (state: State, id: string, message: string, whole: string): Step => {
+  const before = state.texts.get(id) ?? { message, heard: false, told: 0, half: "", whole: undefined }
+  return flush([withText(state, id, { ...before, whole }), ""])
+}
+
+/** Tells the texts that have ended, up to the first that has not. */
+const flush = ([state, told]: Step): Step => {
+  const id = frontOf(state)
+  const text = id === undefined ? undefined : state.texts.get(id)
+  if (id === undefined || text?.whole === undefined) return [state, told]
+  const [next, more] = tell(state, id, text, text.whole.slice(text.told), true)
+  const texts = new Map(next.texts)
+  texts.delete(id)
+  return flush([{ ...next, texts }, told + more])
+}
+
+const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
+
+const tell = (state: State, id: string, text: Text, ready: string, whole: boolean): Step => {
+  const cut = !whole && isHigh(ready.charCodeAt(ready.length - 1)) ? ready.length - 1 : ready.length
+  const now = ready.slice(0, cut)
+  const told = withText(state, id, { ...text, told: text.told + now.length, half: ready.slice(cut) })
+  if (now === "") return [told, ""]
+  const gap = state.last === undefined || state.last === text.message ? "" : separator
+  return [{ ...told, last: text.message }, gap + now]
+}

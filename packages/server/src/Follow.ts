@@ -1,0 +1,138 @@
+/**
+ * One follower of a session: its events and deltas, through `RunFrames.ts`, to one client, until a frame that is the last.
+ * The client's pace is that of its own follower and of nobody else: deltas wait in the follower's bounded buffer, and when
+ * that is full, the durable texts take their place. Spec: SO-26..SO-28 in specs/socket.md (FR-6, FR-7).
+ *
+ *   live deltas ─┐
+ *   tail ────────┼─> queue of a few ─> RunFrames ─> write
+ *   stuck ───────┘
+ */
+import type { LiveEvent, SessionEvent, SessionID } from "@daybook/core"
+import { Effect, Queue, Stream } from "effect"
+import type { Backend } from "./Backend.ts"
+import type { ConnectionClosed } from "./Connection.ts"
+import { Refused, refusedBy } from "./Refused.ts"
+import * as RunFrames from "./RunFrames.ts"
+import { deltaTexts, encodeFrame, type Frame } from "./Wire.ts"
+
+/** Live events that a follower may be behind: a client that stops reading holds no more than these. */
+const liveCapacity = 512
+
+/** Items between the log and the client. */
+const ahead = 16
+
+/** Code units that are written at once. */
+const writeLength = 256 * 1024
+
+export type Write = (text: string) => Effect.Effect<void, ConnectionClosed>
+
+export interface FollowOptions {
+  readonly backend: Backend
+  readonly sessionID: SessionID
+  /** The cursor from which the session is followed. */
+  readonly after: number
+  readonly state: RunFrames.State
+  readonly write: Write
+  /** Which frames are told; all, when it is not given. */
+  readonly tells?: (frame: Frame) => boolean
+  /** Whether the frame is the last one. */
+  readonly isLast: (frame: Frame) => boolean
+  /** Fails when the run cannot begin. */
+  readonly stuck: Effect.Effect<Refused>
+}
+
+type Item = SessionEvent | LiveEvent | { readonly type: "failed" | "stuck"; readonly refused: Refused }
+
+/** Tells what was told of; ends with the last frame, and when the session can no longer be followed, with why. */
+export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
+  const { after, backend, sessionID } = options
+  const queue = yield* Queue.bounded<Item>(ahead)
+  const live = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
+  let state = RunFrames.hearing(options.state, yield* Effect.mapError(backend.log.latest(sessionID), refusedBy))
+  yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(live, (event) => Queue.offer(queue, event))))
+  yield* Stream.runForEach(backend.log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
+    Effect.catchAll((error) => Queue.offer(queue, { type: "failed" as const, refused: refusedBy(error) })),
+    Effect.forkScoped
+  )
+  yield* options.stuck.pipe(
+    Effect.flatMap((refused) => Queue.offer(queue, { type: "stuck" as const, refused })),
+    Effect.forkScoped
+  )
+
+  const out = writer(options)
+  for (;;) {
+    for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
+      if ("refused" in item) {
+        // What waits behind a run does not concern it.
+        if (item.type === "stuck" && state.current !== undefined) continue
+        yield* out.flush
+        return yield* item.refused
+      }
+      const [next, told] = RunFrames.step(state, item)
+      state = next
+      for (const what of told) {
+        yield* out.tell(what)
+        if (what.type === "frame" && options.isLast(what.frame)) return yield* out.flush
+      }
+    }
+    yield* out.flush
+  }
+}, Effect.scoped)
+
+/** Writes what is told in as few writes as its length allows; a run's end once the files tell of it as well. */
+export const writer = ({
+  backend,
+  tells = () => true,
+  write
+}: Pick<FollowOptions, "backend" | "tells" | "write">): {
+  readonly tell: (told: RunFrames.Told) => Effect.Effect<void, ConnectionClosed>
+  readonly flush: Effect.Effect<void, ConnectionClosed>
+} => {
+  let lines = ""
+  /** Text of one run that was told in pieces, and goes out as few deltas. */
+  let text = ""
+  let of: RunFrames.Followed | undefined
+
+  const write1 = Effect.suspend(() => {
+    const ready = lines
+    lines = ""
+    return ready === "" ? Effect.void : write(ready)
+  })
+  const add = (frame: Frame) =>
+    Effect.suspend(() => {
+      if (!tells(frame)) return Effect.void
+      lines += encodeFrame(frame)
+      return lines.length < writeLength ? Effect.void : write1
+    })
+  const flushText = Effect.suspend(() => {
+    const said = text
+    const told = of
+    text = ""
+    if (said === "" || told === undefined) return Effect.void
+    const id = told.id === undefined ? {} : { id: told.id }
+    return Effect.forEach(deltaTexts(said), (piece) => add({ type: "delta", ...id, run: told.run, text: piece }), {
+      discard: true
+    })
+  })
+  const flush = Effect.zipRight(flushText, write1)
+
+  const tell = (told: RunFrames.Told): Effect.Effect<void, ConnectionClosed> => {
+    if (told.type === "frame") {
+      // What was written before the end is read while the files are brought up to it.
+      const current = told.frame.type === "done" ? Effect.zipRight(flush, backend.reached(told.position)) : flushText
+      return Effect.zipRight(current, add(told.frame))
+    }
+    return Effect.suspend(() => {
+      const before = of?.run === told.of.run ? Effect.void : flushText
+      return Effect.flatMap(before, () =>
+        Effect.suspend(() => {
+          of = told.of
+          text += told.text
+          return text.length < writeLength ? Effect.void : flushText
+        })
+      )
+    })
+  }
+
+  return { tell, flush }
+}

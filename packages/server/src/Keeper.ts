@@ -1,0 +1,115 @@
+/**
+ * Keeps the queues of sessions going. The runtime ends a drain after a failed activity and after an interrupt; here the
+ * next waiting prompt is run all the same, whether its client is still connected or not, until nothing waits. What cannot
+ * even begin is told to those who wait for it, and tried again with the next prompt. One fiber for each session in which
+ * something waits, none for the others. Spec: SO-32, SO-33 in specs/socket.md (DC-20).
+ */
+import { Deferred, Effect, type Scope } from "effect"
+import type { SessionID } from "@daybook/core"
+import type { Backend } from "./Backend.ts"
+import { Refused } from "./Refused.ts"
+
+export interface Keeper {
+  /** Something may wait in the session: looks, and goes on until nothing does. Returns at once. */
+  readonly ring: (sessionID: SessionID) => Effect.Effect<void>
+  /** Sessions in which something waits or runs. */
+  readonly busy: Effect.Effect<ReadonlyArray<SessionID>>
+  /** Waits until what waits in the session cannot begin, or knows it of the last look, and says why. */
+  readonly stuck: (sessionID: SessionID) => Effect.Effect<Refused>
+}
+
+/** Drains without any effect that are borne before it is told. */
+const patience = 3
+
+export const make = Effect.fnUntraced(function* ({
+  execution,
+  sessions,
+  store
+}: Backend): Effect.fn.Return<Keeper, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  /** Kept sessions, and whether they were rung for since the last look. */
+  const rung = new Map<SessionID, boolean>()
+  const watchers = new Map<SessionID, Set<Deferred.Deferred<Refused>>>()
+  /** Why the last look at a session got nowhere. */
+  const reasons = new Map<SessionID, Refused>()
+
+  /** What a drain changes when it gets anywhere. */
+  const standing = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const [head] = yield* store.waiting(sessionID, { limit: 1 })
+    if (head === undefined) return undefined
+    const { activity } = yield* store.get(sessionID)
+    return `${activity?.id} ${head.id}`
+  })
+
+  const drain = Effect.fnUntraced(function* (sessionID: SessionID) {
+    let before = yield* standing(sessionID)
+    for (let idle = 0; before !== undefined;) {
+      yield* execution.wake(sessionID)
+      yield* sessions.wait(sessionID)
+      const now = yield* standing(sessionID)
+      idle = now === before ? idle + 1 : 0
+      before = now
+      if (now === undefined || idle === 0) continue
+      // What a turn would begin with now fails as the drain did.
+      const shown = yield* Effect.either(sessions.request({ sessionID }))
+      if (shown._tag === "Left") {
+        return new Refused({ code: "EIO", message: `the prompt waits and could not be run: ${shown.left.message}` })
+      }
+      if (idle === patience) return new Refused({ code: "EIO", message: "the prompt waits and could not be run" })
+    }
+    return undefined
+  })
+
+  const keep = (sessionID: SessionID): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      do {
+        rung.set(sessionID, false)
+        const refused = yield* Effect.catchAll(drain(sessionID), (error) =>
+          // A removed session has nothing that waits, and its followers see it end.
+          error._tag === "SessionNotFound"
+            ? Effect.succeed(undefined)
+            : Effect.as(
+                Effect.logWarning("the prompts that wait could not be run", error),
+                new Refused({ code: "EIO", message: error.message })
+              )
+        )
+        if (refused === undefined || rung.get(sessionID) === true) continue
+        reasons.set(sessionID, refused)
+        const told = watchers.get(sessionID) ?? []
+        watchers.delete(sessionID)
+        for (const watcher of told) yield* Deferred.succeed(watcher, refused)
+      } while (rung.get(sessionID) === true)
+    }).pipe(
+      Effect.ensuring(Effect.sync(() => rung.delete(sessionID))),
+      Effect.withSpan("Keeper.keep", { attributes: { sessionID } })
+    )
+
+  const ring = (sessionID: SessionID) =>
+    Effect.suspend(() => {
+      reasons.delete(sessionID)
+      if (rung.has(sessionID)) return Effect.sync(() => void rung.set(sessionID, true))
+      rung.set(sessionID, true)
+      return Effect.asVoid(Effect.forkIn(Effect.interruptible(keep(sessionID)), scope))
+    })
+
+  const stuck = (sessionID: SessionID) =>
+    Effect.flatMap(Deferred.make<Refused>(), (watcher) =>
+      Effect.ensuring(
+        Effect.suspend(() => {
+          const reason = reasons.get(sessionID)
+          if (reason !== undefined) return Effect.succeed(reason)
+          const known = watchers.get(sessionID)
+          if (known === undefined) watchers.set(sessionID, new Set([watcher]))
+          else known.add(watcher)
+          return Deferred.await(watcher)
+        }),
+        Effect.sync(() => {
+          const known = watchers.get(sessionID)
+          known?.delete(watcher)
+          if (known?.size === 0) watchers.delete(sessionID)
+        })
+      )
+    )
+
+  return { ring, busy: Effect.sync(() => [...rung.keys()]), stuck }
+})

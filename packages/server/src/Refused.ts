@@ -1,0 +1,32 @@
+/** Why a request is refused, as its client is told: an errno name and a sentence (FR-5). Pure. */
+import type {
+  AddressTaken,
+  AppendError,
+  InboxFullError,
+  InvalidInput,
+  PromptConflictError,
+  ReadError,
+  StoreError
+} from "@daybook/core"
+import { ErrorCode } from "@daybook/files"
+import { Schema } from "effect"
+
+/** The request was not carried out. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}
+
+type CoreError =
+  AddressTaken | AppendError | InboxFullError | InvalidInput | PromptConflictError | ReadError | StoreError
+
+const codes: { readonly [Tag in CoreError["_tag"]]?: ErrorCode } = {
+  InvalidInput: "EINVAL",
+  PromptConflictError: "EINVAL",
+  AddressTaken: "EBUSY",
+  InboxFullError: "EBUSY",
+  SeqConflict: "EBUSY",
+  OwnerLost: "EBUSY",
+  SessionNotFound: "ENOENT"
+}
+
+/** What the runtime refused, in the words of the socket. */
+export const refusedBy = (error: CoreError | Refused): Refused =>
+  error._tag === "Refused" ? error : new Refused({ code: codes[error._tag] ?? "EIO", message: error.message })

@@ -1,0 +1,141 @@
+/**
+ * The rows of a session that come after one that the client has, from the log and as the files have them; then, when a run
+ * is under way, that run to its end, with all of its text. The replay is written before the next request of the connection
+ * is looked at; what follows is not. Spec: SO-40..SO-44 in specs/socket.md (IX-6, DC-6, FL-5).
+ */
+import type { Session, SessionEvent } from "@daybook/core"
+import { runOf, type RunID } from "@daybook/files"
+import { Effect } from "effect"
+import { activityStart, lastBefore, type Backend } from "./Backend.ts"
+import type { ConnectionClosed } from "./Connection.ts"
+import { follow, writer, type Write } from "./Follow.ts"
+import type { Keeper } from "./Keeper.ts"
+import { Refused, refusedBy } from "./Refused.ts"
+import * as RunFrames from "./RunFrames.ts"
+import { stateAt } from "./Runs.ts"
+import type { Frame } from "./Wire.ts"
+
+/** Where the row that a client has came from. */
+interface Cursor {
+  readonly row: string
+  readonly event: SessionEvent
+}
+
+const unknownRow = (row: string) =>
+  new Refused({ code: "ENOENT", message: `there is no row "${row}" in the events of this session` })
+
+/** The event of a row: its id is the event's, with the row's place behind it unless it is the first. */
+const cursorOf = Effect.fn("Resume.cursor")(function* (backend: Backend, { id }: Session, row: string) {
+  const event = row.replace(/\.[1-9]\d*$/, "")
+  const latest = yield* backend.log.latest(id)
+  const found = yield* lastBefore(backend, id, latest, (known) => known.id === row || known.id === event)
+  return found === undefined ? yield* unknownRow(row) : ({ row, event: found } satisfies Cursor)
+})
+
+export interface ResumeOptions {
+  readonly backend: Backend
+  readonly keeper: Keeper
+  readonly session: Session
+  /** The id of the last row that the client has; all rows, when it is not given. */
+  readonly after: string | undefined
+  readonly write: Write
+}
+
+/** Writes the rows that are there; what it returns writes those of the run that is under way, if one is. */
+export const resume = Effect.fn("Resume.resume")(function* (
+  options: ResumeOptions
+): Effect.fn.Return<Effect.Effect<void, Refused | ConnectionClosed> | undefined, Refused | ConnectionClosed> {
+  const { after, backend, session, write } = options
+  const { log, store } = backend
+  const sessionID = session.id
+  const cursor = after === undefined ? undefined : yield* Effect.mapError(cursorOf(backend, session, after), refusedBy)
+  const start =
+    cursor === undefined
+      ? undefined
+      : yield* Effect.mapError(activityStart(backend, sessionID, cursor.event.seq), refusedBy)
+  const from = start?.seq ?? 0
+  let state = RunFrames.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
+  let told = cursor === undefined
+  let read = from - 1
+  const out = writer({ backend, write })
+
+  const take = Effect.fnUntraced(function* (event: SessionEvent) {
+    const [next, items] = RunFrames.step(state, event)
+    state = next
+    for (const item of items) {
+      // Texts of runs that are over are in their messages; the text of one that goes on comes after its rows.
+      if (item.type !== "frame") continue
+      if (told) yield* out.tell(item)
+      else if ("seq" in item.frame && item.frame.id === cursor?.row) told = true
+    }
+    // The event is there, and has no such row.
+    if (!told && event.seq === cursor?.event.seq) return yield* unknownRow(cursor.row)
+  })
+  const replay = Effect.gen(function* () {
+    for (let more = true; more;) {
+      const page = yield* Effect.mapError(log.read({ sessionID, after: read }), refusedBy)
+      for (const event of page.events) yield* take(event)
+      read = page.cursor
+      more = page.hasMore
+    }
+    yield* out.flush
+  })
+
+  for (;;) {
+    yield* replay
+    const target = yield* Effect.mapError(
+      Effect.gen(function* () {
+        const { activity } = yield* store.get(sessionID)
+        const [head] = yield* store.waiting(sessionID, { limit: 1 })
+        const latest = yield* log.latest(sessionID)
+        const open = state.fold.run?.id
+        if (latest > read && (open === undefined || activity?.state !== "running")) return "again" as const
+        return open ?? (head === undefined ? undefined : runOf(sessionID, head.id))
+      }),
+      refusedBy
+    )
+    if (target === "again") continue
+    return target === undefined ? undefined : live(options, state, read, target)
+  }
+})
+
+/** The rest of the run: its text so far, then all that comes, to its end. */
+const live = Effect.fnUntraced(function* (
+  { backend, keeper, session, write }: ResumeOptions,
+  replayed: RunFrames.State,
+  read: number,
+  target: RunID
+) {
+  const { log, sessions } = backend
+  const sessionID = session.id
+  // A dead process left it: it is settled now, and that is its end.
+  yield* Effect.mapError(sessions.settle(sessionID), refusedBy)
+  let state = replayed
+  if (replayed.current !== undefined) {
+    const start = yield* Effect.mapError(activityStart(backend, sessionID, read), refusedBy)
+    const from = start?.seq ?? 0
+    state = RunFrames.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
+    const out = writer({ backend, write })
+    for (let cursor = from - 1; cursor < read;) {
+      const page = yield* Effect.mapError(log.read({ sessionID, after: cursor, limit: read - cursor }), refusedBy)
+      for (const event of page.events) {
+        const [next, items] = RunFrames.step(state, event)
+        state = next
+        for (const item of items) if (item.type === "text") yield* out.tell(item)
+      }
+      if (page.cursor === cursor) break
+      cursor = page.cursor
+    }
+    yield* out.flush
+  }
+  yield* keeper.ring(sessionID)
+  yield* follow({
+    backend,
+    sessionID,
+    after: read,
+    state,
+    write,
+    isLast: (frame: Frame) => frame.type === "done" && frame.run === target,
+    stuck: keeper.stuck(sessionID)
+  })
+})

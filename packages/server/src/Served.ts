@@ -1,0 +1,304 @@
+/**
+ * What is behind one socket: the operations of its clients on the sessions of one agent or model. Requests of a connection
+ * are taken in order; what takes its time, a run above all, goes on beside the next request, and its frames between the
+ * others', each whole. Spec: SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
+ */
+import { addressKey, type Session } from "@daybook/core"
+import { runOf, type RunID } from "@daybook/files"
+import { Effect, Either, FiberSet, Stream, type Scope } from "effect"
+import { admit, type Admitted } from "./Admission.ts"
+import { activityStart, type Backend } from "./Backend.ts"
+import type { Connection, ConnectionClosed } from "./Connection.ts"
+import { follow } from "./Follow.ts"
+import type { Keeper } from "./Keeper.ts"
+import * as Lane from "./Lane.ts"
+import { Refused, refusedBy } from "./Refused.ts"
+import { resume } from "./Resume.ts"
+import * as RunFrames from "./RunFrames.ts"
+import { runsOf, stateAt, type Run } from "./Runs.ts"
+import { addressIn, find, owns, placeOf, type Subject } from "./Subject.ts"
+import * as TempSessions from "./TempSessions.ts"
+import * as Wire from "./Wire.ts"
+
+/** Requests of one connection that are answered at the same time. */
+const requestsAtOnce = 64
+
+/** A runtime and what keeps its queues going. */
+export interface Kept {
+  readonly backend: Backend
+  readonly keeper: Keeper
+}
+
+export interface ServedOptions {
+  readonly subject: Subject
+  readonly durable: Kept
+  /** Made when the first temp session is. */
+  readonly temp: Effect.Effect<Kept, Refused>
+  /** Requests that may wait for their admission in one session. */
+  readonly backlog: number
+}
+
+/** One client, for as long as its connection. */
+interface Client {
+  readonly connection: Connection
+  readonly work: FiberSet.FiberSet<void>
+  /** Runs whose frames it gets already. */
+  readonly follows: Map<RunID, number>
+  requests: number
+}
+
+type Answer<A = void> = Effect.Effect<A, Refused | ConnectionClosed>
+
+/** Serves one connection after the other, or many at once, until the scope closes. */
+export const make = Effect.fnUntraced(function* ({
+  backlog,
+  durable,
+  subject,
+  temp
+}: ServedOptions): Effect.fn.Return<(connection: Connection) => Effect.Effect<void>, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const lane = Lane.make(backlog)
+  const temps = TempSessions.make()
+
+  const keptOf = (scope: Wire.Scope): Effect.Effect<Kept, Refused> =>
+    scope === "temp" ? temp : Effect.succeed(durable)
+
+  const refuse = ({ connection }: Client, { code, message }: Refused, id?: string) =>
+    connection.write(Wire.encodeFrame(Wire.errorFrame({ code, message, id })))
+
+  /** Works beside the next requests; what refuses it is told under the request's id. */
+  const beside = (client: Client, id: string | undefined, work: Answer): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      client.requests += 1
+      return work.pipe(
+        Effect.catchTag("Refused", (refused) => refuse(client, refused, id)),
+        Effect.catchTag("ConnectionClosed", () => Effect.void),
+        Effect.catchAllCause((cause) => Effect.logError("a request could not be answered", cause)),
+        Effect.ensuring(Effect.sync(() => (client.requests -= 1))),
+        FiberSet.run(client.work),
+        Effect.asVoid
+      )
+    })
+
+  /** Counts the run among those that the client follows, while it does. */
+  const following = <A, E>(client: Client, run: RunID, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => client.follows.set(run, (client.follows.get(run) ?? 0) + 1)),
+      () => effect,
+      () =>
+        Effect.sync(() => {
+          const count = (client.follows.get(run) ?? 1) - 1
+          if (count === 0) client.follows.delete(run)
+          else client.follows.set(run, count)
+        })
+    )
+
+  /** The frames of the run that a client's prompt is, from its start or from its log. */
+  const followPrompt = Effect.fnUntraced(function* (client: Client, kept: Kept, { input, session }: Admitted) {
+    const { backend, keeper } = kept
+    const sessionID = session.id
+    const promoted = input.withdrawnSeq === undefined ? input.promotedSeq : undefined
+    const start =
+      promoted === undefined
+        ? undefined
+        : yield* Effect.mapError(activityStart(backend, sessionID, promoted), refusedBy)
+    const from = start?.seq ?? input.withdrawnSeq ?? input.admittedSeq
+    const fold =
+      start === undefined
+        ? RunFrames.standing(session)
+        : yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy)
+    yield* follow({
+      backend,
+      sessionID,
+      after: from - 1,
+      state: RunFrames.make(fold, { run: runOf(sessionID, input.id), id: input.prompt.client?.id }),
+      write: client.connection.write,
+      isLast: ({ type }) => type === "done",
+      stuck: keeper.stuck(sessionID)
+    })
+  })
+
+  const send = Effect.fn("Served.send")(function* (client: Client, request: Wire.Send) {
+    const address = yield* addressIn(subject, request)
+    const kept = yield* keptOf(request.scope)
+    const byID = address.session.startsWith("ses_") ? yield* find(kept.backend, subject, address) : undefined
+    const place = yield* placeOf(subject, request, byID)
+    const turn = yield* lane.enter(addressKey(address))
+    if (turn === undefined) {
+      return yield* new Refused({
+        code: "EBUSY",
+        message: `${backlog} requests wait in this session already: try again later`
+      })
+    }
+    if (address.scope === "temp") temps.use(client.connection.id, address)
+    // What was asked for is admitted also when its client has gone meanwhile: it may not have waited for the answer.
+    const admission = yield* admit({ ...kept, subject, address, place, request }).pipe(
+      turn,
+      Effect.forkIn(scope),
+      Effect.uninterruptible
+    )
+    yield* beside(
+      client,
+      request.id,
+      Effect.gen(function* () {
+        const admitted = yield* admission
+        const run = runOf(admitted.session.id, admitted.input.id)
+        if (address.scope === "temp") temps.sent(client.connection.id, address, run)
+        yield* following(client, run, followPrompt(client, kept, admitted))
+      })
+    )
+  })
+
+  /** The session that a request names; one that is not there is none. */
+  const existing = Effect.fnUntraced(function* (kept: Kept, request: Wire.Resume | Wire.Cancel) {
+    const address = yield* addressIn(subject, request)
+    return yield* find(kept.backend, subject, address)
+  })
+
+  const resumed = Effect.fn("Served.resume")(function* (client: Client, request: Wire.Resume) {
+    const kept = yield* keptOf(request.scope)
+    const session = yield* existing(kept, request)
+    if (session === undefined) {
+      return yield* new Refused({ code: "ENOENT", message: `there is no session "${request.session}"` })
+    }
+    if (session.address?.scope === "temp") temps.use(client.connection.id, session.address)
+    const rest = yield* resume({ ...kept, session, after: request.after, write: client.connection.write })
+    if (rest !== undefined) yield* beside(client, undefined, rest)
+  })
+
+  /** Where a run may be that a client names: in the session of its request, and for a run's own id in any that is at work. */
+  const lookIn = Effect.fnUntraced(function* (kept: Kept, request: Wire.Cancel) {
+    const { keeper, backend } = kept
+    const named = yield* existing(kept, request)
+    const sessions: Array<Session> = named === undefined ? [] : [named]
+    if (!Wire.isRunID(request.id)) return sessions
+    for (const id of yield* keeper.busy) {
+      if (id === named?.id) continue
+      const session = yield* Effect.option(backend.sessions.get(id))
+      if (session._tag === "Some" && (yield* owns(backend, subject, session.value))) sessions.push(session.value)
+    }
+    return sessions
+  })
+
+  const findRun = Effect.fnUntraced(function* (kept: Kept, request: Wire.Cancel) {
+    for (const session of yield* lookIn(kept, request)) {
+      const runs = yield* Effect.mapError(runsOf(kept.backend, session), refusedBy)
+      const found = runs.find(({ clientID, run }) => run === request.id || clientID === request.id)
+      if (found !== undefined) return { session, found }
+    }
+    return yield* new Refused({ code: "ENOENT", message: `no run "${request.id}" is active or waits here` })
+  })
+
+  /** Stops exactly this run; true when it did, or when it had ended by itself meanwhile. */
+  const stop = (backend: Backend, session: Session, found: Run): Effect.Effect<boolean, Refused> =>
+    found.state === "active"
+      ? backend.sessions
+          .interrupt(session.id, { activityID: found.activityID })
+          .pipe(Effect.mapError(refusedBy), Effect.as(true))
+      : backend.sessions.withdraw(session.id, found.input.id).pipe(
+          Effect.as(true),
+          // It has begun since it was looked for.
+          Effect.catchTag("NotWaiting", () => Effect.succeed(false)),
+          Effect.mapError(refusedBy)
+        )
+
+  const cancel = Effect.fn("Served.cancel")(function* (client: Client, request: Wire.Cancel) {
+    const kept = yield* keptOf(request.scope)
+    const { backend, keeper } = kept
+    const { found, session } = yield* findRun(kept, request)
+    const told = client.follows.has(found.run)
+    yield* beside(
+      client,
+      request.id,
+      Effect.gen(function* () {
+        let now = found
+        while (!(yield* stop(backend, session, now))) now = (yield* findRun(kept, request)).found
+        // Who follows the run is told its end as it comes; everybody else now.
+        if (told) return
+        yield* follow({
+          backend,
+          sessionID: session.id,
+          after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
+          state: RunFrames.make(RunFrames.standing(session), { run: now.run, id: now.clientID }),
+          write: client.connection.write,
+          tells: ({ type }) => type === "done",
+          isLast: ({ type }) => type === "done",
+          stuck: keeper.stuck(session.id)
+        })
+      })
+    )
+  })
+
+  const dispatch = (client: Client, request: Wire.Request): Answer => {
+    switch (request.op) {
+      case "ping": {
+        const id = request.id === undefined ? {} : { id: request.id }
+        return client.connection.write(Wire.encodeFrame({ type: "pong", ...id }))
+      }
+      case "send":
+        return send(client, request)
+      case "resume":
+        return resumed(client, request)
+      case "cancel":
+        return cancel(client, request)
+    }
+  }
+
+  const idOf = (request: Wire.Request): string | undefined => ("id" in request ? request.id : undefined)
+
+  const answer = (client: Client, line: Parameters<typeof Wire.decode>[0]): Effect.Effect<void, ConnectionClosed> => {
+    const decoded = Wire.decode(line)
+    if (Either.isLeft(decoded)) return client.connection.write(Wire.encodeFrame(Wire.errorFrame(decoded.left)))
+    const request = decoded.right
+    const busy = new Refused({
+      code: "EBUSY",
+      message: `${requestsAtOnce} requests of this connection are being answered: wait for one of them`
+    })
+    const work = client.requests >= requestsAtOnce && request.op !== "ping" ? busy : dispatch(client, request)
+    return Effect.catchTag(work, "Refused", (refused) => refuse(client, refused, idOf(request)))
+  }
+
+  return (connection) =>
+    Effect.gen(function* () {
+      const work = yield* FiberSet.make<void>()
+      const client: Client = { connection, work, follows: new Map(), requests: 0 }
+      yield* Stream.runForEach(connection.lines, (line) => answer(client, line)).pipe(
+        // It asks no more, and is still answered.
+        Effect.zipRight(FiberSet.awaitEmpty(work)),
+        Effect.catchTag("ConnectionClosed", () => Effect.void),
+        Effect.raceFirst(connection.closed)
+      )
+    }).pipe(
+      Effect.scoped,
+      Effect.ensuring(
+        Effect.suspend(() => {
+          const left = temps.leave(connection.id)
+          return left.length === 0 ? Effect.void : Effect.ignoreLogged(Effect.flatMap(temp, (kept) => end(kept, left)))
+        })
+      )
+    )
+
+  /** A client of temp sessions is gone: its runs end, and a session that nobody uses goes (DC-17). */
+  function end({ backend }: Kept, left: ReadonlyArray<TempSessions.Left>): Effect.Effect<void, Refused> {
+    return Effect.forEach(
+      left,
+      ({ address, runs }) =>
+        Effect.gen(function* () {
+          const turn = yield* lane.enter(addressKey(address), { always: true })
+          if (turn === undefined) return
+          const work = Effect.gen(function* () {
+            const session = yield* Effect.mapError(backend.sessions.addressed(address), refusedBy)
+            if (session === undefined) return
+            if (!temps.isUsed(address)) {
+              yield* Effect.ignore(backend.sessions.remove(session.id))
+              return
+            }
+            const current = yield* Effect.mapError(runsOf(backend, session), refusedBy)
+            for (const found of current) if (runs.has(found.run)) yield* stop(backend, session, found)
+          })
+          yield* Effect.asVoid(Effect.uninterruptible(Effect.forkIn(turn(Effect.ignoreLogged(work)), scope)))
+        }),
+      { discard: true }
+    )
+  }
+})

@@ -1,0 +1,162 @@
+/**
+ * The sockets of a host: one for each agent and model that it serves, with what stands behind all of them: the queues that
+ * are kept going, the files that are kept current, and, once somebody asks for a temp session, a runtime in memory.
+ * At the start what dead processes left is settled, and what waits is run. Spec: SO-1..SO-4, SO-38, SO-39 in
+ * specs/socket.md (FR-1, FR-10, FL-10, DC-18).
+ */
+import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
+import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
+import { Effect, Layer, Schema, Scope } from "effect"
+import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
+import * as Keeper from "./Keeper.ts"
+import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
+import { Refused, refusedBy } from "./Refused.ts"
+import * as Served from "./Served.ts"
+import { owns, worldOf, type Subject } from "./Subject.ts"
+
+/** Two of what is to be served have one name: their sessions would be each other's. */
+export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {
+  kind: Schema.Literal("agent", "model"),
+  name: Schema.String
+}) {
+  override get message() {
+    return `two ${this.kind}s are to be served as "${this.name}": give one of them another name`
+  }
+}
+
+/** What is behind a socket cannot be served, or what was left could not be settled. */
+export class ServeFailed extends Schema.TaggedError<ServeFailed>("@daybook/server/ServeFailed")("ServeFailed", {
+  details: Schema.String
+}) {
+  override get message() {
+    return this.details
+  }
+}
+
+/** An agent to serve, and the folder that is its world where that is not the one in its home. */
+export interface ServedAgent {
+  readonly name: string
+  readonly chroot?: string | undefined
+}
+
+/** A model to serve; its sessions are kept under the alias, by default the last part of its id. */
+export interface ServedModel {
+  readonly alias?: string | undefined
+  readonly ref: ModelRef
+}
+
+export interface ServeOptions {
+  /** The layout's root, as an absolute path. */
+  readonly root: string
+  /** Whose private sessions are served. */
+  readonly uid: number
+  readonly agents?: ReadonlyArray<ServedAgent> | undefined
+  readonly models?: ReadonlyArray<ServedModel> | undefined
+  readonly shared?: SharedSpaces | undefined
+  /** The runtime of temp sessions, made when the first is; nothing of it may reach the disk. */
+  readonly temp: Layer.Layer<BackendServices, { readonly message: string }>
+  /** Requests that may wait for their admission in one session; 64 by default. */
+  readonly backlog?: number | undefined
+  /** Clients of one socket at once; 256 by default. */
+  readonly connections?: number | undefined
+}
+
+/** A socket that answers. */
+export interface ServedSocket extends Listener {
+  readonly kind: "agent" | "model"
+  readonly name: string
+}
+
+const defaultBacklog = 64
+
+interface Door {
+  readonly subject: Subject
+  /** Below the root. */
+  readonly socket: string
+}
+
+const doorsOf = ({ agents = [], models = [], root, shared = {}, uid }: ServeOptions): ReadonlyArray<Door> => [
+  ...agents.map(({ chroot, name }): Door => ({
+    subject: { kind: "agent", name, root, uid, shared, chroot },
+    socket: `agent/${name}.sock`
+  })),
+  ...models.map(({ alias, ref }): Door => {
+    const name = alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id)
+    return {
+      subject: { kind: "model", name, root, uid, shared, ref },
+      socket: `model/${nameFrom(ref.providerID)}/${name}.sock`
+    }
+  })
+]
+
+const twice = (doors: ReadonlyArray<Door>) =>
+  doors.find(({ subject: { kind, name } }, at) =>
+    doors.slice(0, at).some(({ subject }) => subject.kind === kind && subject.name === name)
+  )
+
+/** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
+const recover = Effect.fn("SessionSocket.recover")(function* (
+  backend: Backend,
+  keeper: Keeper.Keeper,
+  doors: ReadonlyArray<Door>
+) {
+  const served = (session: Parameters<typeof owns>[2]) =>
+    Effect.exists(doors, ({ subject }) => owns(backend, subject, session))
+  for (const session of yield* backend.sessions.interrupted) {
+    if (yield* served(session)) yield* backend.sessions.settle(session.id)
+  }
+  for (const session of yield* backend.store.withWaiting) {
+    if (yield* served(session)) yield* keeper.ring(session.id)
+  }
+})
+
+/**
+ * Serves until the scope closes. The runtime of the context has the sessions; its exporter keeps their files. Closing the
+ * scope takes the sockets away and ends the connections; runs are the runtime's, which settles them when it is closed.
+ */
+export const serve = Effect.fn("SessionSocket.serve")(function* (
+  options: ServeOptions
+): Effect.fn.Return<
+  ReadonlyArray<ServedSocket>,
+  SocketBusy | SocketUnusable | NameTaken | ServeFailed,
+  Sessions | SessionExecution | SessionStore | EventLog | Exporter | Scope.Scope
+> {
+  const doors = doorsOf(options)
+  const same = twice(doors)
+  if (same !== undefined) return yield* new NameTaken({ kind: same.subject.kind, name: same.subject.name })
+  const exporter = yield* Exporter
+  const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
+  const keeper = yield* Keeper.make(backend)
+  const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
+  yield* Effect.forEach(doors, ({ subject }) => worldOf(subject), { discard: true }).pipe(Effect.mapError(failed))
+  yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
+  yield* Effect.forkScoped(exporter.follow)
+
+  const scope = yield* Effect.scope
+  const temp = yield* Layer.buildWithScope(Layer.fresh(options.temp), scope).pipe(
+    Effect.map((context) => fromContext(context)),
+    Effect.flatMap((backend) =>
+      Effect.map(Effect.provideService(Keeper.make(backend), Scope.Scope, scope), (keeper) => ({ backend, keeper }))
+    ),
+    Effect.mapError(({ message }) => new Refused({ code: "EIO", message })),
+    // The first who asks may leave before it is there.
+    Effect.uninterruptible,
+    Effect.cached
+  )
+  return yield* Effect.forEach(doors, ({ socket, subject }) =>
+    Effect.gen(function* () {
+      const handle = yield* Served.make({
+        subject,
+        durable: { backend, keeper },
+        temp,
+        backlog: options.backlog ?? defaultBacklog
+      })
+      const { connections: maxConnections } = options
+      const listener = yield* listen(
+        { root: options.root, name: socket, ...(maxConnections === undefined ? {} : { maxConnections }) },
+        handle
+      )
+      return { ...listener, kind: subject.kind, name: subject.name } satisfies ServedSocket
+    })
+  )
+})

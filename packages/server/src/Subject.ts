@@ -1,0 +1,152 @@
+/**
+ * Whom a socket talks to: one agent or one model, its sessions by their addresses, and its world, the folder that it takes
+ * for the whole file system. Spec: SO-50..SO-59 in specs/socket.md (SC-1..SC-4, CW-1..CW-5, DC-2, FL-1).
+ */
+import * as fs from "node:fs/promises"
+import { join } from "node:path"
+import { idPrefix, SessionID, type Address, type ModelRef, type Session } from "@daybook/core"
+import { addressOf, shownDirectory, type SharedSpaces } from "@daybook/files"
+import { Effect, Either, Option, Schema } from "effect"
+import type { Backend } from "./Backend.ts"
+import { agentDefaultCwd, recheckCwd, resolveCwd, type ResolvedCwd } from "./Cwd.ts"
+import { Refused, refusedBy } from "./Refused.ts"
+import type { Resume, Send } from "./Wire.ts"
+
+/** An agent by its name, or a model by the name that its sessions are kept under. */
+export type Subject = {
+  /** The layout's root. */
+  readonly root: string
+  readonly uid: number
+  readonly shared: SharedSpaces
+  readonly name: string
+} & (
+  | {
+      readonly kind: "agent"
+      /** Its world, where that is not the folder `root` of its home. */
+      readonly chroot?: string | undefined
+    }
+  | { readonly kind: "model"; readonly ref: ModelRef }
+)
+
+type Target = Pick<Resume, "session" | "scope" | "shared">
+
+const refuse = (code: Refused["code"], message: string) => new Refused({ code, message })
+
+/** The address that a request names, if the policy lets this subject have sessions there (SC-4). */
+export const addressIn = (subject: Subject, { scope, session, shared }: Target): Either.Either<Address, Refused> => {
+  const { kind, name, uid } = subject
+  if (scope !== "shared") return Either.right({ scope, uid, kind, name, session })
+  // The schema of requests has it that a shared scope names its space.
+  const space = shared ?? ""
+  const policy = Object.hasOwn(subject.shared, space) ? subject.shared[space] : undefined
+  if (policy === undefined) return Either.left(refuse("EACCES", `there is no shared space "${space}" for you`))
+  if (policy.agents !== undefined && !(kind === "agent" && policy.agents.includes(name))) {
+    return Either.left(refuse("EACCES", `${kind} "${name}" may have no sessions in the shared space "${space}"`))
+  }
+  return Either.right({ scope, shared: space, kind, name, session })
+}
+
+const noSession = (session: string) => refuse("ENOENT", `there is no session "${session}"`)
+
+const sameHouse = (a: Address, b: Address): boolean =>
+  a.kind === b.kind &&
+  a.name === b.name &&
+  (a.scope === "shared" ? b.scope === "shared" && a.shared === b.shared : a.scope === b.scope)
+
+/** Whether the session is one of this subject, in the scope of the address. */
+const isOf = Effect.fnUntraced(function* ({ log }: Backend, subject: Subject, address: Address, session: Session) {
+  if (session.address !== undefined) return sameHouse(session.address, address)
+  const { events } = yield* log.read({ sessionID: session.id, limit: 1 })
+  const [created] = events
+  const agent = created?.type === "session.created" ? created.data.agent : undefined
+  const kept = addressOf({ id: session.id, agent }, undefined, subject.uid)
+  return kept !== undefined && sameHouse(kept, address)
+})
+
+/** The session at the address, or of the id that stands for one; only what is given by id has to be there. */
+export const find = Effect.fn("Subject.find")(function* (
+  backend: Backend,
+  subject: Subject,
+  address: Address
+): Effect.fn.Return<Session | undefined, Refused> {
+  const { session: name } = address
+  if (!name.startsWith(idPrefix)) return yield* Effect.mapError(backend.sessions.addressed(address), refusedBy)
+  const id = Schema.decodeOption(SessionID)(name)
+  if (Option.isNone(id)) return yield* noSession(name)
+  const session = yield* Effect.mapError(backend.sessions.get(id.value), (error) =>
+    error._tag === "SessionNotFound" ? noSession(name) : refusedBy(error)
+  )
+  const own = yield* Effect.mapError(isOf(backend, subject, address, session), refusedBy)
+  return own ? session : yield* noSession(name)
+})
+
+/** Every session that the subject has, whatever its scope, by a session of its runtime. */
+export const owns = (backend: Backend, subject: Subject, session: Session): Effect.Effect<boolean, Refused> => {
+  const { address } = session
+  const { kind, name, uid } = subject
+  const place = { kind, name, session: "default" }
+  const house: Address =
+    address?.scope === "shared"
+      ? { scope: "shared", shared: address.shared, ...place }
+      : { scope: address?.scope ?? "private", uid, ...place }
+  return Effect.mapError(isOf(backend, subject, house, session), refusedBy)
+}
+
+const worldFailed = (cause: unknown): Refused => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
+  return refuse("EIO", `the folder that the agent works in cannot be used (${code})`)
+}
+
+/** The host folder that is `/` for the subject, by its real path; its own is made anew when somebody removed it. */
+export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
+  const own = subject.kind === "agent" ? `agent/${subject.name}` : `model/${subject.name}.d`
+  const given = subject.kind === "agent" ? subject.chroot : undefined
+  const world = given ?? join(subject.root, "home", String(subject.uid), own, "root")
+  return yield* Effect.tryPromise({
+    try: async () => {
+      if (given === undefined) await fs.mkdir(world, { recursive: true, mode: 0o700 })
+      return await fs.realpath(world)
+    },
+    catch: worldFailed
+  })
+})
+
+/** Where a prompt is to be worked on. */
+export interface Place {
+  /** The world; without one the session stays where it is on the host. */
+  readonly world: string | undefined
+  readonly cwd: ResolvedCwd
+  /** Fails when the folder is no longer the one that was checked (CW-4). */
+  readonly recheck: Effect.Effect<void, Refused>
+}
+
+const isRefused = ({ code, message }: { readonly code: Refused["code"]; readonly message: string }) =>
+  refuse(code, message)
+
+/** The folder that a prompt names, or the default one. `byID`: the session, where it was given by its id. */
+export const placeOf = Effect.fn("Subject.place")(function* (
+  subject: Subject,
+  { cwd }: Pick<Send, "cwd">,
+  byID: Session | undefined
+): Effect.fn.Return<Place, Refused> {
+  if (byID !== undefined && byID.root === undefined) {
+    // It was made on the host, whose paths no client names.
+    if (cwd !== undefined) {
+      return yield* refuse("EACCES", "this session works outside of the agent's world: leave cwd out to go on with it")
+    }
+    const { directory } = byID.location
+    return {
+      world: undefined,
+      cwd: { directory, shown: shownDirectory(undefined, directory) },
+      recheck: Effect.void
+    }
+  }
+  const world = yield* worldOf(subject)
+  const asked =
+    cwd ??
+    (subject.kind === "agent"
+      ? yield* Effect.mapError(agentDefaultCwd({ root: subject.root, name: subject.name }), isRefused)
+      : "/")
+  const resolved = yield* Effect.mapError(resolveCwd({ root: world, cwd: asked }), isRefused)
+  return { world, cwd: resolved, recheck: Effect.mapError(recheckCwd(world, resolved), isRefused) }
+})
