@@ -8,7 +8,6 @@
  * the host, where the agent's tools work: a relative one from where it stands, an absolute one as a host path. One that
  * leaves the root on its way is refused, wherever it would end.
  */
-import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -108,7 +107,8 @@ export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, Cwd
     // A link may lead to a name that could not be given.
     const shownProblem = cwdProblem(shown)
     if (shownProblem !== undefined) return yield* malformed(shownProblem)
-    yield* io(() => fs.access(directory, constants.X_OK))
+    // Needs what entering it needs.
+    yield* io(() => fs.lstat(`${directory}/.`))
     return { directory, shown }
   }
 )
