@@ -1,7 +1,7 @@
 /**
  * The fold from a session's events to its files: what each event adds to `messages.jsonl` and `events.jsonl`, and what
  * the single values are after it. Pure, total over the event types, and blind to how events were batched.
- * Spec: FI-20..FI-43 in specs/files.md (FL-4..FL-8).
+ * Spec: FI-20..FI-39 in specs/files.md (FL-4..FL-8).
  */
 import type { DurableType, Prompt, SessionEvent, Tokens } from "@daybook/core"
 import { shownDirectory, timeText } from "./Layout.ts"

@@ -1,6 +1,6 @@
 /**
  * The index of the sessions of one agent or model: a hint for clients, derived from the sessions alone. Pure.
- * Spec: FI-50..FI-54 in specs/files.md (IX-1..IX-5).
+ * Spec: FI-14..FI-18 in specs/files.md (IX-1..IX-5).
  */
 import { cwdHash } from "./Layout.ts"
 

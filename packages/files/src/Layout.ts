@@ -1,6 +1,6 @@
 /**
  * Where a session's files lie under the root, how its folder is shown, and how time is written. Pure: it makes names, and
- * touches no file. Spec: AD-1..AD-6, FI-1..FI-6 in specs/files.md (FL-1, NA-1, DC-4, DC-5).
+ * touches no file. Spec: FI-1..FI-6 in specs/files.md (FL-1, NA-1, DC-4, DC-5).
  */
 import { createHash } from "node:crypto"
 import { defaultAgent, idPrefix, isName, reservedSession, type Address } from "@daybook/core"

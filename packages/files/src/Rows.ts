@@ -1,6 +1,6 @@
 /**
  * The lines of `messages.jsonl` and `events.jsonl`: what they hold, as schemas. A client reads them with any JSON parser;
- * fields are only ever added. Spec: FI-20..FI-29 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
+ * fields are only ever added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
  */
 import { Schema } from "effect"
 

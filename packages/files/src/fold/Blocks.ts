@@ -1,6 +1,6 @@
 /**
  * What prompts and tools brought, as the blocks of rows: text as it is, bytes by the name of their content. Pure.
- * Spec: FI-23..FI-25 in specs/files.md (FL-4, PK-5, DC-15).
+ * Spec: FI-23, FI-24, FI-28 in specs/files.md (FL-4, PK-5, DC-15).
  */
 import { createHash } from "node:crypto"
 import { attachmentIndex, dataBytes, type ExpandedPart, type Prompt, type ToolContent } from "@daybook/core"

@@ -1,6 +1,6 @@
 /**
  * What the fold of a session's events remembers. Everything but what a run leaves open is small and can be stored as a
- * checkpoint, from which the fold goes on as if it had seen all events. Pure. Spec: FI-40..FI-43 in specs/files.md.
+ * checkpoint, from which the fold goes on as if it had seen all events. Pure. Spec: FI-36 in specs/files.md.
  */
 import { Address, defaultAgent, ModelRef, Tokens } from "@daybook/core"
 import { Schema, Struct } from "effect"
