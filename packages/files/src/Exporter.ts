@@ -1,12 +1,20 @@
 /**
- * The exporter: keeps the files under a root as the log says, from a cursor of its own. This file is the contract; what
- * keeps it is `internal/`-like beside it: `Ledger.ts` (what was written), `SessionWriter.ts` (one session's folder),
- * `IndexWriter.ts` (one house's index). Spec: FI-60..FI-89 in specs/files.md.
+ * The exporter: keeps the files under a root as the log says, from a cursor of its own. It decides what is to be done and
+ * in which order; `SessionWriter.ts` writes one session's folder, `IndexWriter.ts` one index, `Ledger.ts` keeps what was
+ * written, and `Following.ts` repeats it. Spec: FI-60..FI-89 in specs/files.md.
  */
-import type { EventLog, SessionNotFound, SessionStore } from "@daybook/core"
-import { Context, Effect, Layer, type Stream } from "effect"
+import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
+import { Array as Arr, Context, Effect, Layer, PubSub, Schema, Stream, type Scope } from "effect"
 import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
+import * as Following from "./Following.ts"
+import * as IndexWriter from "./IndexWriter.ts"
+import type { Keeper } from "./Keeper.ts"
 import type { SharedSpaces } from "./Layout.ts"
+import type { Cursor } from "./Ledger.ts"
+import { modesOf } from "./Modes.ts"
+import * as Root from "./Root.ts"
+import type { SafeFilesOptions } from "./SafeFiles.ts"
+import * as SessionWriter from "./SessionWriter.ts"
 
 /** Where the files lie, and whose they are. */
 export interface ExporterOptions {
@@ -16,6 +24,8 @@ export interface ExporterOptions {
   readonly uid?: number | undefined
   /** Who may read a shared space beside its owner. A space that is not named is its owner's alone. */
   readonly shared?: SharedSpaces | undefined
+  /** Called before each operation on a file; what it throws is that operation's failure. For tests of failing disks. */
+  readonly before?: SafeFilesOptions["before"]
 }
 
 /** How far an export came. */
@@ -51,7 +61,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   static layer(
     options: ExporterOptions
   ): Layer.Layer<Exporter, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore> {
-    return Layer.die(`not yet: ${options.root}`)
+    return Layer.scoped(Exporter, make(options))
   }
 
   /** Keeps the files current for as long as it runs. */
@@ -59,3 +69,233 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     return Effect.flatMap(Exporter, ({ follow }) => follow)
   }
 }
+
+/** Pages of the feed that are taken before values, context and indexes follow. */
+const pagesAtOnce = 16
+/** Sessions that something stood in the way of, tried again at once. */
+const behindAtOnce = 64
+const sweptAtOnce = 256
+
+/** A portion of the log that was brought into the files. */
+interface Pulled {
+  readonly position: number
+  readonly hasMore: boolean
+  readonly sessions: ReadonlyArray<string>
+}
+
+const make = Effect.fn("Exporter.make")(function* (
+  options: ExporterOptions
+): Effect.fn.Return<
+  Exporter["Type"],
+  RootBusy | RootOfAnotherStore | RootUnusable,
+  EventLog | SessionStore | Scope.Scope
+> {
+  const [log, store] = [yield* EventLog, yield* SessionStore]
+  const modes = modesOf(options.shared)
+  const root = yield* Root.openFolder(options.root, modes)
+  const { files, ledger } = yield* Root.open({ root, before: options.before }, log)
+  const findings = yield* PubSub.sliding<Finding>(1_024)
+  yield* Effect.addFinalizer(() => PubSub.shutdown(findings))
+  const report = (finding: Finding) =>
+    Effect.zipRight(
+      Effect.logWarning(`${root}/${finding.path}: ${finding.details}`),
+      Effect.asVoid(PubSub.publish(findings, finding))
+    )
+  const keeper: Keeper = { files, ledger, modes, report }
+  const writer = SessionWriter.make({ keeper, log, store, uid: options.uid ?? process.getuid?.() ?? 0 })
+  /** One at a time: what writes, and what looks at what was written. */
+  const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
+  /** What was said of sessions that something stands in the way of: once each. */
+  const said = new Set<string>()
+
+  /** A session whose folder is in the way, or which is being removed, holds up no other: it is tried again later. */
+  const attempt = (
+    id: string,
+    work: Effect.Effect<void, SessionWriter.WriteError>
+  ): Effect.Effect<boolean, ExportError> => {
+    const later = Effect.zipRight(
+      Effect.sync(() => writer.forget(id)),
+      Effect.as(ledger.setBehind(id), false)
+    )
+    return Effect.as(work, true).pipe(
+      Effect.tap(() => void said.delete(id)),
+      Effect.catchTags({
+        SessionNotFound: () => later,
+        CursorAhead: () => later,
+        PathRefused: (error) => {
+          if (said.has(id)) return later
+          said.add(id)
+          const path = error.path.slice(root.length + 1)
+          return Effect.zipRight(report({ kind: "refused", path, sessionID: id, details: error.message }), later)
+        }
+      }),
+      // What is remembered may be of another place than what is written.
+      Effect.onError(() => Effect.sync(() => writer.forget(id)))
+    )
+  }
+
+  const writeIndexes = (indexes: Iterable<string>, anew = false) =>
+    Effect.forEach(
+      new Set(indexes),
+      (index) =>
+        Effect.catchTag(IndexWriter.write(keeper, index, { anew }), "PathRefused", (error) =>
+          report({ kind: "refused", path: error.path.slice(root.length + 1), details: error.message })
+        ),
+      { discard: true }
+    )
+
+  const finish = (ids: Iterable<string>, atEnd: boolean) =>
+    Effect.forEach(new Set(ids), (id) => attempt(id, writer.finish(id, { atEnd })), { discard: true })
+
+  /** Removals that came since, and what they leave of the events that were read before. */
+  const followRemovals = (cursor: Cursor, events: ReadonlyArray<SessionEvent>) =>
+    Effect.gen(function* () {
+      const removed = new Map<string, number>()
+      let after = cursor.removals
+      while (true) {
+        const page = yield* log.removals({ after })
+        for (const { number, position, sessionID } of page) {
+          removed.set(sessionID, position)
+          const record = yield* ledger.session(sessionID)
+          if (record !== undefined && record.position <= position) yield* attempt(sessionID, writer.drop(sessionID))
+          after = number
+        }
+        if (page.length < 512) break
+      }
+      return {
+        removals: after,
+        events: events.filter(({ position, sessionID }) => position > (removed.get(sessionID) ?? 0))
+      }
+    })
+
+  /** The next portion of the log, whole: logs, then values, context and indexes, then the cursor. */
+  const pull: Effect.Effect<Pulled, ExportError> = Effect.gen(function* () {
+    let cursor = yield* ledger.cursor
+    const before = cursor
+    const touched = new Set<string>()
+    let hasMore = true
+    for (let pages = 0; hasMore && pages < pagesAtOnce; pages++) {
+      const page = yield* log.readFeed({ after: cursor.position })
+      // Read after the page: whatever was removed before an event of the page is known by now.
+      const { events, removals } = yield* followRemovals(cursor, page.events)
+      for (const [id, portion] of Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))) {
+        touched.add(id)
+        yield* attempt(id, writer.append(id, portion))
+      }
+      const last = page.events.at(-1)
+      const known = last?.position === page.position ? { eventID: last.id, sessionID: last.sessionID } : undefined
+      cursor = {
+        position: page.position,
+        removals,
+        ...(page.position === cursor.position
+          ? { eventID: cursor.eventID, sessionID: cursor.sessionID }
+          : (known ?? { eventID: null, sessionID: null }))
+      }
+      hasMore = page.hasMore
+    }
+    yield* finish(touched, !hasMore)
+    yield* writeIndexes(writer.takeIndexes())
+    if (cursor.position !== before.position || cursor.removals !== before.removals) yield* ledger.setCursor(cursor)
+    return { position: cursor.position, hasMore, sessions: [...touched] }
+  })
+
+  /** Tries what was left behind again, from the log. */
+  const retryBehind = Effect.gen(function* () {
+    const ids = yield* ledger.behind(behindAtOnce)
+    for (const id of ids) yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
+    yield* writeIndexes(writer.takeIndexes())
+  })
+
+  /** Compares the stamps of all files, and puts back what is not as it was left. */
+  const sweep = Effect.gen(function* () {
+    const put: Array<string> = []
+    for (let after = ""; ;) {
+      const records = yield* ledger.sessions(after, sweptAtOnce)
+      const intact = yield* Effect.forEach(
+        records,
+        (record) =>
+          Effect.map(
+            Effect.catchTag(writer.intact(record), "PathRefused", () => Effect.succeed(false)),
+            (intact) => ({ id: record.id, intact })
+          ),
+        { concurrency: 8 }
+      )
+      const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
+      yield* finish(broken, true)
+      put.push(...broken)
+      const last = records.at(-1)
+      if (last === undefined) break
+      after = last.id
+    }
+    yield* writeIndexes([...writer.takeIndexes(), ...(yield* ledger.indexes)])
+    return put
+  })
+
+  const pullAll = Effect.gen(function* () {
+    const sessions = new Set<string>()
+    while (true) {
+      const pulled = yield* pull
+      for (const id of pulled.sessions) sessions.add(id)
+      if (!pulled.hasMore) return { position: pulled.position, sessions }
+    }
+  })
+
+  const catchUp = Effect.gen(function* () {
+    const { position, sessions } = yield* pullAll
+    yield* retryBehind
+    for (const id of yield* sweep) sessions.add(id)
+    return { position, sessions: sessions.size }
+  })
+
+  const isID = Schema.is(SessionID)
+
+  const exportSession = Effect.fn("Exporter.exportSession")(function* (id: string) {
+    if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
+    yield* log.read({ sessionID: id, limit: 1 })
+    const { removals } = yield* followRemovals(yield* ledger.cursor, [])
+    yield* ledger.setCursor({ ...(yield* ledger.cursor), removals })
+    yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
+    yield* writeIndexes(writer.takeIndexes())
+  })
+
+  const rebuild = Effect.fn("Exporter.rebuild")(function* (id?: string) {
+    const again = (id: string) => attempt(id, Effect.zipRight(writer.rewrite(id), writer.finish(id, { atEnd: true })))
+    if (id !== undefined) {
+      yield* exportSession(id)
+      yield* again(id)
+      const record = yield* ledger.session(id)
+      yield* writeIndexes(record === undefined ? [] : [record.index], true)
+      return { position: (yield* ledger.cursor).position, sessions: 1 }
+    }
+    const { position } = yield* pullAll
+    yield* retryBehind
+    let [after, sessions] = ["", 0]
+    while (true) {
+      const records = yield* ledger.sessions(after, sweptAtOnce)
+      for (const record of records) yield* again(record.id)
+      sessions += records.length
+      const last = records.at(-1)
+      if (last === undefined) break
+      after = last.id
+    }
+    yield* writeIndexes([...writer.takeIndexes(), ...(yield* ledger.indexes)], true)
+    return { position, sessions }
+  })
+
+  const following = yield* Following.make({
+    log,
+    position: Effect.map(ledger.cursor, ({ position }) => position),
+    first: alone(catchUp),
+    batch: alone(pull),
+    retry: alone(retryBehind)
+  })
+
+  return {
+    catchUp: Effect.withSpan(alone(catchUp), "Exporter.catchUp"),
+    exportSession: (id) => alone(exportSession(id)),
+    rebuild: (id) => alone(rebuild(id)),
+    reached: following.reached,
+    follow: following.follow,
+    findings: Stream.fromPubSub(findings)
+  }
+})

@@ -56,11 +56,19 @@ export interface FileRecord extends Sum {
   readonly stamp: string
   /** What it was about to become: after a kill it may be that. */
   readonly next: Sum | null
+  /** It is not made anew with the values, but once, from the log. */
+  readonly lasting: boolean
 }
 
 export type FileRecords = ReadonlyMap<string, FileRecord>
 
-export const recordOf = ({ crc, size }: Sum, stamp: Stamp): FileRecord => ({ crc, size, stamp: stamp.text, next: null })
+export const recordOf = ({ crc, size }: Sum, stamp: Stamp, lasting = false): FileRecord => ({
+  crc,
+  size,
+  stamp: stamp.text,
+  next: null,
+  lasting
+})
 
 interface FileRow {
   readonly name: string
@@ -69,6 +77,7 @@ interface FileRow {
   readonly crc: number
   readonly next_size: number | null
   readonly next_crc: number | null
+  readonly lasting: number
 }
 
 type SessionRow = Omit<SessionRecord, "index" | "behind" | "checkpointSeq"> & {
@@ -102,7 +111,7 @@ const schema = [
   `CREATE INDEX session_house ON session (house)`,
   `CREATE INDEX session_behind ON session (id) WHERE behind = 1`,
   `CREATE TABLE file (folder TEXT NOT NULL, name TEXT NOT NULL, stamp TEXT NOT NULL, size INTEGER NOT NULL,
-    crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
+    crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, lasting INTEGER NOT NULL, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
   `INSERT INTO cursor VALUES (1, 0, NULL, NULL, 0)`,
   `PRAGMA application_id = ${applicationID}`,
   `PRAGMA user_version = ${version}`
@@ -222,7 +231,8 @@ export const make = Effect.fn("Ledger.make")(function* (
               size: record.size,
               crc: record.crc,
               next_size: record.next?.size ?? null,
-              next_crc: record.next?.crc ?? null
+              next_crc: record.next?.crc ?? null,
+              lasting: record.lasting ? 1 : 0
             }
           ]
     )
@@ -291,15 +301,18 @@ export const make = Effect.fn("Ledger.make")(function* (
     ),
     files: (folder) =>
       Effect.map(
-        run(sql<FileRow>`SELECT name, stamp, size, crc, next_size, next_crc FROM file WHERE folder = ${folder}`),
+        run(
+          sql<FileRow>`SELECT name, stamp, size, crc, next_size, next_crc, lasting FROM file WHERE folder = ${folder}`
+        ),
         (rows) =>
           new Map(
-            rows.map(({ crc, name, next_crc, next_size, size, stamp }) => [
+            rows.map(({ crc, lasting, name, next_crc, next_size, size, stamp }) => [
               name,
               {
                 stamp,
                 size,
                 crc,
+                lasting: lasting === 1,
                 next: next_size === null || next_crc === null ? null : { size: next_size, crc: next_crc }
               }
             ])

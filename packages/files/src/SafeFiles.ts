@@ -4,6 +4,7 @@
  * replaced in one step; a log grows at its end. Permissions are exact whatever the process's mask is. It knows nothing of
  * sessions. Spec: FI-60..FI-64 in specs/files.md (SC-3, FL-3).
  */
+import { createHash } from "node:crypto"
 import { constants, type BigIntStats } from "node:fs"
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
@@ -215,22 +216,35 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     })
   }
 
-  const sumOf = async (path: string, through: number): Promise<Sum> => {
+  /** The file's bytes from one to another, in pieces that are used at once: the next one takes their place. */
+  const eachPiece = async (
+    path: string,
+    from: number,
+    through: number,
+    use: (bytes: Uint8Array) => void
+  ): Promise<void> => {
     const { handle } = await open(path, constants.O_RDONLY)
     try {
       const buffer = Buffer.allocUnsafe(chunkSize)
-      let [crc, size] = [0, 0]
-      while (size < through) {
+      for (let at = from; at < through;) {
         before("read", path)
-        const { bytesRead } = await handle.read(buffer, 0, Math.min(chunkSize, through - size), size)
+        const { bytesRead } = await handle.read(buffer, 0, Math.min(chunkSize, through - at), at)
         if (bytesRead === 0) break
-        crc = crc32(buffer.subarray(0, bytesRead), crc)
-        size += bytesRead
+        use(buffer.subarray(0, bytesRead))
+        at += bytesRead
       }
-      return { size, crc }
     } finally {
       await handle.close()
     }
+  }
+
+  const sumOf = async (path: string, through: number): Promise<Sum> => {
+    let [crc, size] = [0, 0]
+    await eachPiece(path, 0, through, (bytes) => {
+      crc = crc32(bytes, crc)
+      size += bytes.length
+    })
+    return { size, crc }
   }
 
   const readRange = async (path: string, offset: number, length: number): Promise<Uint8Array> => {
@@ -340,6 +354,14 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     /** Size and checksum of the file's content, or of its first `through` bytes. */
     sum: (file: string, through: number = Number.MAX_SAFE_INTEGER): Effect.Effect<Sum, SafeError> =>
       attempt("read", file, () => sumOf(file, through)),
+
+    /** The SHA-256, in hex, of so many bytes from the offset on. */
+    digest: (file: string, offset: number, length: number): Effect.Effect<string, SafeError> =>
+      attempt("read", file, async () => {
+        const hash = createHash("sha256")
+        await eachPiece(file, offset, offset + length, (bytes) => void hash.update(bytes))
+        return hash.digest("hex")
+      }),
 
     /** At most `length` bytes from the offset on. */
     readRange: (file: string, offset: number, length: number): Effect.Effect<Uint8Array, SafeError> =>

@@ -1,0 +1,83 @@
+/**
+ * One session's events on their way to text: the folds of its files and of its context pack, side by side, and what each
+ * event adds to the two logs. Pure. Spec: FI-69 in specs/files.md.
+ */
+import type { SessionEvent } from "@daybook/core"
+import { Either, Schema } from "effect"
+import * as PackFold from "./context/PackFold.ts"
+import * as PackState from "./context/PackState.ts"
+import * as Fold from "./Fold.ts"
+
+/** What is remembered of a session's events so far. */
+export interface Rendering {
+  readonly fold: Fold.State
+  readonly pack: PackState.PackState
+}
+
+/** Lines for the two logs, each with its newline, and the bytes that they name. */
+export interface Added {
+  readonly messages: string
+  readonly events: string
+  readonly blobs: ReadonlyArray<Fold.Blob>
+}
+
+/** Before the first event. */
+export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial }
+
+const lineOf = (row: unknown): string => `${JSON.stringify(row)}\n`
+
+/** One event further. */
+export const evolve = (
+  { fold, pack }: Rendering,
+  event: SessionEvent
+): { readonly rendering: Rendering; readonly added: Added } => {
+  const { blobs, events, messages, state } = Fold.evolve(fold, event)
+  const lines = messages.map((row) => ({ row, text: lineOf(row) }))
+  const written = lines.map(({ row, text }) => ({ row, bytes: Buffer.byteLength(text) }))
+  return {
+    rendering: { fold: state, pack: PackFold.evolve(pack, event, written) },
+    added: {
+      messages: lines.map(({ text }) => text).join(""),
+      events: events.map(lineOf).join(""),
+      blobs
+    }
+  }
+}
+
+/** Several events further, what they add joined. */
+export const evolveAll = (
+  rendering: Rendering,
+  events: ReadonlyArray<SessionEvent>
+): { readonly rendering: Rendering; readonly added: Added } => {
+  let now = rendering
+  const all = events.map((event) => {
+    const { added, rendering } = evolve(now, event)
+    now = rendering
+    return added
+  })
+  return {
+    rendering: now,
+    added: {
+      messages: all.map(({ messages }) => messages).join(""),
+      events: all.map(({ events }) => events).join(""),
+      blobs: all.flatMap(({ blobs }) => blobs)
+    }
+  }
+}
+
+const Stored = Schema.parseJson(Schema.Struct({ fold: Fold.Checkpoint, pack: PackState.Checkpoint }))
+const encode = Schema.encodeSync(Stored)
+const decode = Schema.decodeEither(Stored)
+
+/** The rendering as a ledger stores it; undefined while a run is open. */
+export const toText = ({ fold, pack }: Rendering): string | undefined =>
+  Fold.isQuiet(fold) ? encode({ fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }) : undefined
+
+/** The rendering that the text was made of; undefined for a text of another version, which is then made anew from the log. */
+export const fromText = (text: string): Rendering | undefined =>
+  Either.getOrUndefined(
+    Either.map(decode(text), ({ fold, pack }) => ({
+      fold: Fold.fromCheckpoint(fold),
+      pack: PackState.fromCheckpoint(pack)
+    }))
+  )

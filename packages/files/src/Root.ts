@@ -1,0 +1,76 @@
+/**
+ * Taking a root: the folder itself, the exporter's record in it with its lock, and the proof that its files are of this
+ * store. Spec: FI-65..FI-68 in specs/files.md.
+ */
+import { mkdir, realpath, stat, chmod } from "node:fs/promises"
+import { SessionID, type EventLog } from "@daybook/core"
+import { Effect, Predicate, type Scope } from "effect"
+import { RootOfAnotherStore, RootUnusable, type RootBusy } from "./Errors.ts"
+import * as Ledger from "./Ledger.ts"
+import type { Modes } from "./Modes.ts"
+import * as SafeFiles from "./SafeFiles.ts"
+
+export interface Root {
+  readonly files: SafeFiles.SafeFiles
+  readonly ledger: Ledger.Ledger
+}
+
+const saidBy = (error: unknown): string =>
+  Predicate.hasProperty(error, "code") && error.code === "EEXIST"
+    ? "it is a file; give a folder"
+    : error instanceof Error
+      ? error.message
+      : String(error)
+
+/** The root as a real path. A new one is its owner's alone, and passable where a shared space is others' to read. */
+export const openFolder = (root: string, { passable }: Modes): Effect.Effect<string, RootUnusable> =>
+  Effect.tryPromise({
+    try: async () => {
+      await mkdir(root, { recursive: true, mode: 0o700 })
+      const real = await realpath(root)
+      // Another mode is the operator's own choice.
+      const mode = (await stat(real)).mode & 0o777
+      const wanted = passable ? 0o711 : 0o700
+      if (mode !== wanted && (mode === 0o700 || mode === 0o711)) await chmod(real, wanted)
+      return real
+    },
+    catch: (error) => new RootUnusable({ root, details: saidBy(error) })
+  })
+
+/** Whether the ledger's cursor stands on an event of this log, or of a session that was removed from it. */
+const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Ledger.Cursor) =>
+  Effect.gen(function* () {
+    if (position === 0) return true
+    const { events } = yield* log.readFeed({ after: position - 1, limit: 1 })
+    const [event] = events
+    if (event?.position === position) return event.id === eventID
+    // The cursor stands on an event that is not decoded, or no more there.
+    if (eventID === null || sessionID === null) return true
+    const pruned = yield* log.read({ sessionID: SessionID.make(sessionID), limit: 1 }).pipe(
+      Effect.as(false),
+      Effect.catchTag("SessionNotFound", () => Effect.succeed(false)),
+      Effect.catchTag("CursorExpired", () => Effect.succeed(true))
+    )
+    if (pruned) return true
+    for (let after = 0; ;) {
+      const removals = yield* log.removals({ after })
+      const last = removals.at(-1)
+      if (last === undefined) return false
+      if (removals.some((removal) => removal.sessionID === sessionID && removal.position >= position)) return true
+      after = last.number
+    }
+  }).pipe(Effect.catchTag("CursorAhead", () => Effect.succeed(false)))
+
+/** Takes the root until the scope closes; fails at once where another process has it. */
+export const open = Effect.fn("Root.open")(function* (
+  options: SafeFiles.SafeFilesOptions,
+  log: EventLog["Type"]
+): Effect.fn.Return<Root, RootBusy | RootOfAnotherStore | RootUnusable, Scope.Scope> {
+  const { root } = options
+  const files = SafeFiles.make(options)
+  const ledger = yield* Ledger.make(files)
+  const ours = yield* Effect.flatMap(ledger.cursor, (cursor) => isOfThisStore(log, cursor)).pipe(
+    Effect.mapError((error) => new RootUnusable({ root, details: error.message }))
+  )
+  return ours ? { files, ledger } : yield* new RootOfAnotherStore({ root })
+})
