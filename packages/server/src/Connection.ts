@@ -12,7 +12,7 @@ import type { Socket } from "node:net"
 import { Chunk, Deferred, Effect, Exit, FiberId, Option, Schedule, Schema, Stream, type Scope } from "effect"
 import { make as makeSplitter, type Line } from "./Lines.ts"
 
-/** The client is gone: nothing that is written reaches it. */
+/** The client is gone, or was told that no more comes: nothing that is written reaches it. */
 export class ConnectionClosed extends Schema.TaggedError<ConnectionClosed>()("ConnectionClosed", {
   message: Schema.String
 }) {}
@@ -37,7 +37,7 @@ export interface Connection {
 const probeEvery = "1 second"
 const finishWithin = "5 seconds"
 
-const gone = new ConnectionClosed({ message: "the client has closed the connection" })
+const gone = () => new ConnectionClosed({ message: "the connection is closed" })
 
 /** A text on its way to the client, or the end of all texts. */
 interface Job {
@@ -75,7 +75,7 @@ const makeWriter = (socket: Socket) => {
 
   const add = (text: string | undefined): Effect.Effect<void, ConnectionClosed> =>
     Effect.async((resume) => {
-      const job: Job = { text, settle: (written) => resume(written ? Effect.void : Effect.fail(gone)) }
+      const job: Job = { text, settle: (written) => resume(written ? Effect.void : Effect.fail(gone())) }
       waiting.push(job)
       next()
       return Effect.sync(() => {

@@ -6,6 +6,7 @@
  * linked to its path then: at no instant can anybody else connect, and no server ever takes the path from another.
  */
 import { randomBytes } from "node:crypto"
+import { lstatSync, unlinkSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import { connect } from "node:net"
 import { dirname, join } from "node:path"
@@ -85,22 +86,38 @@ const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
     })
   })
 
+const same = (one: Published, other: Published): boolean => one.ino === other.ino && one.dev === other.dev
+
+/** Removes what lies at the path, if it is what lies at the other; nothing comes between look and removal but a crash. */
+const removeSame = (path: string, other: string) =>
+  io(path, "remove the old socket", async () => {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found !== undefined && same(found, lstatSync(other))) unlinkSync(path)
+  })
+
 /** Takes away a socket that nobody answers at. Fails when somebody does, or when it is no socket. */
 export const clear = Effect.fnUntraced(function* (path: string) {
   const found = yield* lookAt(path)
   if (found === undefined) return
   if (!found.isSocket()) return yield* unusable(path, "something lies there that is no socket. Move it away.")
-  if (yield* answers(path)) return yield* busy(path)
-  const aside = temporaryPath(path)
-  yield* io(path, "move the old socket away", () => fs.rename(path, aside))
-  const moved = yield* lookAt(aside)
-  if (moved !== undefined && (moved.ino !== found.ino || moved.dev !== found.dev)) {
-    // Another server has put its own there meanwhile: it gets it back.
-    yield* io(path, "put back the socket of another server", () => fs.link(aside, path)).pipe(Effect.ignore)
-    yield* io(aside, "remove it", () => fs.unlink(aside)).pipe(Effect.ignore)
-    return yield* busy(path)
-  }
-  yield* io(aside, "remove the old socket", () => fs.unlink(aside))
+  // Under a second name it is asked and compared: another server may put its own at the path meanwhile.
+  const second = temporaryPath(path)
+  const kept = yield* io(path, "give the old socket a second name", () =>
+    fs.link(path, second).then(
+      () => true,
+      (cause: unknown) => {
+        if (codeOf(cause) === "ENOENT") return false
+        throw cause
+      }
+    )
+  )
+  if (!kept) return
+  yield* answers(second).pipe(
+    Effect.flatMap((live): Effect.Effect<void, SocketBusy | SocketUnusable> =>
+      live ? Effect.fail(busy(path)) : removeSame(path, second)
+    ),
+    Effect.ensuring(Effect.ignore(io(second, "remove it", () => fs.unlink(second))))
+  )
 })
 
 /** What tells a socket file from another at the same path. */
@@ -126,9 +143,7 @@ export const publish = Effect.fnUntraced(function* (temporary: string, path: str
 export const unpublish = (path: string, published: Published): Effect.Effect<void> =>
   lookAt(path).pipe(
     Effect.flatMap((found) =>
-      found !== undefined && found.ino === published.ino && found.dev === published.dev
-        ? io(path, "remove it", () => fs.unlink(path))
-        : Effect.void
+      found !== undefined && same(found, published) ? io(path, "remove it", () => fs.unlink(path)) : Effect.void
     ),
     Effect.ignore
   )

@@ -1,0 +1,15 @@
+/** A server that answers each request with a pong of its id, and each line that is none with its error. */
+import { Effect, Either, Stream } from "effect"
+import type { Connection } from "../../../packages/server/src/Connection.ts"
+import { decode, encodeFrame, errorFrame } from "../../../packages/server/src/Wire.ts"
+
+export const answerPongs = (connection: Connection): Effect.Effect<void> =>
+  connection.lines.pipe(
+    Stream.runForEach((line) => {
+      const request = decode(line)
+      if (Either.isLeft(request)) return connection.write(encodeFrame(errorFrame(request.left)))
+      const id = "id" in request.right ? request.right.id : undefined
+      return connection.write(encodeFrame({ type: "pong", ...(id === undefined ? {} : { id }) }))
+    }),
+    Effect.ignore
+  )
