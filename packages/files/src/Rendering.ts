@@ -21,6 +21,15 @@ export interface Added {
   readonly blobs: ReadonlyArray<Fold.Blob>
 }
 
+/** The two logs of a session's folder, in the order in which they are written. */
+export const logs = ["messages.jsonl", "events.jsonl"] as const
+export type LogName = (typeof logs)[number]
+export const isLog = (name: string): boolean => logs.some((log) => log === name)
+
+/** What goes to the end of the log. */
+export const textOf = (added: Added, name: LogName): string =>
+  name === "messages.jsonl" ? added.messages : added.events
+
 /** Before the first event. */
 export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial }
 

@@ -297,6 +297,13 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
         return changed
       }),
 
+    /** The folder's permissions; undefined where nothing is. */
+    folderMode: (folder: string): Effect.Effect<number | undefined, SafeError> =>
+      attempt("look at", folder, async () => {
+        const stats = await isFolder(folder)
+        return stats === undefined ? undefined : Number(stats.mode & permissions)
+      }),
+
     /** The file's stamp; undefined where nothing is. */
     stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
       attempt("look at", file, async () => {

@@ -17,16 +17,16 @@ import {
   type StoreError
 } from "@daybook/core"
 import { Effect } from "effect"
-import { blobPath } from "./context/Blobs.ts"
-import { contextFiles } from "./context/ContextFiles.ts"
-import { contextInput } from "./context/ContextInput.ts"
 import type { IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
 import { addressOf, indexFolder, sessionFolder } from "./Layout.ts"
 import { recordOf, type FileRecord, type SessionRecord } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
+import { isLog, logs, textOf, type LogName } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import type { Sum } from "./SafeFiles.ts"
+import * as SessionContext from "./SessionContext.ts"
+import { blobFile, contextPrefix } from "./SessionContext.ts"
 import { valueFiles } from "./Values.ts"
 
 export interface WriterOptions {
@@ -41,13 +41,6 @@ export interface WriterOptions {
 export type WriteError =
   Keeper.KeepError | SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | StoreError
 
-/** The two logs. */
-const logs = ["messages.jsonl", "events.jsonl"] as const
-type LogName = (typeof logs)[number]
-
-const isLog = (name: string): boolean => logs.some((log) => log === name)
-
-const contextPrefix = "context/"
 /** Every session has the folder, also while it is empty. */
 const inContext = [contextPrefix]
 
@@ -62,9 +55,6 @@ interface Known {
   rendering: Rendering.Rendering
   readonly folder: Keeper.Folder
 }
-
-const textOf = (added: Rendering.Added, name: LogName): string =>
-  name === "messages.jsonl" ? added.messages : added.events
 
 export interface SessionWriter {
   /** Takes events of one session, in order; those that it has already are passed over. */
@@ -87,6 +77,16 @@ export interface SessionWriter {
   /** Forgets what is remembered, not what is written. */
   readonly forget: (id: string) => void
 }
+
+/** What the index has to know of a session. */
+export const entryOf = (fold: Rendering.Rendering["fold"], session: string): IndexEntry => ({
+  session,
+  cwd: fold.cwd,
+  updatedAtMs: fold.updatedAtMs,
+  position: fold.position,
+  createdPosition: fold.createdPosition,
+  ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
+})
 
 /** The writer of all sessions under one root. */
 export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter => {
@@ -209,7 +209,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     wanted: (name: string) => boolean
   ) {
     for (const blob of blobs) {
-      const name = `${contextPrefix}${blobPath(blob.hash)}`
+      const name = blobFile(blob.hash)
       if (!wanted(name)) continue
       const record = session.folder.records.get(name)
       if (record !== undefined && record.stamp !== "") {
@@ -323,32 +323,11 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       }
     })
 
-  const entryOf = ({ rendering: { fold } }: Known, session: string): IndexEntry => ({
-    session,
-    cwd: fold.cwd,
-    updatedAtMs: fold.updatedAtMs,
-    position: fold.position,
-    createdPosition: fold.createdPosition,
-    ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
-  })
-
   /** The context as the last step was shown it. Swapped lines are read where they lie: the logs are in order by now. */
-  const contextOf = Effect.fnUntraced(function* (
-    session: Known,
-    name: string
-  ): Effect.fn.Return<ReadonlyMap<string, Keeper.Content>, WriteError> {
-    const { folder, record, rendering } = session
-    const { input, state } = yield* contextInput({
-      sessionID: SessionID.make(record.id),
-      session: name,
-      state: rendering.pack,
-      digest: (at, bytes) => files.digest(`${folder.path}/messages.jsonl`, at, bytes)
-    }).pipe(Effect.provideService(EventLog, log), Effect.provideService(SessionStore, store))
-    // It knows the hashes of swapped lines now: they are read once.
-    session.rendering = { ...rendering, pack: state }
-    if (input === undefined) return new Map()
-    return new Map([...contextFiles(input)].map(([path, content]) => [`${contextPrefix}${path}`, content]))
-  })
+  const contextOf = ({ folder, record, rendering }: Known, name: string) =>
+    SessionContext.contextOf(record.id, name, rendering.pack, (at, bytes) =>
+      files.digest(`${folder.path}/messages.jsonl`, at, bytes)
+    ).pipe(Effect.provideService(EventLog, log), Effect.provideService(SessionStore, store))
 
   const finish = Effect.fnUntraced(function* (
     id: string,
@@ -388,7 +367,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       folder.records.get(name)?.lasting === true ||
       (!due && name.startsWith(contextPrefix) && !inspection.foreign.has(name))
     yield* Keeper.bring(keeper, folder, new Map([...context, ...values]), inspection, spared)
-    const entry = JSON.stringify(entryOf(session, address.session))
+    const entry = JSON.stringify(entryOf(fold, address.session))
     const follows = entry !== record.entry
     if (follows || record.shown !== record.seq || record.behind) {
       session.record = { ...record, shown: record.seq, entry, behind: false }
@@ -421,7 +400,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     { foreign }: Keeper.Inspection,
     broken: ReadonlySet<string>
   ) {
-    const blobs = new Set([...broken].filter((name) => name.startsWith(`${contextPrefix}dedup/blob/`)))
+    const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
     if (blobs.size === 0) return
     const { folder, record } = session
     for (const name of blobs) {

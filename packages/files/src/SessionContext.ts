@@ -1,0 +1,28 @@
+/** The files of a session's `context/`, for the last step of its pack. Spec: FI-40..FI-59 in specs/files.md. */
+import { SessionID, type EventLog, type ReadError, type SessionStore, type StoreError } from "@daybook/core"
+import { Effect } from "effect"
+import { blobPath } from "./context/Blobs.ts"
+import { contextFiles } from "./context/ContextFiles.ts"
+import { contextInput } from "./context/ContextInput.ts"
+import type { PackState } from "./context/PackState.ts"
+
+/** The folder of the context in the session's folder. */
+export const contextPrefix = "context/"
+
+/** The file of bytes that a row names, relative to the session's folder. */
+export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(hash)}`
+
+/** Names relative to the session's folder, with their contents; none before the first step. */
+export const contextOf = <E>(
+  sessionID: string,
+  /** Its name in its address. */
+  session: string,
+  state: PackState,
+  /** The SHA-256 of bytes of `messages.jsonl`. */
+  digest: (at: number, bytes: number) => Effect.Effect<string, E>
+): Effect.Effect<ReadonlyMap<string, string | Uint8Array>, E | ReadError | StoreError, EventLog | SessionStore> =>
+  Effect.map(contextInput({ sessionID: SessionID.make(sessionID), session, state, digest }), ({ input }) =>
+    input === undefined
+      ? new Map()
+      : new Map([...contextFiles(input)].map(([path, content]) => [`${contextPrefix}${path}`, content]))
+  )
