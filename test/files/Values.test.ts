@@ -76,7 +76,10 @@ it("FI-12: meta.json says where the session is kept, and what it has come to", (
   assert.deepStrictEqual(meta, {
     version: 1,
     session_id: "ses_s",
-    ...{ scope: "private", kind: "agent", name: "coder", session: "default" },
+    scope: "private",
+    kind: "agent",
+    name: "coder",
+    session: "default",
     agent: "build",
     last_status: "ok",
     last_run: meta.last_run,
