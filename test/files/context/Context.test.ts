@@ -102,8 +102,9 @@ it.layer(conversation, { timeout: "120 seconds" })("the context of each step", (
 
     it.effect("PK-2: system texts and tools are the bytes that were sent, under the name of their content", () =>
       Effect.map(Steps, ({ steps }) => {
-        for (const { files, messages, seq, whole } of steps) {
-          const sent = packOf({ files, messages, seq })
+        for (const step of steps) {
+          const { files, whole } = step
+          const sent = packOf(step)
             .items.filter(({ kind }) => kind === "system")
             .map(({ source }) => String(files.get(source)))
           assert.deepEqual(sent, [

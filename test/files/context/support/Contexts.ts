@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import * as Rendering from "../../../../packages/files/src/Rendering.ts"
 import { contextFiles, type ContextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
 import { contextInput } from "../../../../packages/files/src/context/ContextInput.ts"
+import type { PackState } from "../../../../packages/files/src/context/PackState.ts"
 import { eventsOf } from "../../../runner/support/Runs.ts"
 
 export interface Context {
@@ -13,6 +14,7 @@ export interface Context {
   readonly files: ContextFiles
   /** `messages.jsonl` as it was then. */
   readonly messages: Buffer
+  readonly state: PackState
 }
 
 export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex")
@@ -45,7 +47,7 @@ export const contextsOf = Effect.fn(function* <A, E, R>(
     const messages = Buffer.concat(written)
     const { files, state } = yield* filesOf(sessionID, rendering, messages)
     rendering = { ...rendering, pack: state }
-    if (files !== undefined) made.push(yield* each({ seq: event.seq, files, messages }))
+    if (files !== undefined) made.push(yield* each({ seq: event.seq, files, messages, state }))
   }
   return { made, rendering, messages: Buffer.concat(written) }
 })
