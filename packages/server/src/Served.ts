@@ -5,7 +5,7 @@
  */
 import { addressKey, type Session } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
-import { Effect, Either, FiberSet, Stream, type Scope } from "effect"
+import { Cause, Effect, Either, FiberSet, Stream, type Scope } from "effect"
 import { admit, type Admitted } from "./Admission.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { Connection, ConnectionClosed } from "./Connection.ts"
@@ -73,7 +73,9 @@ export const make = Effect.fnUntraced(function* ({
       return work.pipe(
         Effect.catchTag("Refused", (refused) => refuse(client, refused, id)),
         Effect.catchTag("ConnectionClosed", () => Effect.void),
-        Effect.catchAllCause((cause) => Effect.logError("a request could not be answered", cause)),
+        Effect.catchAllCause((cause) =>
+          Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("a request could not be answered", cause)
+        ),
         Effect.ensuring(Effect.sync(() => (client.requests -= 1))),
         FiberSet.run(client.work),
         Effect.asVoid

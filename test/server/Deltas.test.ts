@@ -1,0 +1,170 @@
+/** The text of a run out of deltas and durable texts, in whatever order and with whatever gaps they come. */
+import { it } from "@effect/vitest"
+import type { LiveEvent, SessionEvent } from "@daybook/core"
+import * as fc from "effect/FastCheck"
+import { assert, describe } from "vitest"
+import * as Deltas from "../../packages/server/src/Deltas.ts"
+
+const sessionID = "ses_a" as SessionEvent["sessionID"]
+let seq = 0
+const started = (message: string, text: string, at = ++seq) =>
+  ({
+    type: "session.next.text.started",
+    seq: at,
+    sessionID,
+    data: { assistantMessageID: message, textID: text }
+  }) as unknown as SessionEvent
+const ended = (message: string, id: string, text: string) =>
+  ({
+    type: "session.next.text.ended",
+    seq: ++seq,
+    sessionID,
+    data: { assistantMessageID: message, textID: id, text }
+  }) as unknown as SessionEvent
+const delta = (message: string, id: string, text: string) =>
+  ({
+    type: "session.next.text.delta",
+    sessionID,
+    data: { assistantMessageID: message, textID: id, delta: text }
+  }) as unknown as LiveEvent
+
+/** What is told, event by event. */
+const tell = (state: Deltas.State, events: ReadonlyArray<SessionEvent | LiveEvent>): ReadonlyArray<string> => {
+  const told: Array<string> = []
+  let now = state
+  for (const event of events) {
+    const [next, text] = Deltas.step(now, event)
+    now = next
+    told.push(text)
+  }
+  return told
+}
+
+const open = (heardAfter = 0) => Deltas.begin(Deltas.make(heardAfter))
+
+describe("Deltas", () => {
+  it("SO-24: deltas are told as they come, and the end of their text adds what is missing", () => {
+    seq = 0
+    const told = tell(open(), [
+      started("m", "t"),
+      delta("m", "t", "He"),
+      delta("m", "t", "l"),
+      ended("m", "t", "Hello")
+    ])
+    assert.deepStrictEqual(told, ["", "He", "l", "lo"])
+  })
+
+  it("SO-24: deltas that are ahead of their text's start are kept for it", () => {
+    seq = 0
+    const told = tell(open(), [
+      delta("m", "t", "He"),
+      started("m", "t"),
+      delta("m", "t", "llo"),
+      ended("m", "t", "Hello")
+    ])
+    assert.deepStrictEqual(told, ["", "He", "llo", ""])
+  })
+
+  it("SO-24: of a text whose first deltas may be missed, none is told before its end", () => {
+    seq = 0
+    const told = tell(open(5), [started("m", "t"), delta("m", "t", "lo"), ended("m", "t", "Hello")])
+    assert.deepStrictEqual(told, ["", "", "Hello"])
+  })
+
+  it("SO-24: deltas that come after the end of their text are dropped", () => {
+    seq = 0
+    const told = tell(open(), [started("m", "t"), ended("m", "t", "Hello"), delta("m", "t", "Hello")])
+    assert.deepStrictEqual(told, ["", "Hello", ""])
+  })
+
+  it("SO-25: texts of one message follow each other, those of two are set apart, and empty ones leave nothing", () => {
+    seq = 0
+    const told = tell(open(), [
+      ...[started("m", "a"), ended("m", "a", "one"), started("m", "b"), ended("m", "b", "two")],
+      ...[started("n", "c"), ended("n", "c", ""), started("o", "d"), ended("o", "d", "three")]
+    ])
+    assert.strictEqual(told.join(""), "onetwo\n\nthree")
+  })
+
+  it("SO-25: of two texts at once the later is told after the first", () => {
+    seq = 0
+    const told = tell(open(), [
+      ...[started("m", "a"), started("m", "b"), delta("m", "a", "o"), delta("m", "b", "t"), ended("m", "b", "two")],
+      ...[delta("m", "a", "n"), ended("m", "a", "one")]
+    ])
+    assert.strictEqual(told.join(""), "onetwo")
+    assert.deepStrictEqual(told.slice(2, 5), ["o", "", ""])
+  })
+
+  it("SO-24: early deltas beyond a bound are dropped, and their text is told whole at its end", () => {
+    seq = 0
+    const long = "x".repeat(200_000)
+    const told = tell(open(), [
+      ...[delta("m", "t", long), delta("m", "t", long), delta("m", "t", "y")],
+      ...[started("m", "t"), delta("m", "t", "z"), ended("m", "t", `${long}${long}yz`)]
+    ])
+    assert.deepStrictEqual(
+      told.map(({ length }) => length),
+      [0, 0, 0, 0, 0, 400_002]
+    )
+  })
+
+  it("SO-24: nothing is told of what is outside of the run", () => {
+    seq = 0
+    const before = tell(Deltas.make(0), [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
+    const after = tell(Deltas.end(open()), [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
+    assert.strictEqual([...before, ...after].join(""), "")
+  })
+
+  const texts = fc.array(
+    fc.record({ message: fc.integer({ min: 0, max: 2 }), text: fc.string({ unit: "binary", maxLength: 12 }) }),
+    { maxLength: 5 }
+  )
+
+  it("FR-7: whatever deltas are late, early or missing, what is told is at each moment a beginning of the whole", () => {
+    fc.assert(
+      fc.property(texts, fc.infiniteStream(fc.nat()), fc.nat({ max: 12 }), (given, random, heardAfter) => {
+        seq = 0
+        const pick = (below: number) => (random.next().value ?? 0) % below
+        const ordered = [...given].sort((a, b) => a.message - b.message)
+        const durable: Array<SessionEvent> = []
+        const live: Array<{ readonly event: LiveEvent; readonly after: number }> = []
+        for (const [at, { message, text }] of ordered.entries()) {
+          const id = `t${at}`
+          const startsAt = ++seq
+          // What starts before the reader listens has lost some of its deltas.
+          const cuts = Array.from({ length: text.length }, (_, i) => text[i] ?? "")
+          durable.push(started(`m${message}`, id, startsAt))
+          const heard = startsAt > heardAfter ? cuts : cuts.slice(pick(cuts.length + 1))
+          // An overflow ends hearing for good.
+          const kept = pick(4) === 0 ? heard.slice(0, pick(heard.length + 1)) : heard
+          for (const piece of kept) live.push({ event: delta(`m${message}`, id, piece), after: durable.length })
+          durable.push(ended(`m${message}`, id, text))
+        }
+        // Two lanes, each in its own order; live ones may be a little ahead of the log, or any way behind it.
+        const merged: Array<SessionEvent | LiveEvent> = []
+        let [d, l] = [0, 0]
+        while (d < durable.length || l < live.length) {
+          const next = live[l]
+          const mayLive = next !== undefined && next.after <= d + 1
+          if (mayLive && (d === durable.length || pick(2) === 0)) {
+            merged.push(next.event)
+            l += 1
+          } else merged.push(...durable.slice(d, ++d))
+        }
+        const byMessage = [0, 1, 2].map((message) =>
+          ordered.map((text) => (text.message === message ? text.text : "")).join("")
+        )
+        const whole = byMessage.filter((text) => text !== "").join("\n\n")
+        let told = ""
+        for (const piece of tell(open(heardAfter), merged)) {
+          told += piece
+          assert.isTrue(whole.startsWith(told))
+          const last = piece.charCodeAt(piece.length - 1)
+          if (last >= 0xd800 && last <= 0xdbff) assert.isFalse(/^[\udc00-\udfff]/.test(whole.slice(told.length)))
+        }
+        assert.strictEqual(told, whole)
+      })
+    )
+  })
+})

@@ -1,0 +1,161 @@
+/** A served runtime over a real socket, and clients that speak its lines. */
+import { Daybook, EventLog, Sessions, type SessionID } from "@daybook/core"
+import { Exporter, type ExporterOptions } from "@daybook/files"
+import { serve, type ServeOptions } from "@daybook/server"
+import { Context, Deferred, Effect, Exit, Layer, Queue, Scope } from "effect"
+import { connect as connectTo, type Socket } from "node:net"
+import { join } from "node:path"
+import { temporaryFolder } from "../../support/Harness.ts"
+import * as ScriptedModel from "../../support/ScriptedModel.ts"
+
+/** The user whose sessions are served. */
+export const uid = 1000
+
+export interface Options {
+  /** The layout's root; the database lies in it as well. */
+  readonly root: string
+  readonly runtime?: Partial<Daybook.Options>
+  readonly serve?: Partial<ServeOptions>
+  readonly files?: Partial<ExporterOptions>
+}
+
+/** The runtime on the root's database with its files and sockets, for as long as the scope. */
+export const open = ({ files, root, runtime, serve: options }: Options) =>
+  Effect.gen(function* () {
+    const model = yield* Layer.build(Layer.fresh(ScriptedModel.layer()))
+    const resolver = Layer.succeedContext(model)
+    const daybook = (filename: string) => Layer.provide(Layer.fresh(Daybook.layer({ filename, ...runtime })), resolver)
+    const core = yield* Layer.build(daybook(join(root, "daybook.sqlite")))
+    const shared = options?.shared
+    const exporter = yield* Layer.build(
+      Layer.provide(
+        Exporter.layer({ root, uid, ...(shared === undefined ? {} : { shared }), ...files }),
+        Layer.succeedContext(core)
+      )
+    )
+    const context = Context.merge(Context.merge(core, model), exporter)
+    const sockets = yield* serve({
+      root,
+      uid,
+      agents: [{ name: "build" }],
+      temp: daybook(":memory:"),
+      ...options
+    }).pipe(Effect.provide(context))
+    return { context, sockets, root, path: sockets[0]?.path ?? "" }
+  })
+
+/** `open` in a scope of its own, to be closed before the test's. */
+export const openFor = (options: Options) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+    const served = yield* Scope.extend(open(options), scope)
+    return { ...served, close: Scope.close(scope, Exit.void) }
+  })
+
+export type Served = Effect.Effect.Success<ReturnType<typeof open>>
+
+/** A fresh root with what is served there. */
+export const fresh = (options: Omit<Options, "root"> = {}) =>
+  Effect.flatMap(temporaryFolder, (root) => open({ root, ...options }))
+
+/** The served model's script. */
+export const script = <A, E>(
+  { context }: Served,
+  use: (model: Context.Tag.Service<ScriptedModel.ScriptedModel>) => Effect.Effect<A, E>
+) => use(Context.get(context, ScriptedModel.ScriptedModel))
+
+/** What the runtime behind the sockets says. */
+export const runtimeOf = <A, E>(
+  { context }: Served,
+  use: (sessions: Context.Tag.Service<typeof Sessions>) => Effect.Effect<A, E>
+) => use(Context.get(context, Sessions))
+
+/** Where a session's log ends. */
+export const latestOf = ({ context }: Served, sessionID: SessionID) => Context.get(context, EventLog).latest(sessionID)
+
+/** A frame as it came: any JSON object. */
+export type Frame = Readonly<Record<string, unknown>>
+
+export interface Client {
+  /** Writes the request as one line. */
+  readonly ask: (request: Frame) => Effect.Effect<void>
+  readonly write: (text: string) => Effect.Effect<void>
+  /** The next frame. */
+  readonly next: Effect.Effect<Frame>
+  /** Frames up to the first that fits, that one included. */
+  readonly until: (fits: (frame: Frame) => boolean) => Effect.Effect<ReadonlyArray<Frame>>
+  /** Frames up to the first of this type. */
+  readonly untilType: (type: string) => Effect.Effect<ReadonlyArray<Frame>>
+  /** Sends no more, and is still answered. */
+  readonly finish: Effect.Effect<void>
+  /** Is gone, at once. */
+  readonly leave: Effect.Effect<void>
+  /** The server has ended the connection. */
+  readonly ended: Effect.Effect<void>
+  readonly socket: Socket
+}
+
+const parse = (line: string): Frame => {
+  // The frame's schema is what the tests look at.
+  return JSON.parse(line) as Frame
+}
+
+/** A client of the socket, for as long as the scope. */
+export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const frames = yield* Queue.unbounded<Frame>()
+    const ended = yield* Deferred.make<void>()
+    const socket = yield* Effect.acquireRelease(
+      Effect.async<Socket>((resume) => {
+        const made = connectTo({ path, allowHalfOpen: true })
+        made.once("connect", () => resume(Effect.succeed(made)))
+        made.once("error", (cause) => resume(Effect.die(cause)))
+      }),
+      (made) => Effect.sync(() => made.destroy())
+    )
+    let rest = ""
+    socket.on("error", () => {})
+    socket.setEncoding("utf8")
+    socket.on("data", (text: string) => {
+      const lines = (rest + text).split("\n")
+      rest = lines.pop() ?? ""
+      for (const line of lines) Queue.unsafeOffer(frames, parse(line))
+    })
+    socket.on("end", () => Deferred.unsafeDone(ended, Exit.void))
+    socket.on("close", () => Deferred.unsafeDone(ended, Exit.void))
+    const write = (text: string) => Effect.sync(() => void socket.write(text))
+    const until = (fits: (frame: Frame) => boolean) =>
+      Effect.gen(function* () {
+        const seen: Array<Frame> = []
+        for (;;) {
+          const frame = yield* Queue.take(frames)
+          seen.push(frame)
+          if (fits(frame)) return seen
+        }
+      })
+    return {
+      ask: (request) => write(`${JSON.stringify(request)}\n`),
+      write,
+      next: Queue.take(frames),
+      until,
+      untilType: (type) => until((frame) => frame["type"] === type),
+      finish: Effect.sync(() => void socket.end()),
+      leave: Effect.sync(() => void socket.destroy()),
+      ended: Deferred.await(ended),
+      socket
+    }
+  })
+
+/** The texts of deltas, joined. */
+export const deltasOf = (frames: ReadonlyArray<Frame>): string =>
+  frames.map((frame) => (frame["type"] === "delta" ? String(frame["text"]) : "")).join("")
+
+/** The types of frames, with runs of deltas as one. */
+export const typesOf = (frames: ReadonlyArray<Frame>): ReadonlyArray<string> =>
+  frames.map((frame) => String(frame["type"])).filter((type, at, all) => type !== "delta" || all[at - 1] !== "delta")
+
+/** The text of a message frame. */
+export const textOf = (frame: Frame | undefined): string => {
+  const content = frame?.["content"]
+  return Array.isArray(content) ? content.map((block: { readonly text?: string }) => block.text ?? "").join("") : ""
+}
