@@ -10,6 +10,8 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 
 /** The state while no run is open: what a ledger stores. */
 export const Checkpoint = Schema.Struct({
+  /** Raised when the fold comes to remember or to write something else: a checkpoint of before is then not gone on from. */
+  version: Schema.Literal(1),
   sessionID: Schema.String,
   /** The last event's places; -1 and 0 before the first. */
   seq: Schema.Int,
@@ -99,6 +101,7 @@ export interface State extends Checkpoint {
 
 /** Before the first event. */
 export const initial: State = {
+  version: 1,
   sessionID: "",
   seq: -1,
   position: 0,
