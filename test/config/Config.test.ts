@@ -49,6 +49,7 @@ describe("the example", () => {
     })
     assert.deepStrictEqual(settings.skills, ["/home/ada/skills"])
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
+    assert.deepStrictEqual(settings.shared, { team: { agents: ["build", "review"], read: "group" } })
     assert.deepStrictEqual(settings.templates, [
       { name: "commit", body: "Write a commit message for what is staged. $ARGUMENTS" },
       { name: "explain", description: "Explain one file", body: "Explain $1 to somebody who knows $2." }
@@ -146,6 +147,19 @@ describe("faults", () => {
       `agents: {a: {permissions: [${"{permission: a, verdict: ask},".repeat(201)}]}}\n`,
       /at most 200 rules/
     ],
+    ["a space without a name", "shared: {'': {}}\n", /^line 1, column \d+: shared\.\S*: expected a name: 1-64 letters/],
+    ["a space with a path for a name", "shared: {../x: {}}\n", /shared\.\S+: expected a name: 1-64 letters/],
+    ["a space with the name of a socket", "shared: {team.sock: {}}\n", /shared\.\S+: expected a name/],
+    [
+      "a space that is a list",
+      "shared: {team: []}\n",
+      /^line 1, column \d+: shared\.team: expected a map, found a list/
+    ],
+    ["spaces that are a text", "shared: team\n", /shared: expected a map of names, found "team"/],
+    ["an unknown key of a space", "shared: {team: {reed: group}}\n", /shared\.team\.reed: .*did you mean "read"\?/],
+    ["readers that nobody knows", "shared: {team: {read: all}}\n", /expected owner, group or everyone, found "all"/],
+    ["an agent of a space with a path in it", "shared: {team: {agents: [a/b]}}\n", /agents.*expected a name: 1-64/],
+    ["one agent where a list belongs", "shared: {team: {agents: a}}\n", /expected a list of names, found "a"/],
     ["an infinite cost", "budget: {cost: .inf}\n", /budget\.cost: expected a number/]
   ])("CF-3: %s is refused", (_, text, expected) => {
     assert.match(refused(text), expected)
@@ -153,11 +167,27 @@ describe("faults", () => {
 
   it.prop("CF-3: no data at all makes the reader throw", [fc.jsonValue()], ([value]) => {
     parse(stringify(value))
-    parse(stringify({ agents: { a: value }, mcp: { b: value }, references: value, budget: value }))
+    parse(stringify({ agents: { a: value }, mcp: { b: value }, references: value, budget: value, shared: value }))
+    parse(stringify({ shared: { a: value, b: { agents: value, read: value } } }))
   })
 
   it.prop("CF-2: no text at all makes the reader throw", [fc.string({ unit: "binary", maxLength: 400 })], ([text]) => {
     parse(text)
+  })
+})
+
+describe("shared spaces", () => {
+  it("CF-23: the owner alone reads unless it is said, and who may keep sessions there is left as it is written", () => {
+    const { shared } = accepted(
+      "shared:\n  a: {}\n  b.c+d: {read: everyone, agents: []}\n  list: {agents: [coder, x.y]}\n  index: {read: group}\n"
+    )
+    assert.deepStrictEqual(shared, {
+      a: { read: "owner" },
+      "b.c+d": { agents: [], read: "everyone" },
+      list: { agents: ["coder", "x.y"], read: "owner" },
+      index: { read: "group" }
+    })
+    assert.deepStrictEqual(accepted("shared:\n  # none\n"), {})
   })
 })
 

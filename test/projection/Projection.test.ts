@@ -136,7 +136,86 @@ it("PJ-4: the memory tables take all changes of an append or none", () => {
   }
 })
 
+const at = (name: string) =>
+  draft("session.next.addressed", {
+    address: { scope: "private", uid: 1, kind: "agent", name: "a", session: name },
+    root: `/root of ${name}`
+  })
+
+it("PJ-4: the memory tables refuse an address that another session has, and let a removed one's go", () => {
+  const memory = MemoryTables.make()
+  const of = (sessionID: string, ...drafts: ReadonlyArray<Draft>) =>
+    asEvents(drafts).flatMap((event) => project({ ...event, sessionID } as SessionEvent))
+  Either.getOrThrow(memory.apply(of("ses_a", created, at("one"))))
+  assert.deepStrictEqual(
+    memory.apply(of("ses_b", created, at("one"))),
+    Either.left({ table: "session", details: "its address is taken" })
+  )
+  assert.strictEqual(memory.rows("session").length, 1)
+  Either.getOrThrow(memory.apply(of("ses_b", created, at("two"))))
+  assert.isTrue(Either.isLeft(memory.apply(of("ses_a", at("two")))))
+  // Freed and taken, and given again as it is.
+  Either.getOrThrow(memory.apply(of("ses_b", at("three"), at("three"))))
+  Either.getOrThrow(memory.apply(of("ses_a", at("two"))))
+  const loaded = MemoryTables.make()
+  for (const row of memory.rows("session")) loaded.load("session", row)
+  assert.isTrue(Either.isLeft(loaded.apply(of("ses_c", created, at("two")))))
+})
+
 it.layer(memoryLog)("projections in SQL", (it) => {
+  it.effect("PJ-4: an append that takes an address, or an input, is refused in SQL when it is in memory", () =>
+    Effect.gen(function* () {
+      const runtime = yield* Effect.runtime<EventLog | SqlClient.SqlClient>()
+      const change = fc.record({
+        session: fc.nat(3),
+        name: fc.nat(4),
+        input: fc.nat(3),
+        do: fc.constantFrom("address", "address", "admit", "promote", "withdraw", "remove")
+      })
+      const property = fc.asyncProperty(fc.array(change, { maxLength: 40 }), (changes) =>
+        Effect.gen(function* () {
+          const log = yield* EventLog
+          const [suffix, ids] = [unique(), Array.from({ length: 4 }, () => session())]
+          const logs = new Map<SessionID, ReadonlyArray<SessionEvent>>()
+          const input = (n: number) => message(`${n}-${suffix}`)
+          for (const each of changes) {
+            const id = ids[each.session] ?? session()
+            if (each.do === "remove") {
+              yield* log.remove(id)
+              logs.delete(id)
+              continue
+            }
+            const drafts: Record<string, Draft> = {
+              address: at(`${each.name}-${suffix.slice(0, 8)}`),
+              admit: admitted(input(each.input)),
+              promote: draft("session.next.prompt.promoted", {
+                messageID: input(each.input),
+                prompt: { text: "hello" },
+                timeCreated: 1
+              }),
+              withdraw: draft("session.next.prompt.withdrawn", { messageID: input(each.input) })
+            }
+            const wanted = [...(logs.has(id) ? [] : [created]), drafts[each.do] ?? created] as const
+            const stored = yield* Effect.either(log.append(id, [wanted[0] ?? created, ...wanted.slice(1)]))
+            const memory = MemoryTables.make()
+            for (const events of logs.values())
+              for (const event of events) Either.getOrThrow(memory.apply(project(event)))
+            const before = logs.get(id) ?? []
+            const next = asEvents([...before.map(() => created), ...wanted])
+              .slice(before.length)
+              .map((event) => ({ ...event, sessionID: id }) as SessionEvent)
+            const refused = Either.isLeft(memory.apply(next.flatMap(project)))
+            assert.strictEqual(Either.isLeft(stored), refused, JSON.stringify(each))
+            if (Either.isRight(stored)) logs.set(id, [...before, ...stored.right])
+            else assert.strictEqual(stored.left._tag, "EventRefused")
+          }
+          for (const id of ids) yield* log.remove(id)
+        }).pipe(Effect.provide(runtime), Effect.runPromise)
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 30 }))
+    })
+  )
+
   it.effect("PJ-4: the SQL tables equal the memory tables, row for row, for any plausible log cut anyhow", () =>
     Effect.gen(function* () {
       const runtime = yield* Effect.runtime<EventLog | SqlClient.SqlClient>()

@@ -55,6 +55,26 @@ it.scopedLive("ST-12: a sound database has no findings, in memory and on disk, a
   })
 )
 
+it.effect("ST-13: a prompt that was taken back is sound; one that is a message all the same is found", () =>
+  Effect.gen(function* () {
+    const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
+    const [back, promoted] = [message(), message()]
+    yield* log.append(id, [
+      created,
+      admitted(back),
+      admitted(promoted),
+      draft("session.next.prompt.withdrawn", { messageID: back }),
+      draft("session.next.prompt.promoted", { messageID: promoted, prompt: { text: "hello" }, timeCreated: 1 })
+    ])
+    assert.deepStrictEqual(yield* findings, [])
+    yield* sql`UPDATE session_input SET withdrawn_seq = 4 WHERE id = ${promoted}`
+    const [found] = yield* findings
+    assert.match(found?.what ?? "", /session_input differs from event 2: withdrawn_seq/)
+    yield* Rebuild.rebuild(id)
+    assert.deepStrictEqual(yield* findings, [])
+  }).pipe(Effect.provide(memoryLog))
+)
+
 const damages: ReadonlyArray<readonly [name: string, statement: string, what: RegExp]> = [
   [
     "a flipped bit in a projected payload",

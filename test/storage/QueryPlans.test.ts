@@ -93,6 +93,8 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* Stream.runDrain(Stream.take(log.tail({ sessionID: id }), 3))
       yield* Stream.runDrain(Stream.take(log.feed(), 3))
       yield* log.latest(id)
+      yield* log.readFeed({ after: 1, limit: 2 })
+      yield* log.removals()
       yield* log.claimReplay(id, "me")
       const copy = session()
       yield* begin(copy, 5)
@@ -104,6 +106,16 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       assert.deepStrictEqual(yield* Stream.runCollect(Doctor.verify).pipe(Effect.map((found) => [...found])), [])
       yield* store.get(id)
       yield* store.input(input)
+      yield* store.addressed({ scope: "private", uid: 1, kind: "agent", name: "a", session: "s" })
+      yield* store.currentPrompt(id)
+      yield* store.hasWork(id)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const owners = yield* SessionOwner
+          yield* owners.acquireNow(id)
+          yield* owners.requestStop(id, { ownerID: "nobody", epoch: 1 }, "act_1")
+        })
+      )
       yield* store.hasMessage(input)
       yield* store.waiting(id, { limit: 10 })
       yield* store.waiting(id, { limit: 10, delivery: "steer", through: 5 })
@@ -161,6 +173,9 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       "INSERT INTO event ",
       "UPDATE session_part",
       "position >",
+      "FROM session_removal",
+      "WHERE address =",
+      "interrupt_activity =",
       "seq >"
     ]) {
       assert.isTrue(
@@ -173,7 +188,8 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
     for (const [part, index] of [
       ["name = 'todo'", "session_part_todo (session_id=?)"],
       ["WITH RECURSIVE tree", "session_parent (parent_id=?)"],
-      ["status = 'running' ORDER BY seq", "session_part_unsettled (session_id=?)"]
+      ["status = 'running' ORDER BY seq", "session_part_unsettled (session_id=?)"],
+      ["WHERE address =", "session_address (address=?)"]
     ] as const) {
       const plans = asked.filter((text) => text.includes(part)).map((text) => planOf(database, text).join("; "))
       assert.isNotEmpty(plans, part)

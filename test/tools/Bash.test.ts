@@ -8,7 +8,7 @@ import { commandEnvironment, makeBash } from "../../packages/core/src/tool/built
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
 import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
-import { outputLimits } from "../../packages/core/src/tool/ToolOutputStore.ts"
+import { layerNothing, outputLimits } from "../../packages/core/src/tool/ToolOutputStore.ts"
 import { makeLifeline } from "./Lifeline.ts"
 import { allowAll, makeWorkbench, textOf } from "./Workbench.ts"
 
@@ -118,6 +118,23 @@ describe("bash", () => {
         execFileSync("seq", ["1", "300000"], { encoding: "utf8", maxBuffer: 1e7 })
       )
     })
+  )
+
+  it.scopedLive(
+    "TO-26: where nothing is kept, a long output is shown as ever and says that the rest was not kept",
+    () =>
+      Effect.gen(function* () {
+        const bench = yield* makeWorkbench({ outputs: layerNothing })
+        const output = yield* bench.succeed("bash", { command: "seq 1 300000; echo wrong >&2; exit 3" })
+        const text = textOf(output)
+        assert.isTrue(text.startsWith("1\n2\n3\n"))
+        assert.match(text, /the rest is left out here\. It was not kept\.\]/)
+        assert.include(text, "300000\nwrong\n")
+        assert.include(text, "Exit code 3.")
+        assert.isAtMost(Buffer.byteLength(text), outputLimits.bytes)
+        assert.notProperty(output, "outputPaths")
+        assert.isFalse(existsSync(bench.outputs))
+      })
   )
 
   it.scopedLive("TO-64: progress shows the output while the command runs", () =>

@@ -254,3 +254,50 @@ describe("cutting", () => {
     }
   )
 })
+
+describe("a store that keeps nothing", () => {
+  const nothing = Layer.build(ToolOutputStore.layerNothing).pipe(
+    Effect.map((context) => Context.get(context, ToolOutputStore.ToolOutputStore))
+  )
+
+  it.scoped("TO-26: an output that is too long is cut as ever, and says that the rest was not kept", () =>
+    Effect.gen(function* () {
+      const store = yield* nothing
+      const bounded = yield* store.bound(owner, tooLong)
+      const shown = textOf(bounded)
+      assert.isAtMost(Buffer.byteLength(shown), byteLimit)
+      assert.isAtMost(shown.split("\n").length, lineLimit)
+      assert.isTrue(shown.startsWith("x\nx\n"))
+      assert.match(
+        shown,
+        /\[Cut: this is the beginning, \d+ of 3000 lines, \d+ of 6000 bytes\. The rest was not kept\.\]$/
+      )
+      assert.deepStrictEqual(bounded.structured, { kind: "test" })
+      assert.notProperty(bounded, "outputPaths")
+    })
+  )
+
+  it.scoped("TO-26: facts for programs that are too long are left out, with their size; what fits is as it was", () =>
+    Effect.gen(function* () {
+      const store = yield* nothing
+      const structured = { all: "y".repeat(byteLimit) }
+      const bytes = Buffer.byteLength(JSON.stringify(structured))
+      const { content } = textOutput("short")
+      assert.deepStrictEqual(yield* store.bound(owner, { structured, content }), {
+        structured: { truncated: true, bytes },
+        content
+      })
+      assert.deepStrictEqual(yield* store.bound(owner, textOutput("short")), textOutput("short"))
+      assert.strictEqual((yield* Effect.flip(store.bound(owner, media(mediaBytes + 1))))._tag, "MediaLimitError")
+    })
+  )
+
+  it.scoped("TO-26: no reference leads anywhere, and no file is opened", () =>
+    Effect.gen(function* () {
+      const store = yield* nothing
+      assert.isTrue(Option.isNone(store.locate(sessionID, "tool-output:call_1.txt")))
+      assert.isUndefined(yield* store.open(owner))
+      yield* store.sweep
+    })
+  )
+})

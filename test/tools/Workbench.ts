@@ -49,6 +49,7 @@ export interface Options {
   readonly rules?: ReadonlyArray<Rule>
   readonly answer?: (request: PermissionRequest) => Effect.Effect<Answer>
   readonly store?: Layer.Layer<PermissionStore.PermissionStore>
+  readonly outputs?: Layer.Layer<ToolOutputStore.ToolOutputStore>
 }
 
 /** The Location is `folder`; beside it, `outside` belongs to somebody else, and `outputs` to the output store. */
@@ -73,7 +74,7 @@ export const makeWorkbench = Effect.fnUntraced(function* (options: Options = {})
       Layer.provideMerge(
         Layer.mergeAll(
           HostTools.layer,
-          ToolOutputStore.layer({ root: outputs }),
+          options.outputs ?? ToolOutputStore.layer({ root: outputs }),
           Layer.succeed(CurrentLocation, { directory: folder })
         )
       ),

@@ -50,7 +50,7 @@ export const invariants = Effect.gen(function* () {
     assert.deepStrictEqual(byKey(stored), byKey(fold.rows(table)), table)
   }
   const astray = yield* sql`SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
-    WHERE i.promoted_seq IS NOT m.seq`
+    WHERE iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq`
   assert.deepStrictEqual(astray, [])
   assert.strictEqual(new Set(calls).size, calls.length)
   return calls

@@ -168,12 +168,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
     tailMarked: Reader.tail(readSql, tails, Reader.marker),
     feed: Reader.feed(readSql, tails),
     readFeed: Reader.readFeed(readSql),
-    removals: ({ after = 0 } = {}) =>
-      retryBusy(
-        readSql<{ readonly number: number; readonly session_id: string; readonly position: number }>`
-          SELECT number, session_id, position FROM session_removal
-          WHERE number > ${after} ORDER BY number LIMIT ${pageSize}`
-      ).pipe(
+    removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) =>
+      readSql<{ readonly number: number; readonly session_id: string; readonly position: number }>`SELECT number,
+        session_id, position FROM session_removal WHERE number > ${after} ORDER BY number LIMIT ${pageSize}`.pipe(
+        retryBusy,
         Effect.mapError(unavailable("read")),
         Effect.map((rows) =>
           rows.map(({ number, position, session_id }) => ({
@@ -182,7 +180,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
             position
           }))
         )
-      ),
+      )
+    ),
     live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
     subscribe: ({ capacity, sessionID }) => subscribe(sessionID, bufferOf(capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
