@@ -1,6 +1,6 @@
 /**
- * Method: random commands (create, prompt with retries and conflicts, wake, resume, answers of the provider, interrupt,
- * move, death and reopening) drive the runtime on a file beside a model of its inbox; after each the two are compared,
+ * Method: random commands (create, prompt with retries and conflicts, withdraw, wake, resume, answers of the provider,
+ * interrupt, stop of one activity, move, death and reopening) drive the runtime on a file beside a model of its inbox; after each the two are compared,
  * and at the end everything that waits is let through. A failure prints the seed and the shortest commands.
  */
 import { it } from "@effect/vitest"

@@ -1,6 +1,7 @@
 /** Runs commands against the runtime and the model of it, and compares the two after each. */
 import { Tool } from "@effect/ai"
 import {
+  ActivityID,
   Daybook,
   define,
   HostTools,
@@ -12,7 +13,7 @@ import {
 } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Either, Exit, FastCheck, Layer, Queue, Schema, Scope, Stream } from "effect"
+import { Context, Effect, Either, Exit, FastCheck, Layer, Option, Queue, Schema, Scope, Stream } from "effect"
 import { copyFileSync, existsSync, mkdirSync } from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
@@ -24,7 +25,7 @@ import { invariants } from "./Invariants.ts"
 import { SessionModel, type Delivery } from "./SessionModel.ts"
 
 export type Command =
-  | { readonly do: "create" | "wake" | "resume" | "interrupt" | "move" | "remove"; readonly session: number }
+  | { readonly do: "create" | "wake" | "resume" | "interrupt" | "stop" | "move" | "remove"; readonly session: number }
   | {
       readonly do: "prompt"
       readonly session: number
@@ -36,6 +37,7 @@ export type Command =
       readonly copies: number
     }
   | { readonly do: "answer"; readonly session: number; readonly with: "text" | "tool" | "hang" | "fail" }
+  | { readonly do: "withdraw"; readonly session: number; readonly message: number }
   | { readonly do: "crash" }
 
 const session = FastCheck.nat({ max: 2 })
@@ -65,8 +67,16 @@ const weighted: ReadonlyArray<FastCheck.WeightedArbitrary<Command>> = [
   {
     weight: 5,
     arbitrary: FastCheck.record({
-      do: FastCheck.constantFrom("resume" as const, "interrupt" as const, "move" as const),
+      do: FastCheck.constantFrom("resume" as const, "interrupt" as const, "stop" as const, "move" as const),
       session
+    })
+  },
+  {
+    weight: 3,
+    arbitrary: FastCheck.record({
+      do: FastCheck.constant("withdraw" as const),
+      session,
+      message: FastCheck.nat({ max: 15 })
     })
   },
   { weight: 1, arbitrary: FastCheck.constant({ do: "crash" as const }) },
@@ -229,6 +239,13 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
   const { model } = world
   const sessions = Context.get(world.context, Sessions)
   const id = sessionID(command.session)
+  if (command.do === "withdraw") {
+    const message = `msg_${command.message}`
+    const answer = yield* Effect.either(sessions.withdraw(id, MessageID.make(message)))
+    const expected = model.withdraw(id, message)
+    assert.strictEqual(Either.isLeft(answer) ? answer.left._tag : "withdrawn", expected)
+    return yield* settle(world, id, false)
+  }
   if (command.do === "prompt") {
     const [name, asked] = yield* prompt(world, command)
     return yield* settle(world, name, asked)
@@ -253,6 +270,14 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
       yield* sessions.interrupt(id)
       model.stop(id)
       break
+    case "stop": {
+      const session = yield* Effect.option(sessions.get(id))
+      const running = Option.flatMap(session, ({ activity }) => Option.fromNullable(activity?.id))
+      const asked = model.cut(id)
+      yield* sessions.interrupt(id, { activityID: ActivityID.make(Option.getOrElse(running, () => "act_none")) })
+      world.held.delete(id)
+      return yield* settle(world, id, asked)
+    }
     case "move": {
       const directory = join(world.folder, `place-${(world.moves += 1)}`)
       mkdirSync(directory)
@@ -301,7 +326,7 @@ export const drive = Effect.fnUntraced(function* (folder: string, script: Readon
   const promoted = [...model.sessions.values()].flatMap((session) => session.promoted)
   assert.sameMembers(
     promoted.map(({ id }) => id),
-    [...model.inputs.keys()]
+    [...model.inputs.keys()].filter((id) => !model.withdrawn.has(id))
   )
   assert.deepStrictEqual(after, before)
   assert.sameMembers(

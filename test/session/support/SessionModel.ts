@@ -30,6 +30,8 @@ export type Admission = "not-found" | "conflict" | "full" | "retry" | "admitted"
 export class SessionModel {
   readonly sessions = new Map<string, ModelSession>()
   readonly inputs = new Map<string, ModelInput>()
+  /** Ids of inputs that were taken back: they stay taken. */
+  readonly withdrawn = new Set<string>()
   readonly inboxLimit: number
 
   constructor(inboxLimit: number) {
@@ -44,7 +46,11 @@ export class SessionModel {
   /** Its ids are free again. */
   remove(id: string): void {
     this.sessions.delete(id)
-    for (const input of this.inputs.values()) if (input.session === id) this.inputs.delete(input.id)
+    for (const input of this.inputs.values()) {
+      if (input.session !== id) continue
+      this.inputs.delete(input.id)
+      this.withdrawn.delete(input.id)
+    }
   }
 
   admit(input: ModelInput): Admission {
@@ -56,6 +62,23 @@ export class SessionModel {
     this.inputs.set(input.id, input)
     session.waiting = [...session.waiting, input]
     return "admitted"
+  }
+
+  withdraw(id: string, message: string): "SessionNotFound" | "NotWaiting" | "withdrawn" {
+    const session = this.sessions.get(id)
+    if (session === undefined) return "SessionNotFound"
+    if (!session.waiting.some((input) => input.id === message)) return "NotWaiting"
+    session.waiting = session.waiting.filter((input) => input.id !== message)
+    this.withdrawn.add(message)
+    return "withdrawn"
+  }
+
+  /** The activity that runs is stopped; what waits goes on. True when that asks the provider. */
+  cut(id: string): boolean {
+    const session = this.sessions.get(id)
+    if (session === undefined || session.state === "idle") return false
+    this.drain(session, false)
+    return this.sessions.get(id)?.state === "held"
   }
 
   wake(id: string): void {
