@@ -6,7 +6,7 @@
  */
 import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
-import { Effect, Layer, Schema, Scope } from "effect"
+import { Effect, ExecutionStrategy, Fiber, Layer, Schema, Scope } from "effect"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
 import * as Keeper from "./Keeper.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
@@ -132,15 +132,19 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
 
-  const scope = yield* Effect.scope
+  // Before the sockets, so that it is closed after them.
+  const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const temp = yield* Layer.buildWithScope(Layer.fresh(options.temp), scope).pipe(
     Effect.map((context) => fromContext(context)),
     Effect.flatMap((backend) =>
       Effect.map(Effect.provideService(Keeper.make(backend), Scope.Scope, scope), (keeper) => ({ backend, keeper }))
     ),
     Effect.mapError(({ message }) => new Refused({ code: "EIO", message })),
-    // The first who asks may leave before it is there.
-    Effect.uninterruptible,
+    // The first who asks may leave before it is there. A cached effect is not interruptible, and neither would be what it
+    // starts, so that the scope could never close: it is made by a fiber of its own.
+    Effect.interruptible,
+    Effect.forkIn(scope),
+    Effect.flatMap(Fiber.join),
     Effect.cached
   )
   return yield* Effect.forEach(doors, ({ socket, subject }) =>
