@@ -2,14 +2,15 @@
  * Method: a generated conversation with compactions, prunings, switches, steers and restarts, as in Recorded.test.ts. Then
  * the history of every turn is read from where its last checkpoint was, and compared with the replay of the whole log.
  */
-import { historyAt, lowerOne, SessionID, shownAt, shownBy, type Sent } from "@daybook/core"
+import { SessionID, shownAt, shownBy } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { lower } from "../../packages/core/src/runner/Lowering.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { converse, open, stepsOf } from "./support/Conversation.ts"
 import { transcript } from "./support/GeneratedModel.ts"
 import { random } from "./support/Random.ts"
-import { eventsOf } from "../runner/support/Runs.ts"
+import { replayedAt } from "./support/Replayed.ts"
 
 const sessionID = SessionID.make("ses_history")
 
@@ -22,22 +23,18 @@ describe("the history of a turn", () => {
         const runtime = yield* open(filename, random(0), transcript())
         yield* Effect.gen(function* () {
           const steps = yield* stepsOf(sessionID)
-          const prunings = (yield* eventsOf(sessionID)).flatMap((event) =>
-            event.type === "session.next.context.pruned" ? [event] : []
-          )
           for (const [nth, { seq }] of steps.entries()) {
-            const whole = yield* shownAt(sessionID, seq)
-            const prunedSeq = prunings.findLast((event) => event.seq < seq)?.data.through ?? -1
-            const { agent, frame, model, step } = whole
-            if (step === undefined) return assert.fail(`turn ${nth} is no step`)
-            const sent: Sent = { agent, frame, model, step, prunedSeq }
-            const history = yield* historyAt(sessionID, { baselineSeq: whole.frame.baselineSeq, before: seq })
-            const shown = history.flatMap((message) => lowerOne(message, shownBy(sent)))
-            assert.deepEqual(shown, whole.messages, `turn ${nth}`)
+            const replayed = yield* replayedAt(sessionID, seq)
+            if (replayed === undefined) return assert.fail(`turn ${nth} is no step`)
+            const { history, sent } = replayed
+            const shown = yield* shownAt(sessionID, seq)
+            assert.deepEqual(shown.messages, lower(history, shownBy(sent)), `turn ${nth}`)
+            assert.deepEqual(shown.frame, sent.frame, `turn ${nth}`)
+            assert.deepEqual([shown.agent, shown.model, shown.step], [sent.agent, sent.model, sent.step])
           }
           const count = (type: string) => steps.filter(({ between }) => between.has(type)).length
           assert.isAtLeast(count("compaction.ended"), 3)
-          assert.isAtLeast(prunings.length, 1)
+          assert.isAtLeast(count("context.pruned"), 1)
         }).pipe(Effect.provide(runtime))
       }),
     120_000

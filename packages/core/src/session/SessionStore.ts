@@ -5,16 +5,26 @@
 import type { SqlError } from "@effect/sql"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
 import { MessageID, type SessionID } from "../Identifiers.ts"
-import { SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
+import { SessionNotFound, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import { addressKey, type Address } from "./Address.ts"
-import type { Input, Message, Session } from "./Message.ts"
+import type { AssistantMessage, Input, Message, Session } from "./Message.ts"
 import type { Delivery, Prompt } from "./Schemas.ts"
 import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
+import {
+  selectCheckpoint,
+  selectContextStart,
+  selectFramedStep,
+  selectKept,
+  selectPrompts,
+  selectTold,
+  type ContextStart,
+  type FramedStep
+} from "./ShownRows.ts"
 import { MessageUnreadable, type StoreError } from "./StoreError.ts"
 import { selectTodos, type TodoItem } from "./Todos.ts"
 
@@ -55,6 +65,11 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
       sessionID: SessionID,
       at: { readonly baselineSeq: number; readonly before: number }
     ) => Effect.Effect<ContextStart, LogUnavailable>
+    /** The last step at or before an event, and what its request was framed by; undefined where there was none. */
+    readonly stepAt: (
+      sessionID: SessionID,
+      at: number
+    ) => Effect.Effect<(FramedStep & { readonly message: AssistantMessage }) | undefined, EventUnreadable | StoreError>
     /** Messages that the model is shown. */
     readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
     /** Tool calls that never settled: their process died (TU-2). */
@@ -77,18 +92,6 @@ export interface ContextRows {
   readonly last: string | undefined
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
-  readonly inputs: ReadonlyArray<InputRow>
-}
-
-/** Where what was shown began. */
-export interface ContextStart {
-  /** The checkpoint's event; the first one where there is none. */
-  readonly from: number
-  /** System messages from before the checkpoint that the baseline did not contain. */
-  readonly told: ReadonlyArray<MessageRow>
-  /** Prompts that follow the checkpoint as they are. */
-  readonly kept: ReadonlyArray<MessageRow>
-  /** Of the kept prompts, and of those that became visible since, these as they waited. */
   readonly inputs: ReadonlyArray<InputRow>
 }
 
@@ -179,10 +182,6 @@ const make = Effect.gen(function* () {
     return { items, cursor: Buffer.from(JSON.stringify([last.updatedAt, last.id])).toString("base64url") }
   })
 
-  const promptsOf = (sessionID: SessionID, from: number, to: number) =>
-    sql<InputRow>`SELECT * FROM session_input
-      WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to} AND withdrawn_seq IS NULL`
-
   /** Parts of messages in a range of the transcript; a part always comes after its message. */
   const partsOf = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>
     Effect.map(
@@ -199,7 +198,8 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const parts = yield* partsOf(sessionID, rows)
       const prompted = rows.filter(({ type }) => type === "user").map(({ seq }) => seq)
-      const inputs = prompted.length === 0 ? [] : yield* promptsOf(sessionID, least(prompted), greatest(prompted))
+      const inputs =
+        prompted.length === 0 ? [] : yield* selectPrompts(sql, sessionID, least(prompted), greatest(prompted))
       return { parts, inputs }
     })
 
@@ -228,35 +228,16 @@ const make = Effect.gen(function* () {
     return rows.length > limit && last !== undefined ? { items, total, cursor: last.seq } : { items, total }
   })
 
-  /** System rows after the baseline stay visible across a checkpoint; those it already contains never are (EP-10). */
-  const toldBetween = (sessionID: SessionID, baselineSeq: number, checkpoint: number) =>
-    sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
-      AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
-
-  /** Prompts that waited for their answer follow the checkpoint (CP-49). */
-  const keptBy = (sessionID: SessionID, checkpoint: Checkpoint | undefined) =>
-    typeof checkpoint?.kept !== "number"
-      ? Effect.succeed([])
-      : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
-          AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
-
-  const lastCheckpoint = (sessionID: SessionID, before: number) =>
-    Effect.map(
-      sql<Checkpoint>`SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
-        WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
-      ([row]) => row
-    )
-
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
     return yield* snapshot(
       Effect.gen(function* () {
         const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
           SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
           WHERE s.session_id = ${sessionID}`
-        const boundary = yield* lastCheckpoint(sessionID, Number.MAX_SAFE_INTEGER)
+        const boundary = yield* selectCheckpoint(sql, sessionID, Number.MAX_SAFE_INTEGER)
         const from = boundary?.seq ?? 0
-        const earlier = from === 0 ? [] : yield* toldBetween(sessionID, baselineSeq, from)
-        const kept = yield* keptBy(sessionID, boundary)
+        const earlier = yield* selectTold(sql, sessionID, baselineSeq, from)
+        const kept = yield* selectKept(sql, sessionID, boundary)
         const shown = yield* sql<MessageRow>`SELECT * FROM session_message
           WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
         const checkpoint = shown.slice(0, boundary === undefined ? 0 : 1)
@@ -279,22 +260,18 @@ const make = Effect.gen(function* () {
 
   const contextAt = Effect.fn("SessionStore.contextAt")(function* (
     sessionID: SessionID,
-    { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
+    at: { readonly baselineSeq: number; readonly before: number }
   ) {
-    return yield* snapshot(
-      Effect.gen(function* () {
-        const checkpoint = yield* lastCheckpoint(sessionID, before)
-        const from = checkpoint?.seq ?? 0
-        const told = from === 0 ? [] : yield* toldBetween(sessionID, baselineSeq, from)
-        const kept = yield* keptBy(sessionID, checkpoint)
-        const prompts =
-          kept.length === 0 ? [] : yield* promptsOf(sessionID, least(seqsOf(kept)), greatest(seqsOf(kept)))
-        const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
-          AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
-        const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
-        return { from, told, kept, inputs: [...prompts, ...waiting] } satisfies ContextStart
-      })
+    return yield* snapshot(selectContextStart(sql, sessionID, at))
+  })
+
+  const stepAt = Effect.fn("SessionStore.stepAt")(function* (sessionID: SessionID, at: number) {
+    const found = yield* retryBusy(sql.withTransaction(selectFramedStep(sql, sessionID, at))).pipe(
+      Effect.catchTag("SqlError", (error) => unavailable("read")(error))
     )
+    if (found === undefined) return undefined
+    const message = yield* assembleOne(sessionID, found.row, [], null)
+    return message.type === "assistant" ? { ...found, message } : undefined
   })
 
   const ancestors = Effect.fn("SessionStore.ancestors")(function* (sessionID: SessionID) {
@@ -374,6 +351,7 @@ const make = Effect.gen(function* () {
       ),
     contextRows,
     contextAt,
+    stepAt,
     context: (sessionID, baselineSeq) =>
       Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) =>
         assemble(sessionID, rows.messages, rows.parts, rows.inputs)
@@ -415,9 +393,6 @@ const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool
     })
   )
 
-type Checkpoint = { readonly seq: number; readonly kept: number | null }
-
-const seqsOf = (rows: ReadonlyArray<MessageRow>): ReadonlyArray<number> => rows.map(({ seq }) => seq)
 const least = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.min(a, b))
 const greatest = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.max(a, b))
 

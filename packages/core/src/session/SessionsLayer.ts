@@ -240,7 +240,10 @@ const make = Effect.gen(function* () {
     request: Effect.fn("Sessions.request")(function* ({ at, sessionID }) {
       if (at === undefined) return yield* execution.preview(sessionID)
       yield* store.get(sessionID)
-      return yield* Effect.provideService(shownAt(sessionID, at), EventLog, log)
+      return yield* shownAt(sessionID, at).pipe(
+        Effect.provideService(EventLog, log),
+        Effect.provideService(SessionStore, store)
+      )
     }),
     rename: Effect.fn("Sessions.rename")(function* (sessionID, name) {
       yield* store.get(sessionID)

@@ -1,0 +1,198 @@
+/**
+ * Rows of what the model was shown just before an event, found by their keys: where the last checkpoint was, what it kept,
+ * which step it was, and what framed it. Spec: RQ-34 (EP-10, CP-49).
+ */
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Effect, Either } from "effect"
+import { ContextPruned, RequestFramed, type EventOfType } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import type { EventUnreadable } from "../log/EventLog.ts"
+import { toEvents } from "../log/EventRow.ts"
+import type { InputRow, MessageRow } from "../projection/Tables.ts"
+
+type Found<A> = Effect.Effect<A, SqlError.SqlError>
+
+export interface Checkpoint {
+  readonly seq: number
+  /** Prompts from this place on follow it. */
+  readonly kept: number | null
+}
+
+/** The last checkpoint before an event. */
+export const selectCheckpoint = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Found<Checkpoint | undefined> =>
+  Effect.map(
+    sql<Checkpoint>`SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
+      WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
+    ([row]) => row
+  )
+
+/** System rows after the baseline stay visible across a checkpoint; those it already contains never are (EP-10). */
+export const selectTold = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  baselineSeq: number,
+  checkpoint: number
+): Found<ReadonlyArray<MessageRow>> =>
+  checkpoint === 0
+    ? Effect.succeed([])
+    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+        AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
+
+/** Prompts that waited for their answer follow the checkpoint (CP-49). */
+export const selectKept = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  checkpoint: Checkpoint | undefined
+): Found<ReadonlyArray<MessageRow>> =>
+  typeof checkpoint?.kept !== "number"
+    ? Effect.succeed([])
+    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+        AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
+
+/** The message of the last step at or before an event. */
+const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number): Found<MessageRow | undefined> =>
+  Effect.map(
+    sql<MessageRow>`SELECT * FROM session_message
+      WHERE session_id = ${sessionID} AND type = 'assistant' AND seq <= ${at} ORDER BY seq DESC LIMIT 1`,
+    ([row]) => row
+  )
+
+type Framed = EventOfType<"session.next.request.framed">
+type Pruned = EventOfType<"session.next.context.pruned">
+
+const storedName = ({ type, version }: { readonly type: string; readonly version: number }): string =>
+  `${type}.${version}`
+
+/** The last events of a type before a place, newest first. Rows of other types are passed over without their payloads. */
+const selectOfType = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  stored: string,
+  before: number,
+  limit: number
+): Effect.Effect<ReadonlyArray<Framed | Pruned>, SqlError.SqlError | EventUnreadable> =>
+  Effect.flatMap(
+    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data FROM event
+      WHERE session_id = ${sessionID} AND seq < ${before} AND type = ${stored} ORDER BY seq DESC LIMIT ${limit}`,
+    (rows) =>
+      Either.map(toEvents(rows), (events) =>
+        events.flatMap((event) =>
+          event.type === "session.next.request.framed" || event.type === "session.next.context.pruned" ? [event] : []
+        )
+      )
+  )
+
+/** Whether the frame after these events is told by them alone. */
+const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
+  const offered = framed.findLast(({ data }) => data.tools !== undefined)?.data.tools?.offered
+  const defined = new Set(framed.flatMap(({ data }) => data.tools?.defined ?? []).map(({ name }) => name))
+  return (
+    offered?.every((name) => defined.has(name)) === true &&
+    framed.some(({ data }) => data.system !== undefined) &&
+    framed.some(({ data }) => data.baselineSeq !== undefined) &&
+    framed.some(({ data }) => data.settings !== undefined)
+  )
+}
+
+/** Frames are asked for in portions: most often the last few tell all. */
+const portion = 8
+
+/** The events that a frame is the fold of, oldest first: back to where they tell all of it. */
+const selectFramed = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Effect.Effect<ReadonlyArray<Framed>, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    let framed: ReadonlyArray<Framed> = []
+    for (;;) {
+      const oldest = framed[0]?.seq ?? before
+      const found = yield* selectOfType(sql, sessionID, storedName(RequestFramed), oldest, portion)
+      const earlier = found.flatMap((event) => (event.type === "session.next.request.framed" ? [event] : []))
+      framed = [...earlier.toReversed(), ...framed]
+      if (found.length < portion || isWhole(framed)) return framed
+    }
+  })
+
+/** Up to where results were left out; undefined where that was never said. */
+const selectPruned = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Effect.Effect<number | undefined, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    const [session] = yield* sql<{ readonly pruned_seq: number | null }>`
+      SELECT pruned_seq FROM session WHERE id = ${sessionID}`
+    // Nothing is looked for that was never there.
+    if (typeof session?.pruned_seq !== "number") return undefined
+    const [event] = yield* selectOfType(sql, sessionID, storedName(ContextPruned), before, 1)
+    return event?.type === "session.next.context.pruned" ? event.data.through : undefined
+  })
+
+/** A step, and what its request was framed by. */
+export interface FramedStep {
+  /** The row of its message. */
+  readonly row: MessageRow
+  /** The events that its frame is the fold of, oldest first. */
+  readonly framed: ReadonlyArray<Framed>
+  readonly prunedSeq: number | undefined
+}
+
+/** The last step at or before an event; undefined where there was none. */
+export const selectFramedStep = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  at: number
+): Effect.Effect<FramedStep | undefined, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    const row = yield* selectStep(sql, sessionID, at)
+    if (row === undefined) return undefined
+    const framed = yield* selectFramed(sql, sessionID, row.seq)
+    return { row, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
+  })
+
+/** The inputs that became visible in a range of the transcript. */
+export const selectPrompts = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  from: number,
+  to: number
+): Found<ReadonlyArray<InputRow>> =>
+  sql<InputRow>`SELECT * FROM session_input
+    WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
+
+/** Where what was shown began. */
+export interface ContextStart {
+  /** The checkpoint's event; the first one where there is none. */
+  readonly from: number
+  /** System messages from before the checkpoint that the baseline did not contain. */
+  readonly told: ReadonlyArray<MessageRow>
+  /** Prompts that follow the checkpoint as they are. */
+  readonly kept: ReadonlyArray<MessageRow>
+  /** Of the kept prompts, and of those that became visible since, these as they waited. */
+  readonly inputs: ReadonlyArray<InputRow>
+}
+
+/** What stood when the last checkpoint before an event was made, to fold the events from there on. */
+export const selectContextStart = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
+): Found<ContextStart> =>
+  Effect.gen(function* () {
+    const checkpoint = yield* selectCheckpoint(sql, sessionID, before)
+    const from = checkpoint?.seq ?? 0
+    const told = yield* selectTold(sql, sessionID, baselineSeq, from)
+    const kept = yield* selectKept(sql, sessionID, checkpoint)
+    const [first, last] = [kept[0], kept.at(-1)]
+    const prompts =
+      first === undefined || last === undefined ? [] : yield* selectPrompts(sql, sessionID, first.seq, last.seq)
+    const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+      AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
+    const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
+    return { from, told, kept, inputs: [...prompts, ...waiting] }
+  })

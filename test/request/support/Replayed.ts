@@ -1,0 +1,95 @@
+/**
+ * What an earlier turn was shown, by the replay of the session's whole log: the slow and obvious way, which the tests hold
+ * the other against. It knows nothing of rows, keys and places.
+ */
+import { foldFrame, nothingFolded, nothingPruned, type Folded, type Frame, type Sent } from "@daybook/core"
+import type { EventOfType, Message, SessionEvent, SessionID } from "@daybook/core"
+import { Effect } from "effect"
+import * as MemoryTables from "../../../packages/core/src/projection/MemoryTables.ts"
+import { project } from "../../../packages/core/src/projection/Projection.ts"
+import { assemble } from "../../../packages/core/src/session/SessionStore.ts"
+import { eventsOf } from "../../runner/support/Runs.ts"
+
+type Step = EventOfType<"session.next.step.started">
+
+/** The fold of one session towards its last step. */
+interface State {
+  readonly tables: MemoryTables.MemoryTables
+  readonly framed: Folded
+  readonly pruned: number
+  /** What the last step so far was shown. */
+  readonly shown: { readonly step: Step; readonly frame: Frame; readonly pruned: number } | undefined
+}
+
+/** A checkpoint begins what is shown anew; System messages and what waits in the inbox go on. */
+const begunAnew = (tables: MemoryTables.MemoryTables): MemoryTables.MemoryTables => {
+  const fresh = MemoryTables.make()
+  for (const row of tables.rows("session_input")) if (row.promoted_seq === null) fresh.load("session_input", row)
+  for (const row of tables.rows("session_message")) if (row.type === "system") fresh.load("session_message", row)
+  return fresh
+}
+
+/** Prompts that no model had answered follow the checkpoint (CP-49). */
+const goOn = (from: MemoryTables.MemoryTables, to: MemoryTables.MemoryTables, firstKeptSeq: number): void => {
+  const kept = from.rows("session_message").filter(({ seq, type }) => type === "user" && seq >= firstKeptSeq)
+  const ids = new Set(kept.map(({ id }) => id))
+  for (const row of from.rows("session_input")) if (ids.has(row.id)) to.load("session_input", row)
+  for (const row of kept) to.load("session_message", row)
+}
+
+const shownChanges = (event: SessionEvent) =>
+  project(event).filter(({ table }) => table !== "session" && table !== "session_instruction")
+
+const step = (state: State, event: SessionEvent): State => {
+  const checkpoint = event.type === "session.next.compaction.ended" ? event.data : undefined
+  const tables = checkpoint === undefined ? state.tables : begunAnew(state.tables)
+  // What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed.
+  tables.apply(shownChanges(event))
+  if (checkpoint?.firstKeptSeq !== undefined) goOn(state.tables, tables, checkpoint.firstKeptSeq)
+  switch (event.type) {
+    case "session.next.request.framed":
+      return { ...state, tables, framed: foldFrame(state.framed, event) }
+    case "session.next.context.pruned":
+      return { ...state, tables, pruned: event.data.through }
+    case "session.next.step.started":
+      return { ...state, tables, shown: { step: event, frame: state.framed.frame, pruned: state.pruned } }
+    default:
+      return { ...state, tables }
+  }
+}
+
+const sentBy = ({ frame, pruned, step: { data, seq } }: NonNullable<State["shown"]>): Sent => ({
+  step: { seq, messageID: data.assistantMessageID },
+  agent: data.agent,
+  model: data.model,
+  frame,
+  prunedSeq: pruned
+})
+
+/** The last step at or before the event `at`, and the history that its request was made from. */
+export const replayedAt = (sessionID: SessionID, at: number) =>
+  Effect.gen(function* () {
+    let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
+    let since: ReadonlyArray<SessionEvent> = []
+    for (const event of yield* eventsOf(sessionID)) {
+      if (event.seq > at) break
+      since = [...since, event]
+      if (event.type !== "session.next.step.started") continue
+      state = since.reduce(step, state)
+      since = []
+    }
+    const { shown, tables } = state
+    if (shown === undefined) return undefined
+    const all = yield* assemble(
+      sessionID,
+      tables.rows("session_message"),
+      tables.rows("session_part"),
+      tables.rows("session_input")
+    )
+    const history: ReadonlyArray<Message> = all.filter(
+      (message) =>
+        message.id !== shown.step.data.assistantMessageID &&
+        (message.type !== "system" || message.seq > shown.frame.baselineSeq)
+    )
+    return { sent: sentBy(shown), history }
+  })
