@@ -297,5 +297,5 @@ it.scoped.prop(
         }
       }
     }),
-  { fastCheck: { numRuns: 150 } }
+  { fastCheck: { numRuns: 80 } }
 )
