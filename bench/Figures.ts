@@ -9,7 +9,7 @@ export const median = (values: ReadonlyArray<number>): number => quantile(values
 /** How many a second, since `started` (of `performance.now()`). */
 export const perSecond = (count: number, started: number): number => (count * 1000) / (performance.now() - started)
 
-export type Unit = "per second" | "ms" | "x" | "MB" | "a turn"
+export type Unit = "per second" | "ms" | "x" | "MB" | "MB/s" | "a turn"
 
 /** One line of the report. A bar is what design section 10 asks of the figure. */
 export interface Figure {

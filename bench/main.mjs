@@ -12,11 +12,20 @@ const bench = dirname(fileURLToPath(import.meta.url))
 const cache = join(bench, "..", "node_modules", ".cache", "daybook-bench")
 mkdirSync(cache, { recursive: true })
 const outfile = join(cache, "run.mjs")
+/** What is installed stays outside; our own packages are bundled from their sources. */
+const installed = {
+  name: "installed",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^[^./]/ }, ({ kind, path }) =>
+      kind === "entry-point" || path.startsWith("@daybook/") ? undefined : { path, external: true }
+    )
+}
 await build({
   entryPoints: [join(bench, "run.ts")],
   outfile,
   bundle: true,
-  packages: "external",
+  plugins: [installed],
+  conditions: ["@daybook/source"],
   platform: "node",
   format: "esm",
   target: "node20",

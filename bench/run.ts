@@ -9,6 +9,7 @@ import { parseArgs } from "node:util"
 import * as Append from "./Append.ts"
 import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
+import * as FilesExport from "./FilesExport.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
 import * as Opening from "./Opening.ts"
 import * as Replay from "./Replay.ts"
@@ -16,7 +17,7 @@ import * as Turn from "./Turn.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   of append, replay, fan-out, opening, disk, turn; separated by commas
+  --only NAMES   of append, replay, fan-out, opening, disk, turn, files; separated by commas
   --quick        fewer rounds, and smaller stores to open and to run a turn in
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
@@ -121,13 +122,27 @@ const turn = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArra
   })
 }
 
+const files = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const messages = quick ? 10_000 : 100_000
+  const found = await FilesExport.measure(directory, messages, Math.min(rounds, 3))
+  const count = messages.toLocaleString("en-GB")
+  return [
+    { name: `lines of ${count} messages`, value: found.megabytes, unit: "MB" },
+    { name: "plain JSON.stringify and append", value: found.plain, unit: "MB/s" },
+    { name: "export", value: found.exported, unit: "MB/s" },
+    { name: "export, against plain", value: found.ratio, unit: "x" },
+    { name: "export, memory above the start, at most", value: found.memory, unit: "MB" }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
   "fan-out": fanOut,
   opening,
   disk,
-  turn
+  turn,
+  files
 }
 
 /** Runs what the arguments ask for; the exit code. */

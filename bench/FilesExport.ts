@@ -1,0 +1,104 @@
+/**
+ * Exporting a store into files, beside a plain loop that writes the same lines with `JSON.stringify` and an append for each
+ * page: what schemas, fold, index, checks and the ledger cost. Memory is the highest seen while exporting, above what the
+ * process had before.
+ */
+import { Exporter } from "../packages/files/src/index.ts"
+import { Array as Arr, Effect, Layer } from "effect"
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { SqlClient } from "@effect/sql"
+import * as Store from "../packages/core/src/Store.ts"
+import { SessionID } from "../packages/core/src/Identifiers.ts"
+import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { median } from "./Figures.ts"
+import { freshFile, removeFile } from "./Stores.ts"
+import * as Workload from "./Workload.ts"
+
+const sessions = 20
+const turnsPerAppend = 100
+/** Lines that the plain loop appends at once: as many rows as a page of the log has. */
+const linesPerAppend = 512
+
+export interface Result {
+  /** Of lines in messages.jsonl and events.jsonl. */
+  readonly megabytes: number
+  readonly plain: number
+  readonly exported: number
+  readonly ratio: number
+  /** Megabytes above the start. */
+  readonly memory: number
+}
+
+/** A store of so many messages: a prompt and an answer a turn. */
+const fill = Effect.fnUntraced(function* (messages: number) {
+  const log = yield* EventLog
+  yield* (yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`
+  for (let session = 0; session < sessions; session++) {
+    const sessionID = SessionID.make(`ses_export${session}`)
+    yield* log.append(sessionID, [Workload.created])
+    const turns = messages / 2 / sessions
+    for (let done = 0; done < turns; done += turnsPerAppend) {
+      const drafts = Array.from({ length: Math.min(turnsPerAppend, turns - done) }, Workload.turn).flat()
+      if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(sessionID, drafts)
+    }
+  }
+})
+
+/** Every JSONL file below the folder. */
+const lineFiles = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith("messages.jsonl") || name.endsWith("events.jsonl"))
+    .map((name) => join(folder, name))
+
+/** Writes the lines of one file again; only writing is timed. */
+const writePlainly = (from: string, to: string): number => {
+  const rows = readFileSync(from, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line): unknown => JSON.parse(line))
+  const began = performance.now()
+  for (let at = 0; at < rows.length; at += linesPerAppend) {
+    const page = rows.slice(at, at + linesPerAppend)
+    appendFileSync(to, page.map((row) => `${JSON.stringify(row)}\n`).join(""))
+  }
+  return performance.now() - began
+}
+
+const round = async (filename: string, root: string) => {
+  globalThis.gc?.()
+  const before = process.memoryUsage().rss
+  let most = before
+  const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20)
+  const began = performance.now()
+  await Effect.flatMap(Exporter, ({ catchUp }) => catchUp).pipe(
+    Effect.provide(Layer.provide(Exporter.layer({ root }), Store.layer({ filename }))),
+    Effect.runPromise
+  )
+  const exportMs = performance.now() - began
+  clearInterval(watch)
+  const files = lineFiles(root)
+  const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0)
+  const copies = join(root, "plain")
+  mkdirSync(copies)
+  const plainMs = files.reduce((sum, file, index) => sum + writePlainly(file, join(copies, `${index}.jsonl`)), 0)
+  rmSync(root, { recursive: true })
+  const rate = (ms: number) => bytes / 1e6 / (ms / 1000)
+  return { megabytes: bytes / 1e6, plain: rate(plainMs), exported: rate(exportMs), memory: (most - before) / 1e6 }
+}
+
+export const measure = async (directory: string, messages: number, rounds: number): Promise<Result> => {
+  const filename = freshFile(directory)
+  await Effect.runPromise(Effect.provide(fill(messages), Store.layer({ filename })))
+  const found: Array<Awaited<ReturnType<typeof round>>> = []
+  for (let n = 0; n < rounds; n++) found.push(await round(filename, join(directory, `root${n}`)))
+  removeFile(filename)
+  const of = (figure: (one: (typeof found)[number]) => number) => median(found.map(figure))
+  return {
+    megabytes: of(({ megabytes }) => megabytes),
+    plain: of(({ plain }) => plain),
+    exported: of(({ exported }) => exported),
+    ratio: of(({ exported, plain }) => exported / plain),
+    memory: Math.max(...found.map(({ memory }) => memory))
+  }
+}
