@@ -1,5 +1,5 @@
 /** Ownership: EX-O1..EX-O6 (WK-12, CO-6). Two contexts on one file stand for two processes; time is the TestClock's. */
-import { draft, EventLog, SessionOwner, Sessions, type OwnerToken, type SessionID } from "@daybook/core"
+import { ActivityID, draft, EventLog, SessionOwner, Sessions, type OwnerToken, type SessionID } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { type Context, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
@@ -155,6 +155,60 @@ it.scoped("EX-O5: a request to stop holds for the epoch it was made for, and no 
     yield* (yield* owners(other)).requestStop(id, first.token)
     yield* TestClock.adjust("5 seconds")
     assert.isTrue(Option.isNone(yield* Fiber.poll(working)))
+  })
+)
+
+/** The activity as the log has it while it runs. */
+const started = (process: Context.Context<Opened>, id: SessionID, activityID: ActivityID) =>
+  Effect.provide(
+    Effect.flatMap(EventLog, (log) =>
+      log.append(id, [draft("session.next.activity.started", { activityID, trigger: "queue" })])
+    ),
+    process
+  )
+
+it.scoped("EX-O5: a request for an activity names it, and is waited for only until that one has ended", () =>
+  Effect.gen(function* () {
+    const { id, one, other } = yield* two
+    const activityID = ActivityID.make("act_named")
+    const mine = yield* (yield* owners(one)).acquireNow(id)
+    yield* started(one, id, activityID)
+    const told = yield* Effect.fork(mine.stopRequested)
+    const asked = yield* Effect.fork((yield* owners(other)).requestStop(id, mine.token, activityID))
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(yield* Fiber.join(told), activityID)
+    assert.isTrue(Option.isNone(yield* Fiber.poll(asked)))
+    yield* (yield* Effect.provide(EventLog, one)).append(id, [
+      draft("session.next.activity.settled", { activityID, outcome: "interrupted" })
+    ])
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(asked)
+    assert.isTrue(yield* (yield* owners(other)).isOwned(id))
+  })
+)
+
+it.scoped("EX-O5: a request for one activity takes the place of none for all, nor one for what has ended of any", () =>
+  Effect.gen(function* () {
+    const { id, one, other } = yield* two
+    const [first, second] = [ActivityID.make("act_first"), ActivityID.make("act_second")]
+    const mine = yield* (yield* owners(one)).acquireNow(id)
+    yield* started(one, id, second)
+    const stop = (activityID?: ActivityID) =>
+      Effect.flatMap(owners(other), (owner) => Effect.fork(owner.requestStop(id, mine.token, activityID)))
+    yield* stop(second)
+    yield* TestClock.adjust("100 millis")
+    // It has ended: nobody is asked, and the request before it stands.
+    yield* Fiber.join(yield* stop(first))
+    const told = yield* Effect.fork(mine.stopRequested)
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(yield* Fiber.join(told), second)
+    yield* stop()
+    yield* TestClock.adjust("100 millis")
+    yield* stop(second)
+    yield* TestClock.adjust("100 millis")
+    const toldAgain = yield* Effect.fork(mine.stopRequested)
+    yield* TestClock.adjust("2 seconds")
+    assert.isUndefined(yield* Fiber.join(toldAgain))
   })
 )
 

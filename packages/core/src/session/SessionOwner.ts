@@ -177,16 +177,9 @@ const make = Effect.gen(function* () {
       return living(found, yield* Clock.currentTimeMillis) === undefined
     })
 
-  /** Whether the log has the start of this activity and not its end. */
-  const isRunning = (sessionID: SessionID, activityID: string) =>
-    Effect.map(
-      run(
-        "read the activity",
-        readSql`SELECT 1 FROM session
-          WHERE id = ${sessionID} AND activity_id = ${activityID} AND activity_state = 'running'`
-      ),
-      (rows) => rows.length > 0
-    )
+  /** A row, when the log has the start of this activity and not its end. */
+  const runs = (from: SqlClient.SqlClient, sessionID: SessionID, activityID: string) =>
+    from`SELECT 1 FROM session WHERE id = ${sessionID} AND activity_id = ${activityID} AND activity_state = 'running'`
 
   return SessionOwner.of({
     acquire,
@@ -198,17 +191,21 @@ const make = Effect.gen(function* () {
         "ask the owner to stop",
         activityID === undefined
           ? sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = NULL WHERE ${mine}`
-          : // Who was asked to stop altogether is not asked for less.
+          : // Who was asked to stop altogether is not asked for less, and nobody for what has ended.
             sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = ${activityID}
-              WHERE ${mine} AND NOT (interrupt_epoch = owner_epoch AND interrupt_activity IS NULL)`
+              WHERE ${mine} AND NOT (interrupt_epoch = owner_epoch AND interrupt_activity IS NULL)
+              AND EXISTS (${runs(sql, sessionID, activityID)})`
       )
       const working = Effect.map(
         foreign(sessionID),
         (owner) => Option.isSome(owner) && owner.value.epoch === token.epoch
       )
-      const goesOn = activityID === undefined ? Effect.succeed(true) : isRunning(sessionID, activityID)
+      const goesOn =
+        activityID === undefined
+          ? Effect.succeed(true)
+          : Effect.map(run("read the activity", runs(readSql, sessionID, activityID)), (rows) => rows.length > 0)
       yield* Effect.repeat(
-        Effect.zipWith(working, goesOn, (owned, runs) => owned && runs),
+        Effect.zipWith(working, goesOn, (owned, going) => owned && going),
         {
           schedule: retryEvery,
           until: (busy) => !busy
