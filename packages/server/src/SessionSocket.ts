@@ -8,6 +8,7 @@ import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } fro
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
 import { Effect, ExecutionStrategy, Fiber, Layer, Schema, Scope } from "effect"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
+import { agentDefaultCwd } from "./Cwd.ts"
 import * as Keeper from "./Keeper.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
 import { Refused, refusedBy } from "./Refused.ts"
@@ -94,6 +95,13 @@ const twice = (doors: ReadonlyArray<Door>) =>
     doors.slice(0, at).some(({ subject }) => subject.kind === kind && subject.name === name)
   )
 
+/** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
+const prepare = (subject: Subject) =>
+  Effect.zipRight(
+    worldOf(subject),
+    subject.kind === "agent" ? agentDefaultCwd({ root: subject.root, name: subject.name }) : Effect.void
+  )
+
 /** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
@@ -128,7 +136,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
   const keeper = yield* Keeper.make(backend)
   const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
-  yield* Effect.forEach(doors, ({ subject }) => worldOf(subject), { discard: true }).pipe(Effect.mapError(failed))
+  yield* Effect.forEach(doors, ({ subject }) => prepare(subject), { discard: true }).pipe(Effect.mapError(failed))
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
 
