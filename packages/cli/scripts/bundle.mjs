@@ -105,7 +105,15 @@ const reader = await build({
   entryPoints: { reader: join(root, "src", "main.ts") },
   format: "cjs",
   // No reading verb comes to these; bin/daybook.js sends the others to main.js.
-  external: [...options.external, "*/Host.ts", "*/Checkup.ts", "*/Rehearsal.ts", "*/Configuration.ts"]
+  external: [
+    ...options.external,
+    "*/Host.ts",
+    "*/Checkup.ts",
+    "*/Rehearsal.ts",
+    "*/Configuration.ts",
+    "*/FilesWork.ts",
+    "*/ServeWork.ts"
+  ]
 })
 const ctx = await build({
   ...options,

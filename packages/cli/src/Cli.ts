@@ -10,9 +10,11 @@ import { context } from "./commands/context.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
 import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
+import { files } from "./commands/files.ts"
 import { messages, show } from "./commands/messages.ts"
 import { prompt } from "./commands/prompt.ts"
 import { resume } from "./commands/resume.ts"
+import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
 import { UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
@@ -35,6 +37,8 @@ export const verbs: ReadonlyArray<Verb> = [
   rename,
   remove,
   agents,
+  serve,
+  files,
   doctor
 ]
 
@@ -55,6 +59,8 @@ const root = Command.make("daybook").pipe(
     rename.command,
     remove.command,
     agents.command,
+    serve.command,
+    files.command,
     doctor.command
   ])
 )

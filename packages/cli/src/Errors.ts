@@ -29,6 +29,11 @@ export class ModelUnreachable extends Schema.TaggedError<ModelUnreachable>("@day
   { message: Schema.String }
 ) {}
 
+/** `daybook files verify` found files that are not as the log says. */
+export class FilesDiffer extends Schema.TaggedError<FilesDiffer>("@daybook/cli/FilesDiffer")("FilesDiffer", {
+  message: Schema.String
+}) {}
+
 /** The prompt's activity did not complete. `type` is the kind of error that the log holds. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",

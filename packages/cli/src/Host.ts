@@ -8,11 +8,12 @@ import {
   type EventLog,
   type Identifiers,
   type ModelResolver,
+  type SessionExecution,
   type Sessions,
   type SessionStore
 } from "@daybook/core"
 import { Catalog, Models } from "@daybook/models"
-import { Effect, Layer, type ConfigError } from "effect"
+import { Effect, Layer, Struct, type ConfigError } from "effect"
 import * as Configuration from "./Configuration.ts"
 import type { UsageError } from "./Errors.ts"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
@@ -24,7 +25,7 @@ export const models = Models.layer
 /** Reads `provider/model`. */
 export const parseModel = Catalog.parseModel
 
-type Services = Agents | EventLog | Identifiers | ModelResolver | Sessions | SessionStore
+type Services = Agents | EventLog | Identifiers | ModelResolver | SessionExecution | Sessions | SessionStore
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 
@@ -32,19 +33,25 @@ type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof
 export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
   Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
 
+/** What is configured, as the runtime takes it: who shares files is no concern of its. */
+const configured = (servers: boolean) =>
+  Effect.map(Configuration.load, ({ mcp = {}, ...settings }) => ({
+    ...Struct.omit(settings, "shared"),
+    mcp: servers ? mcp : {},
+    permissionAsker: PermissionPrompt.layer,
+    questions: QuestionPrompt.somebodyAnswers()
+  }))
+
 /** Everything; MCP servers are started only with `servers`. */
 export const layer = (
   filename: string,
   { servers }: { readonly servers: boolean }
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
-  Layer.unwrapEffect(
-    Effect.map(Configuration.load, ({ mcp = {}, ...settings }) =>
-      Daybook.layer({
-        filename,
-        ...settings,
-        mcp: servers ? mcp : {},
-        permissionAsker: PermissionPrompt.layer,
-        questions: QuestionPrompt.somebodyAnswers()
-      })
-    )
-  ).pipe(Layer.provideMerge(Models.layer))
+  Layer.unwrapEffect(Effect.map(configured(servers), (options) => Daybook.layer({ filename, ...options }))).pipe(
+    Layer.provideMerge(Models.layer)
+  )
+
+/** The same in memory, with nothing on disk: for sessions that end with their clients. */
+export const layerInMemory: Layer.Layer<Services, OpenFailure | UsageError> = Layer.unwrapEffect(
+  Effect.map(configured(true), (options) => Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options }))
+).pipe(Layer.provideMerge(Models.layer))

@@ -5,7 +5,7 @@
  */
 import { Agents, Daybook, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
 import { OfflineModel } from "@daybook/models"
-import { Effect, Layer, Logger, LogLevel } from "effect"
+import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
 import type { Check } from "./Checkup.ts"
 import * as Configuration from "./Configuration.ts"
 
@@ -78,7 +78,9 @@ export const rehearse = (
     ] satisfies ReadonlyArray<Check>
   }).pipe(
     Effect.provide(
-      Daybook.layer({ filename: ":memory:", ...settings, mcp: servers ? mcp : {} }).pipe(Layer.provide(anyModel))
+      Daybook.layer({ filename: ":memory:", ...Struct.omit(settings, "shared"), mcp: servers ? mcp : {} }).pipe(
+        Layer.provide(anyModel)
+      )
     ),
     Effect.catchAll(({ message }) => Effect.succeed([{ about: "context", verdict: "error", says: message } as const])),
     Effect.map((checks) => [...checks, ...warnings]),

@@ -19,17 +19,18 @@ const wrap = (text: string, width = 88): string => {
 
 const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["0", "done"],
-  ["1", "the activity failed"],
+  ["1", "the activity failed; files differ from the log"],
   ["2", "the command line or an input cannot be used"],
   ["3", "no such session, agent, cursor or database"],
   ["4", "conflict: the id is taken, the inbox is full, another process is at work"],
   ["5", "no such model, or its provider failed"],
-  ["6", "the database cannot be used"],
+  ["6", "the database, or the root of files and sockets, cannot be used"],
   ["130", "interrupted"]
 ]
 
 const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_DB", "the database file; else daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share"],
+  ["DAYBOOK_ROOT", "the folder of files and sockets; else ctx beside the database"],
   ["DAYBOOK_CONFIG", "the configuration file; else daybook/config.yaml in XDG_CONFIG_HOME or ~/.config"],
   ["DAYBOOK_MODEL", "the model as provider/model, when --model and the session name none"],
   ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal, since daybook answer answers"],

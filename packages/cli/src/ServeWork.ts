@@ -1,0 +1,98 @@
+/**
+ * What `daybook serve` runs: the runtime on the database with the exporter of its files, and a socket for each agent and
+ * model. Spec: CL-120..CL-126 in specs/cli.md.
+ *
+ *   signal -> sockets close -> runs are interrupted -> files are brought to the end -> the database closes
+ */
+import { canLead, Sessions } from "@daybook/core"
+import { Exporter, nameFrom } from "@daybook/files"
+import { NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
+import { Effect, Layer } from "effect"
+import { join } from "node:path"
+import type { Request } from "./commands/serve.ts"
+import * as DatabasePath from "./DatabasePath.ts"
+import { UsageError } from "./Errors.ts"
+import { exporter, rootOf, shared } from "./FilesHost.ts"
+import * as Host from "./Host.ts"
+import { Output } from "./Output.ts"
+import * as QuestionPrompt from "./QuestionPrompt.ts"
+import { jsonLine, oneLine } from "./render/Plain.ts"
+import { findAgent, readModel, resolveModel, withNoSessions } from "./Runtime.ts"
+import * as Signal from "./Signal.ts"
+import * as Warnings from "./Warnings.ts"
+
+const uid = process.getuid?.() ?? 0
+
+/** What can be known before anything is made: that each agent and model is there, and that no two have one name. */
+const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, models }: Request, root: string) {
+  for (const name of agents) {
+    const agent = yield* findAgent(name, chroot ?? join(root, "home", String(uid), "agent", name, "root"))
+    if (!canLead(agent)) {
+      return yield* new UsageError({ message: `agent "${name}" works for other agents only, and cannot be served` })
+    }
+    yield* resolveModel(agent.model)
+  }
+  const served = yield* Effect.forEach(models, ({ alias, text }) =>
+    Effect.map(readModel(text), (ref) => ({ ref, alias: alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id) }))
+  )
+  for (const [kind, names] of [
+    ["agent", agents],
+    ["model", served.map(({ alias }) => alias)]
+  ] as const) {
+    const twice = names.find((name, at) => names.indexOf(name) !== at)
+    if (twice !== undefined) return yield* new NameTaken({ kind, name: twice })
+  }
+  return served
+})
+
+/** Who serves, and where. */
+interface Place {
+  readonly request: Request
+  readonly root: string
+  readonly models: ReadonlyArray<ServedModel>
+}
+
+const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>, terminal: boolean): string =>
+  request.json
+    ? `${jsonLine({ type: "ready", root, sockets: sockets.map(({ kind, name, path }) => ({ kind, name, path })) }, terminal)}\n`
+    : sockets.map(({ kind, name, path }) => `${kind} ${name} listens at ${oneLine(path, 400)}\n`).join("") + "ready\n"
+
+/** Opens the sockets, and says so once the files are current. */
+const open = Effect.fn("Command.serve.open")(function* (place: Place) {
+  const { models, request, root } = place
+  const output = yield* Output
+  const sockets = yield* serve({
+    root,
+    uid,
+    agents: request.agents.map((name) => ({ name, chroot: request.chroot })),
+    models,
+    shared: yield* shared,
+    temp: Host.layerInMemory
+  })
+  yield* QuestionPrompt.atTerminal
+  yield* (yield* Exporter).catchUp
+  // It serves also when nobody listens to what it says.
+  yield* Effect.ignore(output.write(announce(place, sockets, output.terminal)))
+})
+
+/** Serves until the signal, and leaves everything settled. */
+const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: Effect.Effect<void>) {
+  yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(open(place), Effect.never)), signal)
+  const sessions = yield* Sessions
+  yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
+  yield* (yield* Exporter).catchUp
+})
+
+/** Serves what is asked for, until a signal. */
+export const run = Effect.fn("Command.serve")(function* (request: Request) {
+  const root = yield* rootOf(request.root)
+  const models = yield* withNoSessions(checked(request, root))
+  const filename = yield* DatabasePath.writable
+  yield* Effect.scoped(
+    Effect.flatMap(Signal.first, (signal) =>
+      until({ request, root, models }, signal).pipe(
+        Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true })))
+      )
+    )
+  ).pipe(Effect.provide(Warnings.layer))
+})

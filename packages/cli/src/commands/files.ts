@@ -1,0 +1,70 @@
+/** `daybook files`: writes, checks and mends the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import * as DatabasePath from "../DatabasePath.ts"
+import { UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import { oneLine } from "../render/Plain.ts"
+import type { Verb } from "../Verb.ts"
+
+const root = Flags.text("root", "DIR", "the folder of the files (DAYBOOK_ROOT, else ctx beside the database)")
+const session = Flags.text("session", "ID|TITLE", "only this session")
+
+const actions = ["export", "verify", "rebuild"] as const
+export type Action = (typeof actions)[number]
+
+/** What is done, and to what. */
+export interface Request {
+  readonly action: Action
+  readonly root: string | undefined
+  readonly session: string | undefined
+  readonly json: boolean
+}
+
+const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageError> => {
+  const [word, more] = words
+  const action = actions.find((each) => each === word)
+  if (action !== undefined && more === undefined) return Effect.succeed(action)
+  const got = word === undefined ? "nothing" : `"${oneLine(words.join(" "), 80)}"`
+  return new UsageError({ message: `daybook files: expected ${actions.join(", ")}, got ${got}` })
+}
+
+export const files = {
+  name: "files",
+  summary: "write, check or mend the plain files of sessions",
+  words: "export|verify|rebuild",
+  details: [
+    "export brings the files to the end of the log, and goes on where it was left; verify compares them with the log, " +
+      "byte for byte, and changes nothing; rebuild writes anew what differs. What somebody else changed is told, and " +
+      "kept beside the file that is written in its place, under a name with .aside. in it.",
+    "While daybook serve runs, it keeps the files of its root and nobody else may write them: verify then still works. " +
+      "The exit code of verify is 1 when something differs."
+  ],
+  flags: [root, session, Flags.json],
+  examples: [
+    ["daybook files export", "less, grep and ctx can read every session from now on"],
+    ["daybook files verify --json | jq .path", "what is not as it was written"],
+    ["daybook files rebuild --session fix", "one session's files anew from its events"]
+  ],
+  command: Command.make(
+    "files",
+    {
+      words: Args.repeated(Args.text({ name: "ACTION" })),
+      root: root.options,
+      session: session.options,
+      json: Flags.json.options
+    },
+    (given) =>
+      Effect.gen(function* () {
+        const action = yield* actionOf(given.words)
+        const filename = yield* DatabasePath.existing
+        const { run } = yield* Effect.promise(() => import("../FilesWork.ts"))
+        yield* run(filename, {
+          action,
+          root: Option.getOrUndefined(given.root),
+          session: Option.getOrUndefined(given.session),
+          json: given.json
+        })
+      })
+  )
+} satisfies Verb

@@ -1,0 +1,100 @@
+/** `daybook serve`: a socket for each agent and model, and their files kept current. Spec: CL-120..CL-126. */
+import { isName, nameRule } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { oneLine } from "../render/Plain.ts"
+import type { Verb } from "../Verb.ts"
+
+/** A model as it is typed, and the name that it is to have. */
+interface WrittenModel {
+  readonly text: string
+  readonly alias: string | undefined
+}
+
+const aName = (text: string) => (isName(text) ? Effect.succeed(text) : Effect.fail(nameRule))
+
+const agent = Flags.repeated("agent", "NAME", "serve this agent; may be repeated", aName)
+const model = Flags.repeated<WrittenModel>(
+  "model",
+  "P/M[=ALIAS]",
+  "serve this model, provider/model, under ALIAS (its own last name); may be repeated",
+  (given): Effect.Effect<WrittenModel, string> => {
+    const equals = given.lastIndexOf("=")
+    if (equals < 0) return Effect.succeed({ text: given, alias: undefined })
+    return Effect.map(aName(given.slice(equals + 1)), (alias) => ({ text: given.slice(0, equals), alias }))
+  }
+)
+const root = Flags.text("root", "DIR", "the folder of sockets and files (DAYBOOK_ROOT, else ctx beside the database)")
+const chroot = Flags.text("chroot", "DIR", "the folder that agents take for / (each has one of its own below the root)")
+
+/** What is to be served; names are names, everything else is checked before anything is made. */
+export interface Request {
+  readonly agents: ReadonlyArray<string>
+  readonly models: ReadonlyArray<WrittenModel>
+  readonly root: string | undefined
+  /** By its real path. */
+  readonly chroot: string | undefined
+  readonly json: boolean
+}
+
+export const serve = {
+  name: "serve",
+  summary: "serve agents and models on Unix sockets, and keep the files of sessions",
+  words: "",
+  details: [
+    "Under the root lie agent/NAME.sock and model/PROVIDER/ALIAS.sock. A client writes a JSON object a line and reads " +
+      "frames, an object a line; specs/socket.md has them all. Every session of the database is kept as plain files below " +
+      "the root, for ctx and for any other reader. One process keeps the files of a root.",
+    "It says where it listens, and that it is ready once the sockets accept and the files are current. Ctrl-C stops it: " +
+      "what runs is interrupted and told so, what waits is run when it is served again. A second one leaves at once. " +
+      "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Without a terminal " +
+      "a tool that needs a permission is refused."
+  ],
+  flags: [agent, model, root, chroot, Flags.json],
+  examples: [
+    ["daybook serve --agent build", "the agent build, on a socket below the default root"],
+    [
+      `printf '{"op":"send","id":"m1","input":"hello"}\\n' | socat -t 60 - UNIX-CONNECT:ROOT/agent/build.sock`,
+      "asks it; the same line again gives the same answer and asks nobody"
+    ],
+    ["daybook serve --agent build --agent plan --chroot . --root ~/ctx", "two agents that work in this folder"],
+    ["daybook serve --model anthropic/claude-opus-5-5=opus", "a model by itself, without tools"]
+  ],
+  command: Command.make(
+    "serve",
+    {
+      words: Args.repeated(Args.text({ name: "WORD" })),
+      agent: agent.options,
+      model: model.options,
+      root: root.options,
+      chroot: chroot.options,
+      json: Flags.json.options
+    },
+    (given) =>
+      Effect.gen(function* () {
+        const [word] = given.words
+        if (word !== undefined) {
+          return yield* new UsageError({
+            message: `daybook serve takes no words: "${oneLine(word, 80)}"; name an agent with --agent`
+          })
+        }
+        if (given.agent.length + given.model.length === 0) {
+          return yield* new UsageError({
+            message: "serve whom? give --agent NAME, --model PROVIDER/MODEL, or more of them"
+          })
+        }
+        const world = Option.getOrUndefined(given.chroot)
+        const { run } = yield* Effect.promise(() => import("../ServeWork.ts"))
+        yield* run({
+          agents: given.agent,
+          models: given.model,
+          root: Option.getOrUndefined(given.root),
+          chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
+          json: given.json
+        })
+      })
+  )
+} satisfies Verb

@@ -1,0 +1,154 @@
+/** `daybook files` over sessions that prompts left, and `ctx` beside it. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "./support/Bundle.ts"
+import { jsonLines, place } from "./support/Process.ts"
+import { everyPath, houseOf } from "./support/SessionTree.ts"
+
+beforeAll(() => void build())
+
+/** A place with one session, answered by the offline model, and its files. */
+const exported = Effect.gen(function* () {
+  const here = yield* place
+  writeFileSync(join(here.cwd, "notes.txt"), "some notes")
+  yield* here.run(["prompt", "--session", "fix", "Read notes.txt"])
+  const root = join(here.root, "data", "ctx")
+  const ended = yield* here.run(["files", "export"])
+  const [session] = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
+  const id = String(session?.["id"])
+  return { here, root, ended, id, folder: join(houseOf(root, "build"), id) }
+})
+
+const contents = (root: string) =>
+  everyPath(root)
+    .filter((path) => !path.includes(".daybook") && !path.includes(".aside."))
+    .flatMap((path) => {
+      try {
+        return [[path, readFileSync(path, "latin1")]]
+      } catch {
+        return [[path, "folder"]]
+      }
+    })
+
+describe("files", () => {
+  it.scopedLive("CL-111: export writes what ctx reads, and says how much", () =>
+    Effect.gen(function* () {
+      const { ended, folder, here, id, root } = yield* exported
+      assert.deepStrictEqual(
+        [ended.code, ended.stdout, ended.stderr],
+        [0, `1 session brought up to date at ${root}\n`, ""]
+      )
+      assert.isTrue(existsSync(join(folder, "messages.jsonl")))
+      const shown = (yield* here.ctx(["history", "build"])).stdout
+      assert.match(
+        shown,
+        /^## user .*\n\nRead notes\.txt\n\n## assistant [^]*→ read \{"path":"notes\.txt"\}\n\n← read /
+      )
+      const listed = jsonLines((yield* here.ctx(["sessions", "build", "--json"])).stdout)
+      assert.deepStrictEqual(
+        listed.map(({ cwd, session, state, title }) => ({ cwd, session, state, title })),
+        [{ session: id, state: "done", cwd: here.cwd, title: "fix" }]
+      )
+      const latest = (yield* here.ctx(["latest", "build", id])).stdout
+      assert.strictEqual(latest, readFileSync(join(folder, "latest.md"), "utf8"))
+      const resumed = jsonLines((yield* here.ctx(["resume", "build", "--cwd", here.cwd, "--json"])).stdout)
+      assert.strictEqual(resumed[0]?.["session"], id)
+    })
+  )
+
+  it.scopedLive("CL-111: export goes on where it was left, for all sessions or for one", () =>
+    Effect.gen(function* () {
+      const { folder, here, root } = yield* exported
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "Later"])
+      yield* here.run(["prompt", "--session", "other", "hello"])
+      const before = readFileSync(join(folder, "messages.jsonl"), "utf8")
+      const one = yield* here.run(["files", "export", "--session", "other", "--json"])
+      assert.deepStrictEqual(jsonLines(one.stdout), [{ root, sessions: 1 }])
+      assert.strictEqual((yield* here.ctx(["sessions", "build"])).stdout.split("\n").length - 1, 2)
+      yield* here.run(["resume", "fix"])
+      const all = jsonLines((yield* here.run(["files", "export", "--json"])).stdout)[0]
+      assert.strictEqual(all?.["root"], root)
+      assert.isTrue(readFileSync(join(folder, "messages.jsonl"), "utf8").startsWith(before))
+      assert.strictEqual((yield* here.run(["files", "verify"])).code, 0)
+    })
+  )
+
+  it.scopedLive("CL-112: verify names what differs and changes nothing, rebuild mends it and keeps what it found", () =>
+    Effect.gen(function* () {
+      const { folder, here, root } = yield* exported
+      const whole = contents(root)
+      const sound = yield* here.run(["files", "verify"])
+      assert.deepStrictEqual([sound.code, sound.stdout], [0, ""])
+      writeFileSync(join(folder, "latest.md"), "somebody else\n")
+      rmSync(join(folder, "state"))
+      rmSync(join(folder, "context"), { recursive: true })
+      const broken = contents(root)
+      const told = yield* here.run(["files", "verify"])
+      assert.strictEqual(told.code, 1)
+      assert.match(told.stdout, /^changed {2}home\/\S+\/latest\.md {2}/m)
+      assert.match(told.stdout, /^missing {2}home\/\S+\/state {2}/m)
+      assert.match(told.stderr, /^daybook: \d+ differences at .*; daybook files rebuild mends them\n$/)
+      const paths = jsonLines((yield* here.run(["files", "verify", "--json"])).stdout).map(({ path }) => path)
+      assert.isTrue(paths.includes(join(folder, "latest.md").slice(root.length + 1)))
+      assert.deepStrictEqual(contents(root), broken)
+      const mended = yield* here.run(["files", "rebuild"])
+      assert.deepStrictEqual([mended.code, mended.stdout], [0, `1 session compared and mended at ${root}\n`])
+      assert.match(mended.stderr, /latest\.md/)
+      assert.deepStrictEqual(contents(root), whole)
+      const aside = everyPath(root).find((path) => path.includes("latest.md.aside."))
+      assert.strictEqual(aside === undefined ? undefined : readFileSync(aside, "utf8"), "somebody else\n")
+      assert.strictEqual((yield* here.run(["files", "verify"])).code, 0)
+    })
+  )
+
+  it.scopedLive("FL-7: what ctx refuses as torn is whole after a rebuild", () =>
+    Effect.gen(function* () {
+      const { folder, here, id } = yield* exported
+      const file = join(folder, "messages.jsonl")
+      const whole = readFileSync(file)
+      writeFileSync(file, whole.subarray(0, whole.length - 5))
+      const torn = yield* here.ctx(["history", "build", "--json"])
+      assert.strictEqual(torn.code, 1)
+      assert.include(torn.stderr, "daybook files rebuild")
+      yield* here.run(["files", "rebuild", "--session", id])
+      assert.strictEqual((yield* here.ctx(["history", "build", "--json"])).stdout, whole.toString("utf8"))
+    })
+  )
+
+  it.scopedLive("CL-114: what cannot be used is told with its exit code", () =>
+    Effect.gen(function* () {
+      const { here, root } = yield* exported
+      const file = join(here.root, "file")
+      writeFileSync(file, "")
+      for (const [words, code] of [
+        [["files"], 2],
+        [["files", "mend"], 2],
+        [["files", "export", "more"], 2],
+        [["files", "export", "--session", "nobody"], 3],
+        [["files", "export", "--root", file], 6],
+        [["files", "verify", "--root", join(here.root, "none")], 6]
+      ] as const) {
+        const ended = yield* here.run(words)
+        assert.deepStrictEqual([words, ended.code, ended.stdout], [words, code, ""])
+        assert.match(ended.stderr, /^daybook: \S[^\n]*\n$/)
+      }
+      // The files of one database are not those of another.
+      const other = { env: { DAYBOOK_DB: join(here.root, "other.sqlite") } }
+      yield* here.run(["prompt", "hello"], other)
+      const refused = yield* here.run(["files", "export", "--root", root], other)
+      assert.deepStrictEqual([refused.code, refused.stdout], [6, ""])
+      assert.include(refused.stderr, "another database")
+    })
+  )
+
+  it.scopedLive("CL-22: without a database there is nothing to write, and none is made", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const ended = yield* here.run(["files", "export"])
+      assert.strictEqual(ended.code, 3)
+      assert.isFalse(existsSync(join(here.root, "data")))
+    })
+  )
+})
