@@ -133,7 +133,8 @@ export const inspect = Effect.fnUntraced(function* (
     if (found === undefined) {
       if (record === undefined) continue
       missing.add(name)
-      changes.set(name, undefined)
+      // Still recorded: after a kill, too, it is known that it has to be there.
+      changes.set(name, { ...record, stamp: "", next: null })
       if (known) yield* report(keeper, folder, name, "missing", "the file was gone; it is written again")
       continue
     }

@@ -1,12 +1,13 @@
 /**
  * Files and folders under one root, reached without following a link: every folder on the way is looked at, the file at
  * the end is opened with O_NOFOLLOW, and what is no folder or no regular file is an error that names it. A value is
- * replaced in one step; a log grows at its end. Permissions are exact whatever the process's mask is. It knows nothing of
- * sessions. Spec: FI-60..FI-64 in specs/files.md (SC-3, FL-3).
+ * replaced in one step; a log grows at its end. Permissions are exact whatever the process's mask is. Calls are short and
+ * synchronous, as those of the database beside them: a call handed to another thread costs a hundred times its work. What
+ * reads whole files lets others go between pieces. It knows nothing of sessions. Spec: FI-60..FI-64 in specs/files.md (SC-3,
+ * FL-3).
  */
 import { createHash } from "node:crypto"
-import { constants, type BigIntStats } from "node:fs"
-import * as fs from "node:fs/promises"
+import * as fs from "node:fs"
 import { join } from "node:path"
 import { crc32 } from "node:zlib"
 import { Effect, Predicate, type Scope } from "effect"
@@ -74,17 +75,17 @@ const failed = (operation: string, path: string, error: unknown): SafeError => {
 
 const permissions = 0o7777n
 
-const stampOf = (stats: BigIntStats): Stamp => ({
+const stampOf = (stats: fs.BigIntStats): Stamp => ({
   text: `${stats.ino}:${stats.size}:${stats.ctimeNs}`,
   size: Number(stats.size),
   mode: Number(stats.mode & permissions)
 })
 
-const kindOf = (stats: BigIntStats): PathRefused["found"] =>
+const kindOf = (stats: fs.BigIntStats): PathRefused["found"] =>
   stats.isSymbolicLink() ? "symbolic link" : stats.isDirectory() ? "folder" : "other kind of file"
 
 /** Not blocking: a pipe that somebody put there must not hold up everything. */
-const flags = constants.O_NOFOLLOW | constants.O_NONBLOCK
+const flags = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 const chunkSize = 256 * 1024
 
 export type SafeFiles = ReturnType<typeof make>
@@ -95,174 +96,183 @@ export const temporaryName = (name: string): string => `.${name}.tmp`
 /** Whether the name is one that `keepAside` gives. */
 export const isAside = (name: string): boolean => /\.aside\.[1-9]\d*$/.test(name)
 
-const parts = (path: string): readonly [folder: string, name: string] => {
-  const cut = path.lastIndexOf("/")
-  return cut === -1 ? ["", path] : [path.slice(0, cut), path.slice(cut + 1)]
+/** Nothing where nothing is. */
+const unlessMissing = <A>(use: () => A): A | undefined => {
+  try {
+    return use()
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined
+    throw error
+  }
 }
 
 /** The files under a root. All paths are relative to it, with slashes; a file's folder is taken as reached before. */
 export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
   const absolute = (path: string): string => (path === "" ? root : join(root, path))
 
-  const attempt = <A>(operation: string, path: string, use: () => Promise<A>): Effect.Effect<A, SafeError> =>
-    // An operation that has begun is waited for: nobody may come to the file before it ends.
-    Effect.uninterruptible(Effect.tryPromise({ try: use, catch: (error) => failed(operation, absolute(path), error) }))
+  const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, SafeError> =>
+    Effect.try({ try: use, catch: (error) => failed(operation, absolute(path), error) })
 
-  const look = async (path: string): Promise<BigIntStats | undefined> => {
+  const look = (path: string): fs.BigIntStats | undefined => {
     before("look", path)
-    try {
-      return await fs.lstat(absolute(path), { bigint: true })
-    } catch (error) {
-      if (codeOf(error) === "ENOENT") return undefined
-      throw error
-    }
+    return unlessMissing(() => fs.lstatSync(absolute(path), { bigint: true }))
   }
 
-  const isFolder = async (path: string): Promise<BigIntStats | undefined> => {
-    const stats = await look(path)
+  const isFolder = (path: string): fs.BigIntStats | undefined => {
+    const stats = look(path)
     if (stats === undefined || stats.isDirectory()) return stats
     throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
   }
 
-  const isFile = async (path: string): Promise<BigIntStats | undefined> => {
-    const stats = await look(path)
+  const isFile = (path: string): fs.BigIntStats | undefined => {
+    const stats = look(path)
     if (stats === undefined || stats.isFile()) return stats
     throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
   }
 
-  const open = async (path: string, how: number, mode?: number) => {
+  /** Opens a regular file and nothing else. */
+  const open = (path: string, how: number, mode?: number): number => {
     before("open", path)
-    const handle = await fs.open(absolute(path), how | flags, mode)
+    const file = fs.openSync(absolute(path), how | flags, mode)
+    const stats = fs.fstatSync(file, { bigint: true })
+    if (stats.isFile()) return file
+    fs.closeSync(file)
+    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+  }
+
+  const using = <A>(path: string, how: number, use: (file: number) => A, mode?: number): A => {
+    const file = open(path, how, mode)
     try {
-      const stats = await handle.stat({ bigint: true })
-      if (!stats.isFile()) throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
-      return { handle, stats }
-    } catch (error) {
-      await handle.close()
-      throw error
+      return use(file)
+    } finally {
+      fs.closeSync(file)
     }
   }
 
-  const remove = async (path: string): Promise<boolean> => {
+  const remove = (path: string): void => {
     before("remove", path)
-    try {
-      await fs.unlink(absolute(path))
-      return true
-    } catch (error) {
-      if (codeOf(error) === "ENOENT") return false
-      throw error
-    }
+    unlessMissing(() => fs.unlinkSync(absolute(path)))
   }
 
   /** All bytes, also where the system takes them in pieces. */
-  const writeAll = async (handle: fs.FileHandle, path: string, content: Uint8Array): Promise<void> => {
-    before("write", path)
-    await handle.appendFile(content)
+  const writeAll = (file: number, path: string, content: Uint8Array): void => {
+    for (let at = 0; at < content.length;) {
+      before("write", path)
+      at += fs.writeSync(file, content, at, content.length - at)
+    }
   }
+
+  const permit = (file: number, path: string, mode: number): void => {
+    before("permit", path)
+    fs.fchmodSync(file, mode)
+  }
+
+  const stampAt = (file: number): Stamp => stampOf(fs.fstatSync(file, { bigint: true }))
 
   const bytesOf = (content: string | Uint8Array): Uint8Array =>
     typeof content === "string" ? Buffer.from(content, "utf8") : content
 
   /** Every folder of the path, from the one in the root on. */
   const way = (folder: string): ReadonlyArray<string> =>
-    folder === "" ? [] : folder.split("/").map((_, index, names) => names.slice(0, index + 1).join("/"))
+    folder === ""
+      ? []
+      : folder
+          .replace(/\/$/, "")
+          .split("/")
+          .map((_, index, names) => names.slice(0, index + 1).join("/"))
 
-  const permitFolder = async (path: string, mode: number): Promise<void> => {
-    before("permit", path)
-    const handle = await fs.open(absolute(path), constants.O_RDONLY | constants.O_DIRECTORY | flags)
+  const permitFolder = (path: string, mode: number): void => {
+    const folder = fs.openSync(absolute(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
     try {
-      await handle.chmod(mode)
+      permit(folder, path, mode)
     } finally {
-      await handle.close()
+      fs.closeSync(folder)
     }
   }
 
-  const begin = (path: string, mode: number): Effect.Effect<Replacement, SafeError, Scope.Scope> => {
-    const [folder, name] = parts(path)
-    const temporary = folder === "" ? temporaryName(name) : `${folder}/${temporaryName(name)}`
-    return Effect.gen(function* () {
-      const { handle } = yield* Effect.acquireRelease(
-        attempt("write", path, async () => {
-          await isFile(path)
-          // What a killed process left.
-          await remove(temporary)
-          const opened = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)
-          return { ...opened, placed: false }
-        }),
-        ({ handle }) => Effect.promise(() => handle.close().catch(() => undefined))
-      )
+  const temporaryOf = (path: string): string => {
+    const cut = path.lastIndexOf("/") + 1
+    return path.slice(0, cut) + temporaryName(path.slice(cut))
+  }
+
+  /** An empty file beside the one that it is to replace. */
+  const openTemporary = (path: string, mode: number): number => {
+    isFile(path)
+    const temporary = temporaryOf(path)
+    // What a killed process left.
+    remove(temporary)
+    return open(temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
+  }
+
+  const placeTemporary = (file: number, path: string, mode: number): Stamp => {
+    const temporary = temporaryOf(path)
+    permit(file, temporary, mode)
+    before("rename", path)
+    fs.renameSync(absolute(temporary), absolute(path))
+    return stampAt(file)
+  }
+
+  const discard = (path: string): void => {
+    try {
+      fs.unlinkSync(absolute(temporaryOf(path)))
+    } catch {
+      // It goes when the file is next replaced.
+    }
+  }
+
+  const begin = (path: string, mode: number): Effect.Effect<Replacement, SafeError, Scope.Scope> =>
+    Effect.gen(function* () {
       let [crc, size, placed] = [0, 0, false]
-      yield* Effect.addFinalizer(() =>
-        placed ? Effect.void : Effect.promise(() => fs.unlink(absolute(temporary)).catch(() => undefined))
+      const file = yield* Effect.acquireRelease(
+        attempt("write", path, () => openTemporary(path, mode)),
+        (file) =>
+          Effect.sync(() => {
+            fs.closeSync(file)
+            if (!placed) discard(path)
+          })
       )
       return {
         sum: () => ({ size, crc }),
         write: (content) =>
-          attempt("write", path, async () => {
+          attempt("write", path, () => {
             const bytes = bytesOf(content)
-            await writeAll(handle, temporary, bytes)
+            writeAll(file, temporaryOf(path), bytes)
             crc = crc32(bytes, crc)
             size += bytes.length
           }),
-        place: attempt("replace", path, async () => {
-          before("permit", temporary)
-          await handle.chmod(mode)
-          before("rename", path)
-          await fs.rename(absolute(temporary), absolute(path))
+        place: attempt("replace", path, () => {
+          const stamp = placeTemporary(file, path, mode)
           placed = true
-          return stampOf(await handle.stat({ bigint: true }))
+          return stamp
         })
       } satisfies Replacement
     })
-  }
 
   /** The file's bytes from one to another, in pieces that are used at once: the next one takes their place. */
-  const eachPiece = async (
+  const eachPiece = (
     path: string,
     from: number,
     through: number,
     use: (bytes: Uint8Array) => void
-  ): Promise<void> => {
-    const { handle } = await open(path, constants.O_RDONLY)
-    try {
-      const buffer = Buffer.allocUnsafe(chunkSize)
-      for (let at = from; at < through;) {
-        before("read", path)
-        const { bytesRead } = await handle.read(buffer, 0, Math.min(chunkSize, through - at), at)
-        if (bytesRead === 0) break
-        use(buffer.subarray(0, bytesRead))
-        at += bytesRead
-      }
-    } finally {
-      await handle.close()
-    }
-  }
-
-  const sumOf = async (path: string, through: number): Promise<Sum> => {
-    let [crc, size] = [0, 0]
-    await eachPiece(path, 0, through, (bytes) => {
-      crc = crc32(bytes, crc)
-      size += bytes.length
-    })
-    return { size, crc }
-  }
-
-  const readRange = async (path: string, offset: number, length: number): Promise<Uint8Array> => {
-    const { handle } = await open(path, constants.O_RDONLY)
-    try {
-      const buffer = Buffer.alloc(length)
-      let filled = 0
-      while (filled < length) {
-        before("read", path)
-        const { bytesRead } = await handle.read(buffer, filled, length - filled, offset + filled)
-        if (bytesRead === 0) break
-        filled += bytesRead
-      }
-      return buffer.subarray(0, filled)
-    } finally {
-      await handle.close()
-    }
-  }
+  ): Effect.Effect<void, SafeError> =>
+    Effect.acquireUseRelease(
+      attempt("read", path, () => open(path, fs.constants.O_RDONLY)),
+      (file) =>
+        Effect.gen(function* () {
+          const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(chunkSize, through - from)))
+          for (let at = from; at < through;) {
+            const length = yield* attempt("read", path, () => {
+              before("read", path)
+              return fs.readSync(file, buffer, 0, Math.min(buffer.length, through - at), at)
+            })
+            if (length === 0) break
+            use(buffer.subarray(0, length))
+            at += length
+            if (at < through) yield* Effect.yieldNow()
+          }
+        }),
+      (file) => Effect.sync(() => fs.closeSync(file))
+    )
 
   return {
     root,
@@ -270,132 +280,150 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
 
     /** Whether the folder is there. A link or a file on the way is refused. */
     reach: (folder: string): Effect.Effect<boolean, SafeError> =>
-      attempt("reach", folder, async () => {
-        for (const path of way(folder)) if ((await isFolder(path)) === undefined) return false
-        return true
-      }),
+      attempt("reach", folder, () => way(folder).every((path) => isFolder(path) !== undefined)),
 
     /** Makes the folder with all on the way to it, each with its mode; gives those whose mode was another. */
     ensureFolder: (
       folder: string,
       modeOf: (folder: string) => number
     ): Effect.Effect<ReadonlyArray<string>, SafeError> =>
-      attempt("make", folder, async () => {
+      attempt("make", folder, () => {
         const changed: Array<string> = []
         for (const path of way(folder)) {
           const mode = modeOf(path)
-          let stats = await isFolder(path)
-          if (stats === undefined) {
+          const found = isFolder(path)
+          if (found !== undefined && Number(found.mode & permissions) === mode) continue
+          if (found !== undefined) changed.push(path)
+          else {
             before("make folder", path)
-            await fs.mkdir(absolute(path), mode).catch((error: unknown) => {
-              if (codeOf(error) !== "EEXIST") throw error
-            })
-            stats = await isFolder(path)
-          } else if (Number(stats.mode & permissions) !== mode) changed.push(path)
-          if (stats === undefined || Number(stats.mode & permissions) !== mode) await permitFolder(path, mode)
+            fs.mkdirSync(absolute(path), mode)
+          }
+          permitFolder(path, mode)
         }
         return changed
       }),
 
     /** The folder's permissions; undefined where nothing is. */
     folderMode: (folder: string): Effect.Effect<number | undefined, SafeError> =>
-      attempt("look at", folder, async () => {
-        const stats = await isFolder(folder)
+      attempt("look at", folder, () => {
+        const stats = isFolder(folder)
         return stats === undefined ? undefined : Number(stats.mode & permissions)
       }),
 
     /** The file's stamp; undefined where nothing is. */
     stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
-      attempt("look at", file, async () => {
-        const stats = await isFile(file)
+      attempt("look at", file, () => {
+        const stats = isFile(file)
         return stats === undefined ? undefined : stampOf(stats)
       }),
 
     /** Replaces the file's content in one step: a reader sees the old one or the new one. */
-    replace: (file: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const replacement = yield* begin(file, mode)
-          yield* replacement.write(content)
-          return yield* replacement.place
-        })
-      ),
-
-    begin,
-
-    /** Adds to the end of the file, which is made when it is not there and the end is its beginning. */
-    append: (file: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
-      attempt("append to", file, async () => {
-        const { handle } = await open(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, mode)
+    replace: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
+      attempt("write", path, () => {
+        const file = openTemporary(path, mode)
         try {
-          const bytes = bytesOf(content)
-          if (bytes.length > 0) await writeAll(handle, file, bytes)
-          const stats = await handle.stat({ bigint: true })
-          if (Number(stats.mode & permissions) === mode) return stampOf(stats)
-          before("permit", file)
-          await handle.chmod(mode)
-          return stampOf(await handle.stat({ bigint: true }))
+          writeAll(file, temporaryOf(path), bytesOf(content))
+          return placeTemporary(file, path, mode)
+        } catch (error) {
+          discard(path)
+          throw error
         } finally {
-          await handle.close()
+          fs.closeSync(file)
         }
       }),
 
+    /** A content that comes in pieces; in place when all of it is there. */
+    begin,
+
+    /** Adds to the end of the file, which is made when it is not there. */
+    append: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
+      attempt("append to", path, () =>
+        using(
+          path,
+          fs.constants.O_WRONLY | fs.constants.O_APPEND | fs.constants.O_CREAT,
+          (file) => {
+            writeAll(file, path, bytesOf(content))
+            const stamp = stampAt(file)
+            if (stamp.mode === mode) return stamp
+            permit(file, path, mode)
+            return stampAt(file)
+          },
+          mode
+        )
+      ),
+
     /** Gives the file its permissions back. */
-    permit: (file: string, mode: number): Effect.Effect<Stamp, SafeError> =>
-      attempt("change the permissions of", file, async () => {
-        before("permit", file)
-        const handle = await fs.open(absolute(file), constants.O_RDONLY | flags).catch(async (error: unknown) => {
-          // A file that its owner may not read: looked at again, for there is no other way to it.
-          if (codeOf(error) !== "EACCES" || (await isFile(file)) === undefined) throw error
-          await fs.chmod(absolute(file), mode)
-          return fs.open(absolute(file), constants.O_RDONLY | flags)
+    permit: (path: string, mode: number): Effect.Effect<Stamp, SafeError> =>
+      attempt("change the permissions of", path, () => {
+        // Its owner may have taken his own right to open it: there is no other way to it then.
+        if (((isFile(path)?.mode ?? 0n) & 0o400n) === 0n) fs.chmodSync(absolute(path), mode)
+        return using(path, fs.constants.O_RDONLY, (file) => {
+          permit(file, path, mode)
+          return stampAt(file)
         })
-        try {
-          await handle.chmod(mode)
-          return stampOf(await handle.stat({ bigint: true }))
-        } finally {
-          await handle.close()
-        }
       }),
 
     /** Size and checksum of the file's content, or of its first `through` bytes. */
-    sum: (file: string, through: number = Number.MAX_SAFE_INTEGER): Effect.Effect<Sum, SafeError> =>
-      attempt("read", file, () => sumOf(file, through)),
+    sum: (path: string, through: number = Number.MAX_SAFE_INTEGER): Effect.Effect<Sum, SafeError> =>
+      Effect.suspend(() => {
+        let [crc, size] = [0, 0]
+        return Effect.map(
+          eachPiece(path, 0, through, (bytes) => {
+            crc = crc32(bytes, crc)
+            size += bytes.length
+          }),
+          () => ({ size, crc })
+        )
+      }),
 
     /** The SHA-256, in hex, of so many bytes from the offset on. */
-    digest: (file: string, offset: number, length: number): Effect.Effect<string, SafeError> =>
-      attempt("read", file, async () => {
+    digest: (path: string, offset: number, length: number): Effect.Effect<string, SafeError> =>
+      Effect.suspend(() => {
         const hash = createHash("sha256")
-        await eachPiece(file, offset, offset + length, (bytes) => void hash.update(bytes))
-        return hash.digest("hex")
+        return Effect.map(
+          eachPiece(path, offset, offset + length, (bytes) => void hash.update(bytes)),
+          () => hash.digest("hex")
+        )
       }),
 
     /** At most `length` bytes from the offset on. */
-    readRange: (file: string, offset: number, length: number): Effect.Effect<Uint8Array, SafeError> =>
-      attempt("read", file, () => readRange(file, offset, length)),
+    readRange: (path: string, offset: number, length: number): Effect.Effect<Uint8Array, SafeError> =>
+      attempt("read", path, () =>
+        using(path, fs.constants.O_RDONLY, (file) => {
+          const buffer = Buffer.alloc(length)
+          let filled = 0
+          while (filled < length) {
+            before("read", path)
+            const read = fs.readSync(file, buffer, filled, length - filled, offset + filled)
+            if (read === 0) break
+            filled += read
+          }
+          return buffer.subarray(0, filled)
+        })
+      ),
 
     /** Moves the file to `<name>.aside.<n>`, the first that is free, and gives that path. */
-    keepAside: (file: string): Effect.Effect<string, SafeError> =>
-      attempt("keep aside", file, async () => {
+    keepAside: (path: string): Effect.Effect<string, SafeError> =>
+      attempt("keep aside", path, () => {
         for (let n = 1; ; n++) {
-          const aside = `${file}.aside.${n}`
-          if ((await look(aside)) !== undefined) continue
-          before("rename", file)
-          await fs.rename(absolute(file), absolute(aside))
+          const aside = `${path}.aside.${n}`
+          if (look(aside) !== undefined) continue
+          before("rename", path)
+          fs.renameSync(absolute(path), absolute(aside))
           return aside
         }
       }),
 
-    /** Removes the file; false where nothing was. */
-    remove: (file: string): Effect.Effect<boolean, SafeError> => attempt("remove", file, () => remove(file)),
+    /** Removes the file, if it is there. */
+    remove: (path: string): Effect.Effect<void, SafeError> => attempt("remove", path, () => remove(path)),
 
     /** Removes the folder when it is empty, and those above it that are empty then. */
     removeEmpty: (folder: string): Effect.Effect<void, SafeError> =>
-      attempt("remove", folder, async () => {
+      attempt("remove", folder, () => {
         for (const path of way(folder).toReversed()) {
           before("remove", path)
           try {
-            await fs.rmdir(absolute(path))
+            fs.rmdirSync(absolute(path))
           } catch (error) {
             if (["ENOTEMPTY", "EEXIST"].includes(codeOf(error))) return
             if (codeOf(error) !== "ENOENT") throw error
@@ -407,15 +435,10 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     list: (
       folder: string
     ): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly folder: boolean }>, SafeError> =>
-      attempt("list", folder, async () => {
+      attempt("list", folder, () => {
         before("list", folder)
-        try {
-          const entries = await fs.readdir(absolute(folder), { withFileTypes: true })
-          return entries.map((entry) => ({ name: entry.name, folder: entry.isDirectory() }))
-        } catch (error) {
-          if (codeOf(error) === "ENOENT") return []
-          throw error
-        }
+        const entries = unlessMissing(() => fs.readdirSync(absolute(folder), { withFileTypes: true })) ?? []
+        return entries.map((entry) => ({ name: entry.name, folder: entry.isDirectory() }))
       })
   }
 }

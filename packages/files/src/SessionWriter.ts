@@ -357,7 +357,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const names = [...folder.records.keys(), ...sums.keys()].filter((name) => !isLog(name))
     const inspection = yield* Keeper.inspect(keeper, folder, names, sums)
     const broken = new Set([...inspection.foreign, ...inspection.missing])
-    yield* restoreBlobs(session, inspection, broken)
+    const restored = yield* restoreBlobs(session, inspection, broken)
+    const foreign = new Set([...inspection.foreign].filter((name) => !restored.has(name)))
     if (!due && [...broken].some((name) => name.startsWith(contextPrefix))) {
       due = true
       context = yield* contextOf(session, address.session)
@@ -365,8 +366,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const spared = (name: string): boolean =>
       isLog(name) ||
       folder.records.get(name)?.lasting === true ||
-      (!due && name.startsWith(contextPrefix) && !inspection.foreign.has(name))
-    yield* Keeper.bring(keeper, folder, new Map([...context, ...values]), inspection, spared)
+      (!due && name.startsWith(contextPrefix) && !foreign.has(name))
+    yield* Keeper.bring(keeper, folder, new Map([...context, ...values]), { ...inspection, foreign }, spared)
     const entry = JSON.stringify(entryOf(fold, address.session))
     const follows = entry !== record.entry
     if (follows || record.shown !== record.seq || record.behind) {
@@ -394,24 +395,27 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     }
   })
 
-  /** Bytes that rows name and that are gone, or not ours: made again from the log. */
+  /** Bytes that rows name and that are gone, or not ours: made again from the log. Gives those that were set aside. */
   const restoreBlobs = Effect.fnUntraced(function* (
     session: Known,
     { foreign }: Keeper.Inspection,
     broken: ReadonlySet<string>
-  ) {
+  ): Effect.fn.Return<ReadonlySet<string>, WriteError> {
     const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
-    if (blobs.size === 0) return
+    const aside = new Set<string>()
+    if (blobs.size === 0) return aside
     const { folder, record } = session
     for (const name of blobs) {
-      if (foreign.has(name) && folder.records.get(name)?.lasting === true) {
-        yield* Keeper.setAside(keeper, folder, name)
-        yield* Keeper.remember(keeper, folder, new Map([[name, undefined]]))
-      }
+      const file = folder.records.get(name)
+      if (!foreign.has(name) || file?.lasting !== true) continue
+      yield* Keeper.setAside(keeper, folder, name)
+      yield* Keeper.remember(keeper, folder, new Map([[name, { ...file, stamp: "" }]]))
+      aside.add(name)
     }
     yield* replay(record.id, Rendering.initial, record.seq, (added) =>
       keepBlobs(session, added.blobs, (name) => blobs.has(name))
     )
+    return aside
   })
 
   const intact = Effect.fnUntraced(function* (record: SessionRecord): Effect.fn.Return<boolean, Keeper.KeepError> {

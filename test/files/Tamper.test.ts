@@ -1,0 +1,328 @@
+/**
+ * Other hands on the files. Method: a real conversation is exported; one file at a time is edited, cut, added to, given
+ * other permissions, deleted or replaced by a link; the exporter starts again, or goes on. What must hold: the tree is
+ * what a fresh export makes, what was changed lies aside as it was, it was reported with its path, and nothing was
+ * followed.
+ */
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Sessions } from "@daybook/core"
+import { verify, type Finding } from "@daybook/files"
+import { Chunk, Context, Effect, Layer, Stream } from "effect"
+import { runtime, temporaryFolder } from "../support/Harness.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
+import { exportAll, exporterAt, tree } from "./support/Exports.ts"
+
+const picture = "data:image/png;base64,iVBORw0KGgo="
+const uid = 7
+
+class Exported extends Context.Tag("test/Exported")<
+  Exported,
+  {
+    readonly sessionID: string
+    readonly house: string
+    readonly folder: string
+    readonly fresh: Record<string, string>
+  }
+>() {}
+
+/** A conversation with a picture, and its files. */
+const conversation = Effect.gen(function* () {
+  const [sessions, model] = [yield* Sessions, yield* ScriptedModel.ScriptedModel]
+  const { id } = yield* sessions.create({ location: { directory: tmpdir() } })
+  yield* model.answer(ScriptedModel.says("It is a picture."))
+  const prompt = { text: "What is this?", files: [{ uri: picture, mime: "image/png", name: "p.png" }] }
+  yield* sessions.prompt({ sessionID: id, prompt })
+  yield* sessions.wait(id)
+  const root = yield* temporaryFolder
+  yield* exportAll({ root, uid })
+  const house = "home/7/agent/build/session"
+  return { sessionID: id, house, folder: `${house}/${id}`, fresh: tree(root) }
+})
+
+const layer = Layer.scoped(Exported, conversation).pipe(Layer.provideMerge(runtime()))
+
+/** An exported root to lay hands on. */
+const exported = Effect.gen(function* () {
+  const root = yield* temporaryFolder
+  yield* exportAll({ root, uid })
+  return root
+})
+
+const found = (root: string) => Effect.map(Stream.runCollect(verify({ root, uid })), Chunk.toReadonlyArray)
+
+/** What is reported while something is done. */
+const reported = (root: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const exporter = yield* exporterAt({ root, uid })
+      const findings: Array<Finding> = []
+      yield* Effect.forkScoped(
+        Stream.runForEach(exporter.findings, (finding) => Effect.sync(() => findings.push(finding)))
+      )
+      yield* Effect.yieldNow()
+      yield* exporter.catchUp
+      yield* Effect.yieldNow()
+      return findings
+    })
+  )
+
+/** Changes that leave a file which is not ours. */
+const edits: Record<string, (path: string) => void> = {
+  edited: (path) => writeFileSync(path, `edited ${readFileSync(path, "latin1")}`),
+  "cut off": (path) => truncateSync(path, 1),
+  "added to": (path) => appendFileSync(path, '{"role":"user"'),
+  emptied: (path) => truncateSync(path, 0),
+  "replaced by rename": (path) => {
+    writeFileSync(`${path}.theirs`, "theirs\n")
+    renameSync(`${path}.theirs`, path)
+  }
+}
+
+const shape = (path: string) =>
+  path
+    .replace(/ses_\w+/, "<session>")
+    .replace(/by-cwd\/\w+/, "by-cwd/<hash>")
+    .replace(/sha256-\w+/, "<blob>")
+
+it.layer(layer)("files of a conversation", (it) => {
+  const files = Effect.map(Exported, ({ fresh }) =>
+    Object.keys(fresh).filter((path) => fresh[path]?.startsWith("folder") === false)
+  )
+
+  it.scoped("every file of the layout is there to lay hands on", () =>
+    Effect.gen(function* () {
+      const names = new Set((yield* files).map((path) => shape(path.slice("home/7/agent/build/session/".length))))
+      for (const name of [
+        "messages.jsonl",
+        "events.jsonl",
+        "latest.md",
+        "state",
+        "cwd",
+        "meta.json",
+        "context/pack.json"
+      ]) {
+        assert.isTrue(names.has(`<session>/${name}`), name)
+      }
+      for (const name of ["index/list", "index/current", "index/by-cwd/<hash>"]) assert.isTrue(names.has(name), name)
+      assert.isTrue(names.has("<session>/context/dedup/blob/<blob>"))
+    })
+  )
+
+  for (const [how, edit] of Object.entries(edits)) {
+    it.scoped(`FI-72: a file that was ${how} is reported, kept aside as it is, and written again`, () =>
+      Effect.gen(function* () {
+        const { fresh } = yield* Exported
+        const root = yield* exported
+        const paths = yield* files
+        for (const path of paths) edit(join(root, path))
+        const theirs = paths.map((path) => readFileSync(join(root, path), "latin1"))
+        const findings = yield* reported(root)
+        assert.deepStrictEqual(
+          findings.map(({ aside, kind, path }) => `${kind} ${path} ${aside}`).toSorted(),
+          paths.map((path) => `changed ${path} ${path}.aside.1`).toSorted()
+        )
+        assert.deepStrictEqual(
+          paths.map((path) => readFileSync(join(root, `${path}.aside.1`), "latin1")),
+          theirs
+        )
+        assert.deepStrictEqual(tree(root, { asides: false }), fresh)
+        assert.deepStrictEqual(yield* found(root), [])
+      })
+    )
+  }
+
+  it.scoped("FI-87: a verification finds one changed file by its path, and a line without an end as such", () =>
+    Effect.gen(function* () {
+      const root = yield* exported
+      for (const path of yield* files) {
+        const file = join(root, path)
+        const ours = readFileSync(file)
+        appendFileSync(file, "theirs")
+        const kind = path.endsWith("messages.jsonl") || path.endsWith("events.jsonl") ? "torn" : "changed"
+        assert.deepStrictEqual(
+          (yield* found(root)).map(({ kind, path }) => ({ kind, path })),
+          [{ kind, path }]
+        )
+        writeFileSync(file, ours)
+      }
+      assert.deepStrictEqual(yield* found(root), [])
+    })
+  )
+
+  it.scoped("FI-72: a second file of other hands is kept beside the first", () =>
+    Effect.gen(function* () {
+      const { folder, fresh } = yield* Exported
+      const root = yield* exported
+      for (const n of [1, 2, 3]) {
+        writeFileSync(join(root, folder, "state"), `${n}`)
+        yield* exportAll({ root, uid })
+        assert.strictEqual(readFileSync(join(root, folder, `state.aside.${n}`), "utf8"), `${n}`)
+      }
+      assert.deepStrictEqual(tree(root, { asides: false }), fresh)
+    })
+  )
+
+  it.scoped("FI-71: a deleted file comes back as it was and is reported, and so do its permissions", () =>
+    Effect.gen(function* () {
+      const { fresh } = yield* Exported
+      const root = yield* exported
+      for (const path of yield* files) {
+        rmSync(join(root, path))
+        assert.deepStrictEqual(
+          (yield* found(root)).map(({ kind, path }) => ({ kind, path })),
+          [{ kind: "missing", path }]
+        )
+        assert.deepStrictEqual(
+          (yield* reported(root)).map(({ kind, path }) => ({ kind, path })),
+          [{ kind: "missing", path }]
+        )
+        assert.deepStrictEqual(tree(root), fresh, path)
+        chmodSync(join(root, path), 0o666)
+        assert.deepStrictEqual(
+          (yield* found(root)).map(({ kind, path }) => ({ kind, path })),
+          [{ kind: "mode", path }]
+        )
+        assert.deepStrictEqual(
+          (yield* reported(root)).map(({ kind, path }) => ({ kind, path })),
+          [{ kind: "mode", path }]
+        )
+        assert.deepStrictEqual(tree(root), fresh, path)
+      }
+    })
+  )
+
+  it.scoped("IX-4, PK-1, FL-8: a deleted index, context, session, house or tree comes back byte for byte", () =>
+    Effect.gen(function* () {
+      const { folder, fresh, house } = yield* Exported
+      const root = yield* exported
+      for (const path of [`${house}/index`, `${house}/index/by-cwd`, `${folder}/context`, folder, house, "home"]) {
+        rmSync(join(root, path), { recursive: true })
+        yield* exportAll({ root, uid })
+        assert.deepStrictEqual(tree(root), fresh, path)
+      }
+      rmSync(root, { recursive: true })
+      yield* exportAll({ root, uid })
+      assert.deepStrictEqual(tree(root), fresh)
+    })
+  )
+
+  it.scoped(
+    "FI-68: with its record gone, damaged or of another version, the files are compared and left as they are",
+    () =>
+      Effect.gen(function* () {
+        const { fresh } = yield* Exported
+        const root = yield* exported
+        const ledger = join(root, ".daybook", "ledger.sqlite")
+        rmSync(dirname(ledger), { recursive: true })
+        yield* exportAll({ root, uid })
+        assert.deepStrictEqual(tree(root), fresh)
+        writeFileSync(ledger, "no database at all, but long enough to be taken for one".repeat(100))
+        yield* exportAll({ root, uid })
+        assert.deepStrictEqual(tree(root), fresh)
+        assert.isTrue(existsSync(`${ledger}.aside.1`))
+        assert.strictEqual((yield* exportAll({ root, uid })).sessions, 0)
+      })
+  )
+
+  it.scoped(
+    "SC-3: a link in place of a file is refused by name and not followed; the file is back when it is gone",
+    () =>
+      Effect.gen(function* () {
+        const { fresh, sessionID } = yield* Exported
+        const root = yield* exported
+        const target = join(yield* temporaryFolder, "target")
+        writeFileSync(target, "theirs")
+        for (const path of yield* files) {
+          const file = join(root, path)
+          rmSync(file)
+          symlinkSync(target, file)
+          const seen = (yield* found(root)).filter(({ path: at }) => at === path)
+          assert.deepStrictEqual(
+            seen.map(({ kind }) => kind),
+            ["refused"],
+            path
+          )
+          const findings = yield* reported(root)
+          assert.deepStrictEqual(
+            findings.map(({ kind, path }) => ({ kind, path })),
+            [{ kind: "refused", path }]
+          )
+          assert.isTrue(tree(root)[path]?.startsWith("link "))
+          assert.strictEqual(readFileSync(target, "utf8"), "theirs")
+          rmSync(file)
+          yield* exportAll({ root, uid })
+          assert.deepStrictEqual(tree(root), fresh, `${path} of ${sessionID}`)
+        }
+      })
+  )
+
+  it.scoped("SC-3: a link or a file in place of a folder is refused, and nothing is written through it", () =>
+    Effect.gen(function* () {
+      const { folder, fresh, house } = yield* Exported
+      const root = yield* exported
+      const target = yield* temporaryFolder
+      for (const path of ["home", house, folder, `${folder}/context`, `${house}/index`, `${house}/index/by-cwd`]) {
+        for (const put of [(at: string) => symlinkSync(target, at), (at: string) => writeFileSync(at, "theirs")]) {
+          const at = join(root, path)
+          renameSync(at, `${root}.away`)
+          put(at)
+          const findings = yield* reported(root)
+          assert.isTrue(
+            findings.length > 0 && findings.every(({ kind, path: at }) => kind === "refused" && at === path),
+            path
+          )
+          assert.deepStrictEqual(tree(target), {})
+          rmSync(at)
+          renameSync(`${root}.away`, at)
+          yield* exportAll({ root, uid })
+          assert.deepStrictEqual(tree(root), fresh, path)
+        }
+      }
+    })
+  )
+
+  it.scoped("FI-88: what is not Daybook's is found and left alone", () =>
+    Effect.gen(function* () {
+      const { folder, fresh, house } = yield* Exported
+      const root = yield* exported
+      const foreign = [`${folder}/notes.txt`, `${folder}/context/mine`, `${house}/index/extra`, `${house}/other`]
+      for (const path of foreign) mkdirSync(join(root, path))
+      assert.deepStrictEqual(
+        (yield* found(root)).map(({ kind, path }) => `${kind} ${path}`).toSorted(),
+        foreign.map((path) => `foreign ${path}`).toSorted()
+      )
+      yield* exportAll({ root, uid })
+      for (const path of foreign) rmSync(join(root, path), { recursive: true })
+      assert.deepStrictEqual(tree(root), fresh)
+    })
+  )
+
+  it.scoped("FI-89: a rebuild compares every byte, where an edit hid behind its stamp too", () =>
+    Effect.gen(function* () {
+      const { folder, fresh, sessionID } = yield* Exported
+      const root = yield* exported
+      const exporter = yield* exporterAt({ root, uid })
+      const inPlace = (name: string) => writeFileSync(join(root, folder, name), "x", { flag: "r+" })
+      for (const id of [sessionID, undefined]) {
+        for (const name of ["messages.jsonl", "state", "context/pack.json"]) inPlace(name)
+        yield* exporter.rebuild(id)
+        assert.deepStrictEqual(tree(root, { asides: false }), fresh)
+      }
+      assert.isTrue(existsSync(join(root, folder, "messages.jsonl.aside.2")))
+    })
+  )
+})

@@ -1,0 +1,41 @@
+/** Exporters over real folders, and what lies under a root. */
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { join } from "node:path"
+import { Exporter, type ExporterOptions } from "@daybook/files"
+import { SessionStore } from "@daybook/core"
+import { Context, Effect, Layer } from "effect"
+import * as Store from "../../../packages/core/src/session/SessionStore.ts"
+import { logAt } from "../../support/Database.ts"
+
+/** The log and the read models on a file, each built anew: two of these are two processes' connections. */
+export const storeAt = (filename: string) => Store.layer.pipe(Layer.provideMerge(logAt(filename)))
+
+/** An exporter for as long as the scope, over the store in the context. */
+export const exporterAt = (options: ExporterOptions) =>
+  Effect.map(Layer.build(Layer.fresh(Exporter.layer(options))), (context) => Context.get(context, Exporter))
+
+/** Brings the files of the store in the context under the root up to date, once. */
+export const exportAll = (options: ExporterOptions) =>
+  Effect.scoped(Effect.flatMap(exporterAt(options), ({ catchUp }) => catchUp))
+
+/** Every file and folder under the root, but for the exporter's own, with permissions and contents. */
+export const tree = (root: string, { asides = true }: { readonly asides?: boolean } = {}): Record<string, string> => {
+  const found: Record<string, string> = {}
+  const visit = (folder: string) => {
+    for (const name of readdirSync(join(root, folder)).toSorted()) {
+      const path = folder === "" ? name : `${folder}/${name}`
+      if (path === ".daybook" || (!asides && /\.aside\.\d+$/.test(name))) continue
+      const stats = lstatSync(join(root, path))
+      const mode = (stats.mode & 0o7777).toString(8)
+      if (stats.isSymbolicLink()) found[path] = `link ${readlinkSync(join(root, path))}`
+      else if (stats.isDirectory()) {
+        found[path] = `folder ${mode}`
+        visit(path)
+      } else found[path] = `${mode} ${readFileSync(join(root, path), "latin1")}`
+    }
+  }
+  visit("")
+  return found
+}
+
+export { SessionStore }

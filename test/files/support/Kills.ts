@@ -1,0 +1,125 @@
+/**
+ * Method: a store grows, a process exports it and is killed before a random file operation, or at once when it is done; so
+ * one to three times, each on what the one before left. Then an exporter in this process catches up. What must hold each
+ * time: the tree equals a fresh export elsewhere, byte for byte with permissions, nothing was kept aside, and a
+ * verification finds nothing.
+ */
+import { fork } from "node:child_process"
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert } from "@effect/vitest"
+import { draft, EventLog, SessionID, type Draft } from "@daybook/core"
+import { verify } from "@daybook/files"
+import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { build } from "esbuild"
+import { temporaryFolder } from "../../support/Database.ts"
+import { plausibleLog } from "../../support/PlausibleLogs.ts"
+import { exportAll, storeAt, tree } from "./Exports.ts"
+import { runnerLog } from "./RunnerLogs.ts"
+
+const here = fileURLToPath(new URL(".", import.meta.url))
+
+/** The child's program as one file, in a folder that goes with the scope. */
+export const exportProgram = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
+    symlinkSync(join(here, "..", "..", "..", "node_modules"), join(folder, "node_modules"))
+    const outfile = join(folder, "child.mjs")
+    await build({
+      entryPoints: [join(here, "exportChild.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      conditions: ["@daybook/source"],
+      external: ["better-sqlite3"],
+      logLevel: "error",
+      banner: {
+        js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
+      }
+    })
+    return { folder, outfile }
+  }),
+  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** Exports in a process of its own that is killed before its nth file operation; whether it came to its end first. */
+const exportAndKill = (program: string, filename: string, root: string, nth: number): Effect.Effect<boolean> =>
+  Effect.async((resume) => {
+    let done = false
+    const child = fork(program, [filename, root, String(nth)], { stdio: "inherit", execArgv: [] })
+    child.on("message", (said) => {
+      if (said === "done") done = true
+      else resume(Effect.dieMessage(String(said)))
+      child.kill("SIGKILL")
+    })
+    child.on("exit", () => resume(Effect.sync(() => done)))
+  })
+
+/** What a run of kills does, drawn from its seed. */
+const roundOf = (n: number) =>
+  fc.record({
+    plausible: plausibleLog(`p${n}`, 30),
+    runner: runnerLog(`r${n}`),
+    /** Where the processes are killed. */
+    at: fc.array(fc.oneof(fc.nat(60), fc.nat(600)), { minLength: 1, maxLength: 3 }),
+    removes: fc.nat(4)
+  })
+
+/** At one address a store has one session. */
+const withoutAddress = (drafts: ReadonlyArray<Draft>): NonEmptyReadonlyArray<Draft> => [
+  draft("session.created", { location: { directory: "/root/work" } }),
+  ...drafts.slice(1).filter(({ type }) => type !== "session.next.addressed")
+]
+
+/** Rounds until so many processes were killed; the seed names the run. */
+export const survives = (kills: number, seed: number) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const program = yield* exportProgram
+      const folder = yield* temporaryFolder
+      const [filename, root] = [join(folder, "store.db"), join(folder, "ctx")]
+      yield* Effect.gen(function* () {
+        const log = yield* EventLog
+        const living: Array<SessionID> = []
+        let [killed, midway, round] = [0, 0, 0]
+        while (killed < kills) {
+          round += 1
+          const [drawn] = fc.sample(roundOf(round), { numRuns: 1, seed: seed + round })
+          if (drawn === undefined) break
+          for (const [kind, drafts] of [
+            ["p", drawn.plausible],
+            ["r", drawn.runner]
+          ] as const) {
+            const id = SessionID.make(`ses_${kind}${round}`)
+            yield* log.append(id, withoutAddress(drafts))
+            living.push(id)
+          }
+          // One that is exported already grows or goes.
+          const [first, ...others] = living
+          if (first !== undefined && drawn.removes === 0) {
+            yield* log.remove(first)
+            living.splice(0, living.length, ...others)
+          }
+          for (const id of living.slice(-4))
+            yield* log.append(id, [draft("session.next.renamed", { title: `round ${round}` })])
+          for (const nth of drawn.at) {
+            if (!(yield* exportAndKill(program.outfile, filename, root, nth))) midway += 1
+            killed += 1
+          }
+          yield* exportAll({ root, uid: 7 })
+          const fresh = join(folder, `fresh-${round}`)
+          yield* exportAll({ root: fresh, uid: 7 })
+          assert.deepStrictEqual(tree(root), tree(fresh), `seed ${seed}, round ${round}`)
+          rmSync(fresh, { recursive: true })
+          const found = Chunk.toReadonlyArray(yield* Stream.runCollect(verify({ root, uid: 7 })))
+          assert.deepStrictEqual(found, [], `seed ${seed}, round ${round}`)
+        }
+        // Else the kills came too late to show anything.
+        assert.isAbove(midway, kills / 4)
+      }).pipe(Effect.provide(storeAt(filename)))
+    })
+  )

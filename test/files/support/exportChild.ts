@@ -1,0 +1,25 @@
+/**
+ * A process that exports a store to a root, and ends itself by SIGKILL before the nth operation on a file: no finalizer
+ * runs, nothing is flushed. It says `done` when it came to the end before that. Arguments: database, root, n.
+ */
+import * as Exporter from "../../../packages/files/src/Exporter.ts"
+import { Store } from "@daybook/core"
+import { Effect, Layer } from "effect"
+
+const [, , filename = "", root = "", nth = ""] = process.argv
+let left = Number(nth)
+const before = () => {
+  if (left-- === 0) process.kill(process.pid, "SIGKILL")
+}
+
+const program = Effect.gen(function* () {
+  const exporter = yield* Exporter.Exporter
+  yield* exporter.catchUp
+  process.send?.("done")
+  return yield* Effect.never
+}).pipe(
+  Effect.provide(Exporter.Exporter.layer({ root, uid: 7, before }).pipe(Layer.provide(Store.layer({ filename })))),
+  Effect.tapErrorCause((cause) => Effect.sync(() => process.send?.(String(cause))))
+)
+
+Effect.runFork(program)
