@@ -2,7 +2,7 @@
  * The files of one folder that are replaced as wholes: tells those that other hands came to from those that a kill left
  * half done, and brings all to what is wanted. What is about to be written is recorded first, so that it is known again
  * after a kill; what nobody here wrote is moved aside and reported. It knows nothing of sessions.
- * Spec: FI-70..FI-73 in specs/files.md.
+ * Spec: FI-70..FI-72 in specs/files.md.
  */
 import { crc32 } from "node:zlib"
 import { Effect } from "effect"

@@ -1,6 +1,6 @@
 /**
  * A file that grows by whole lines. Its record says how far it was written; what lies behind that after a kill is ours
- * when it is what was about to be written, and is completed where it stands. Spec: FI-74..FI-76 in specs/files.md (FL-7).
+ * when it is what was about to be written, and is completed where it stands. Spec: FI-75 in specs/files.md (FL-7).
  */
 import { crc32 } from "node:zlib"
 import { Effect } from "effect"

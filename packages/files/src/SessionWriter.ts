@@ -2,7 +2,7 @@
  * One session's folder: takes events as they come, in whatever portions, appends to the logs, and brings the single values
  * and the context to where the logs are. What it remembers of a session is bounded, can be dropped at any time, and is
  * made again from the ledger's checkpoint and the log. Every step can be killed and repeated. The exporter calls one
- * operation at a time. Spec: FI-69..FI-79 in specs/files.md (FL-6, FL-8).
+ * operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
  */
 import {
   SessionID,
