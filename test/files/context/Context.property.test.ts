@@ -132,8 +132,9 @@ describe("any step of any log", () => {
           const line = nth + 1
           assert.isAtMost(times.get(line) ?? 0, 1, row)
           if (times.has(line) || [...contained].some((told) => told.line === line)) continue
-          // An answer that said nothing is nothing to show.
-          assert.deepEqual(JSON.parse(row).content, [], row)
+          // An answer that said nothing is nothing to show; a command that ended after its checkpoint goes with the next.
+          const { content } = JSON.parse(row)
+          if (content[0]?.from !== "shell") assert.deepEqual(content, [], row)
         }
       })
     )
