@@ -121,7 +121,7 @@ for (const [what, id] of [
   )
 }
 
-it.scopedLive("SO-39: a run's own id finds it in whatever session it is, a client's id in the named one only", () =>
+it.scopedLive("SO-35: a run's own id finds it in whatever session it is, a client's id in the named one only", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
     yield* endless(served)

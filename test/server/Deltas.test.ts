@@ -80,8 +80,14 @@ describe("Deltas", () => {
   it("SO-25: texts of one message follow each other, those of two are set apart, and empty ones leave nothing", () => {
     seq = 0
     const told = tell(open(), [
-      ...[started("m", "a"), ended("m", "a", "one"), started("m", "b"), ended("m", "b", "two")],
-      ...[started("n", "c"), ended("n", "c", ""), started("o", "d"), ended("o", "d", "three")]
+      started("m", "a"),
+      ended("m", "a", "one"),
+      started("m", "b"),
+      ended("m", "b", "two"),
+      started("n", "c"),
+      ended("n", "c", ""),
+      started("o", "d"),
+      ended("o", "d", "three")
     ])
     assert.strictEqual(told.join(""), "onetwo\n\nthree")
   })
@@ -89,8 +95,13 @@ describe("Deltas", () => {
   it("SO-25: of two texts at once the later is told after the first", () => {
     seq = 0
     const told = tell(open(), [
-      ...[started("m", "a"), started("m", "b"), delta("m", "a", "o"), delta("m", "b", "t"), ended("m", "b", "two")],
-      ...[delta("m", "a", "n"), ended("m", "a", "one")]
+      started("m", "a"),
+      started("m", "b"),
+      delta("m", "a", "o"),
+      delta("m", "b", "t"),
+      ended("m", "b", "two"),
+      delta("m", "a", "n"),
+      ended("m", "a", "one")
     ])
     assert.strictEqual(told.join(""), "onetwo")
     assert.deepStrictEqual(told.slice(2, 5), ["o", "", ""])
@@ -100,8 +111,12 @@ describe("Deltas", () => {
     seq = 0
     const long = "x".repeat(200_000)
     const told = tell(open(), [
-      ...[delta("m", "t", long), delta("m", "t", long), delta("m", "t", "y")],
-      ...[started("m", "t"), delta("m", "t", "z"), ended("m", "t", `${long}${long}yz`)]
+      delta("m", "t", long),
+      delta("m", "t", long),
+      delta("m", "t", "y"),
+      started("m", "t"),
+      delta("m", "t", "z"),
+      ended("m", "t", `${long}${long}yz`)
     ])
     assert.deepStrictEqual(
       told.map(({ length }) => length),

@@ -14,7 +14,7 @@ it.scopedLive("FR-7: start, deltas, message and done, in this order, and the del
     const served = yield* fresh()
     const gate = yield* Deferred.make<void>()
     yield* script(served, ({ answer }) =>
-      answer(held([...textParts("t", "Hel").slice(0, 2)], gate, [...textParts("t", "lo").slice(1), finish()]))
+      answer(held(textParts("t", "Hel").slice(0, 2), gate, [...textParts("t", "lo").slice(1), finish()]))
     )
     const client = yield* connect(served.path)
     yield* client.ask({ op: "send", id: "m1", input: "hi" })

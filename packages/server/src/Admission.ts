@@ -2,7 +2,7 @@
  * How a client's prompt becomes a durable input: the session at its address, made with its first prompt and brought to the
  * folder that the prompt names, then the prompt under an id made of the client's own, so that the same request again is
  * the same prompt. A request that is refused has written nothing. One at a time for each session: `Lane.ts`.
- * Spec: SO-30, SO-31, SO-34..SO-36 in specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
+ * Spec: SO-30, SO-31, SO-34 in specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
  */
 import { createHash } from "node:crypto"
 import { MessageID, sameModel, type Address, type Input, type PromptInput, type Session } from "@daybook/core"

@@ -12,6 +12,7 @@ import {
   type SessionID
 } from "@daybook/core"
 import { Context, Effect } from "effect"
+import * as Answers from "./Answers.ts"
 
 /** What is needed of a runtime. */
 export type BackendServices = Sessions | SessionExecution | SessionStore | EventLog
@@ -23,6 +24,8 @@ export interface Backend {
   readonly log: Context.Tag.Service<typeof EventLog>
   /** Waits until the files tell of the event at this position. */
   readonly reached: (position: number) => Effect.Effect<void>
+  /** Runs that clients are being told of. */
+  readonly answers: Answers.Answers
 }
 
 /** The runtime of the context; without files there is nothing to wait for. */
@@ -34,7 +37,8 @@ export const fromContext = (
   execution: Context.get(context, SessionExecution),
   store: Context.get(context, SessionStore),
   log: Context.get(context, EventLog),
-  reached
+  reached,
+  answers: Answers.make()
 })
 
 /** Events that are read backwards at a time: an activity begins a few events before its first text. */

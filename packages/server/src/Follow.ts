@@ -60,6 +60,8 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
   )
 
   const out = writer(options)
+  let telling = false
+  yield* Effect.addFinalizer(() => (telling ? backend.answers.end : Effect.void))
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
       if ("refused" in item) {
@@ -70,6 +72,10 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
       }
       const [next, told] = RunFrames.step(state, item)
       state = next
+      if (!telling && state.current !== undefined) {
+        yield* backend.answers.begin
+        telling = true
+      }
       for (const what of told) {
         yield* out.tell(what)
         if (what.type === "frame" && options.isLast(what.frame)) return yield* out.flush

@@ -12,6 +12,8 @@ import { Refused } from "./Refused.ts"
 export interface Keeper {
   /** Something may wait in the session: looks, and goes on until nothing does. Returns at once. */
   readonly ring: (sessionID: SessionID) => Effect.Effect<void>
+  /** From now on nothing is run; what runs goes on. */
+  readonly close: Effect.Effect<void>
   /** Sessions in which something waits or runs. */
   readonly busy: Effect.Effect<ReadonlyArray<SessionID>>
   /** Waits until what waits in the session cannot begin, or knows it of the last look, and says why. */
@@ -41,15 +43,18 @@ export const make = Effect.fnUntraced(function* ({
     return `${activity?.id} ${head.id}`
   })
 
+  const state = { closed: false }
+
   const drain = Effect.fnUntraced(function* (sessionID: SessionID) {
     let before = yield* standing(sessionID)
-    for (let idle = 0; before !== undefined;) {
+    let idle = 0
+    while (before !== undefined && !state.closed) {
       yield* execution.wake(sessionID)
       yield* sessions.wait(sessionID)
       const now = yield* standing(sessionID)
       idle = now === before ? idle + 1 : 0
       before = now
-      if (now === undefined || idle === 0) continue
+      if (now === undefined || idle === 0 || state.closed) continue
       // What a turn would begin with now fails as the drain did.
       const shown = yield* Effect.either(sessions.request({ sessionID }))
       if (shown._tag === "Left") {
@@ -86,6 +91,7 @@ export const make = Effect.fnUntraced(function* ({
 
   const ring = (sessionID: SessionID) =>
     Effect.suspend(() => {
+      if (state.closed) return Effect.void
       reasons.delete(sessionID)
       if (rung.has(sessionID)) return Effect.sync(() => void rung.set(sessionID, true))
       rung.set(sessionID, true)
@@ -111,5 +117,10 @@ export const make = Effect.fnUntraced(function* ({
       )
     )
 
-  return { ring, busy: Effect.sync(() => [...rung.keys()]), stuck }
+  return {
+    ring,
+    close: Effect.sync(() => void (state.closed = true)),
+    busy: Effect.sync(() => [...rung.keys()]),
+    stuck
+  }
 })

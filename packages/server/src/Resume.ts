@@ -1,7 +1,7 @@
 /**
  * The rows of a session that come after one that the client has, from the log and as the files have them; then, when a run
  * is under way, that run to its end, with all of its text. The replay is written before the next request of the connection
- * is looked at; what follows is not. Spec: SO-40..SO-44 in specs/socket.md (IX-6, DC-6, FL-5).
+ * is looked at; what follows is not. Spec: SO-37, SO-38 in specs/socket.md (IX-6, DC-6, FL-5).
  */
 import type { Session, SessionEvent } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"

@@ -1,7 +1,7 @@
 /**
  * What the clients of a session are told: durable events and live deltas in, frames out, of one run or of all. The rows are
  * those that the files get, from the same fold; the text between them is that of `Deltas.ts`. Pure.
- * Spec: SO-20..SO-29 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
+ * Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
  */
 import type { LiveEvent, Session, SessionEvent } from "@daybook/core"
 import { Fold, shownDirectory, type EventRow, type RunID } from "@daybook/files"

@@ -1,7 +1,7 @@
 /**
  * Runs in the log: the one that a session is at, the prompts that wait to be one, and the state from which an activity's
  * rows are rendered. Each costs what lies between the end of the log and the place that it looks for.
- * Spec: SO-37, SO-41 in specs/socket.md (FR-9, FR-11, IX-6).
+ * Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11, IX-6).
  */
 import type { Input, ReadError, Session, SessionEvent, SessionID, StoreError } from "@daybook/core"
 import { Fold, runOf, type RunID } from "@daybook/files"

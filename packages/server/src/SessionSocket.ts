@@ -1,8 +1,8 @@
 /**
  * The sockets of a host: one for each agent and model that it serves, with what stands behind all of them: the queues that
  * are kept going, the files that are kept current, and, once somebody asks for a temp session, a runtime in memory.
- * At the start what dead processes left is settled, and what waits is run. Spec: SO-1..SO-4, SO-38, SO-39 in
- * specs/socket.md (FR-1, FR-10, FL-10, DC-18).
+ * At the start what dead processes left is settled, and what waits is run. Spec: SO-39, SO-70 in specs/socket.md
+ * (FR-1, FR-10, FL-10, DC-18).
  */
 import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
@@ -95,6 +95,20 @@ const twice = (doors: ReadonlyArray<Door>) =>
     doors.slice(0, at).some(({ subject }) => subject.kind === kind && subject.name === name)
   )
 
+/** How long clients may take to read how their runs ended. */
+const lastWords = "1 second"
+
+/** Ends what runs for clients, as closing the runtime would, while there is somebody to tell. */
+const stop = ({ answers, sessions }: Backend, keeper: Keeper.Keeper) =>
+  Effect.gen(function* () {
+    yield* keeper.close
+    yield* Effect.forEach(yield* keeper.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
+      concurrency: 16,
+      discard: true
+    })
+    yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastWords)
+  })
+
 /** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
 const prepare = (subject: Subject) =>
   Effect.zipRight(
@@ -120,7 +134,8 @@ const recover = Effect.fn("SessionSocket.recover")(function* (
 
 /**
  * Serves until the scope closes. The runtime of the context has the sessions; its exporter keeps their files. Closing the
- * scope takes the sockets away and ends the connections; runs are the runtime's, which settles them when it is closed.
+ * scope interrupts what runs here, tells clients so, takes the sockets away and ends the connections; what waits is run
+ * when it is served again.
  */
 export const serve = Effect.fn("SessionSocket.serve")(function* (
   options: ServeOptions
@@ -134,14 +149,14 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   if (same !== undefined) return yield* new NameTaken({ kind: same.subject.kind, name: same.subject.name })
   const exporter = yield* Exporter
   const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
-  const keeper = yield* Keeper.make(backend)
+  // Before the sockets, so that they are closed after them: with fibers of their own, which come later.
+  const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
+  const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
   const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
   yield* Effect.forEach(doors, ({ subject }) => prepare(subject), { discard: true }).pipe(Effect.mapError(failed))
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
 
-  // Before the sockets, so that it is closed after them.
-  const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const temp = yield* Layer.buildWithScope(Layer.fresh(options.temp), scope).pipe(
     Effect.map((context) => fromContext(context)),
     Effect.flatMap((backend) =>
@@ -155,7 +170,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     Effect.flatMap(Fiber.join),
     Effect.cached
   )
-  return yield* Effect.forEach(doors, ({ socket, subject }) =>
+  const sockets = yield* Effect.forEach(doors, ({ socket, subject }) =>
     Effect.gen(function* () {
       const handle = yield* Served.make({
         subject,
@@ -171,4 +186,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
       return { ...listener, kind: subject.kind, name: subject.name } satisfies ServedSocket
     })
   )
+  // After the sockets, so that it is done before they close.
+  yield* Effect.addFinalizer(() => stop(backend, keeper))
+  return sockets
 })
