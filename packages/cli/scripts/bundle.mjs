@@ -165,7 +165,8 @@ const fillCaches = async () => {
     warm("reader.js", "sessions")
     warm("reader.js", "events")
     warm("reader.js", "events", "--json")
-    warm("ctx.js", "--help")
+    warm("main.js", "files", "export")
+    warm("ctx.js", "history", "build")
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
