@@ -16,8 +16,8 @@ const record = (id: string): Ledger.SessionRecord => ({
   position: 9,
   first: "evt_1",
   shown: 2,
-  checkpoint: "{}",
   checkpointSeq: 1,
+  checkpointSize: 2,
   entry: "{}",
   behind: false
 })
@@ -32,7 +32,7 @@ it.scoped("FI-65: what was kept is there when it is opened again; what was forgo
         const ledger = yield* open(root)
         assert.deepStrictEqual(yield* ledger.cursor, { position: 0, eventID: null, sessionID: null, removals: 0 })
         yield* ledger.setCursor(cursor)
-        for (const id of ["a", "b"]) yield* ledger.keep(`home/${id}`, new Map([["state", file]]), record(id))
+        for (const id of ["a", "b"]) yield* ledger.keep(`home/${id}`, new Map([["state", file]]), record(id), "{}")
         yield* ledger.keep(
           "home/a",
           new Map([
@@ -48,6 +48,8 @@ it.scoped("FI-65: what was kept is there when it is opened again; what was forgo
     assert.deepStrictEqual(yield* ledger.cursor, cursor)
     assert.deepStrictEqual(yield* ledger.session("a"), { ...record("a"), behind: true })
     assert.isUndefined(yield* ledger.session("b"))
+    assert.strictEqual(yield* ledger.checkpoint("a"), "{}")
+    assert.isUndefined(yield* ledger.checkpoint("b"))
     assert.deepStrictEqual([...(yield* ledger.files("home/a"))], [["cwd", { ...file, next: { size: 2, crc: 0 } }]])
     assert.deepStrictEqual(yield* ledger.behind(10), ["a"])
     assert.deepStrictEqual(yield* ledger.entries("home/index"), ["{}"])

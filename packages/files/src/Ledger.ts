@@ -41,9 +41,9 @@ export interface SessionRecord {
   readonly first: string
   /** The last event that the single values tell of. */
   readonly shown: number
-  /** The fold where it was last at rest, as JSON, and the last event before that. */
-  readonly checkpoint: string | null
+  /** The last event before the checkpoint that is kept of its fold, and that checkpoint's length; -1 and 0 without one. */
   readonly checkpointSeq: number
+  readonly checkpointSize: number
   /** What the index says of it, as JSON; null before its values were first written. */
   readonly entry: string | null
   /** Something stood in the way: it is tried again from the log. */
@@ -80,16 +80,18 @@ interface FileRow {
   readonly lasting: number
 }
 
-type SessionRow = Omit<SessionRecord, "index" | "behind" | "checkpointSeq"> & {
+type SessionRow = Omit<SessionRecord, "index" | "behind" | "checkpointSeq" | "checkpointSize"> & {
   readonly house: string
   readonly behind: number
   readonly checkpoint_seq: number
+  readonly checkpoint_size: number
 }
 
-const toSession = ({ behind, checkpoint_seq, house, ...row }: SessionRow): SessionRecord => ({
+const toSession = ({ behind, checkpoint_seq, checkpoint_size, house, ...row }: SessionRow): SessionRecord => ({
   ...row,
   index: house,
   checkpointSeq: checkpoint_seq,
+  checkpointSize: checkpoint_size,
   behind: behind === 1
 })
 
@@ -106,12 +108,14 @@ const schema = [
   `CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, event_id TEXT,
     session_id TEXT, removals INTEGER NOT NULL)`,
   `CREATE TABLE session (id TEXT PRIMARY KEY, folder TEXT NOT NULL, house TEXT NOT NULL, seq INTEGER NOT NULL,
-    position INTEGER NOT NULL, first TEXT NOT NULL, shown INTEGER NOT NULL, checkpoint TEXT,
-    checkpoint_seq INTEGER NOT NULL, entry TEXT, behind INTEGER NOT NULL) WITHOUT ROWID`,
+    position INTEGER NOT NULL, first TEXT NOT NULL, shown INTEGER NOT NULL,
+    checkpoint_seq INTEGER NOT NULL, checkpoint_size INTEGER NOT NULL, entry TEXT, behind INTEGER NOT NULL) WITHOUT ROWID`,
   `CREATE INDEX session_house ON session (house)`,
   `CREATE INDEX session_behind ON session (id) WHERE behind = 1`,
   `CREATE TABLE file (folder TEXT NOT NULL, name TEXT NOT NULL, stamp TEXT NOT NULL, size INTEGER NOT NULL,
     crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, lasting INTEGER NOT NULL, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
+  // Apart from the session's own row, which changes with every batch.
+  `CREATE TABLE checkpoint (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
   `INSERT INTO cursor VALUES (1, 0, NULL, NULL, 0)`,
   `PRAGMA application_id = ${applicationID}`,
   `PRAGMA user_version = ${version}`
@@ -172,6 +176,8 @@ export interface Ledger {
   readonly cursor: Effect.Effect<Cursor, LedgerFailed>
   readonly setCursor: (cursor: Cursor) => Effect.Effect<void, LedgerFailed>
   readonly session: (id: string) => Effect.Effect<SessionRecord | undefined, LedgerFailed>
+  /** The fold of the session where it was last at rest, as JSON. */
+  readonly checkpoint: (id: string) => Effect.Effect<string | undefined, LedgerFailed>
   /** Records after an id, in order of ids. */
   readonly sessions: (after: string, limit: number) => Effect.Effect<ReadonlyArray<SessionRecord>, LedgerFailed>
   /** Sessions that something stood in the way of, at most `limit`. */
@@ -185,7 +191,8 @@ export interface Ledger {
   readonly keep: (
     folder: string,
     files: ReadonlyMap<string, FileRecord | undefined>,
-    session?: SessionRecord
+    session?: SessionRecord,
+    checkpoint?: string
   ) => Effect.Effect<void, LedgerFailed>
   /** Forgets the session. The files of its folder are forgotten one by one, as they go. */
   readonly forget: (id: string) => Effect.Effect<void, LedgerFailed>
@@ -249,11 +256,12 @@ export const make = Effect.fn("Ledger.make")(function* (
     )
   }
 
-  const putSession = ({ behind, checkpointSeq, index, ...record }: SessionRecord) =>
+  const putSession = ({ behind, checkpointSeq, checkpointSize, index, ...record }: SessionRecord) =>
     sql`INSERT OR REPLACE INTO session ${sql.insert({
       ...record,
       house: index,
       checkpoint_seq: checkpointSeq,
+      checkpoint_size: checkpointSize,
       behind: behind ? 1 : 0
     })}`
 
@@ -280,6 +288,11 @@ export const make = Effect.fn("Ledger.make")(function* (
       ),
     session: (id) =>
       Effect.map(run(sql<SessionRow>`SELECT * FROM session WHERE id = ${id}`), ([row]) => row && toSession(row)),
+    checkpoint: (id) =>
+      Effect.map(
+        run(sql<{ readonly text: string }>`SELECT text FROM checkpoint WHERE id = ${id}`),
+        ([row]) => row?.text
+      ),
     sessions: (after, limit) =>
       Effect.map(run(sql<SessionRow>`SELECT * FROM session WHERE id > ${after} ORDER BY id LIMIT ${limit}`), (rows) =>
         rows.map(toSession)
@@ -318,18 +331,26 @@ export const make = Effect.fn("Ledger.make")(function* (
             ])
           )
       ),
-    keep: (folder, records, session) =>
+    keep: (folder, records, session, checkpoint) =>
       records.size === 0 && session === undefined
         ? Effect.void
         : run(
             sql.withTransaction(
-              Effect.zipRight(
-                putFiles(folder, records),
-                session === undefined ? Effect.void : Effect.asVoid(putSession(session))
-              )
+              Effect.gen(function* () {
+                yield* putFiles(folder, records)
+                if (session === undefined) return
+                yield* putSession(session)
+                if (checkpoint === undefined) return
+                yield* sql`INSERT OR REPLACE INTO checkpoint ${sql.insert({ id: session.id, text: checkpoint })}`
+              })
             )
-          ).pipe(Effect.asVoid),
-    forget: (id) => Effect.asVoid(run(sql`DELETE FROM session WHERE id = ${id}`))
+          ),
+    forget: (id) =>
+      run(
+        sql.withTransaction(
+          Effect.zipRight(sql`DELETE FROM checkpoint WHERE id = ${id}`, sql`DELETE FROM session WHERE id = ${id}`)
+        )
+      ).pipe(Effect.asVoid)
   }
 })
 

@@ -46,8 +46,8 @@ const inContext = [contextPrefix]
 
 /** Sessions whose folds are remembered. */
 const remembered = 64
-/** Events after which a fold at rest is written down. */
-const checkpointEvery = 256
+/** Events after which a fold at rest is written down: for a long one more, so that it costs its share of each. */
+const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Math.max(256, checkpointSize / 64)
 
 /** A session as it is remembered. */
 interface Known {
@@ -120,13 +120,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
 
   const nothing = () => Effect.void
 
-  const checkpointOf = ({
-    record,
-    rendering
-  }: Known): Pick<SessionRecord, "checkpoint" | "checkpointSeq"> | undefined => {
-    const text = Rendering.toText(rendering)
-    return text === undefined ? undefined : { checkpoint: text, checkpointSeq: record.seq }
-  }
+  /** Keeps files and session, and a checkpoint when enough has come since the last. */
+  const keep = (session: Known, changes: ReadonlyMap<string, FileRecord>, every: number) =>
+    Effect.suspend(() => {
+      const { folder, record, rendering } = session
+      const text = record.seq - record.checkpointSeq >= every ? Rendering.toText(rendering) : undefined
+      if (text !== undefined) session.record = { ...record, checkpointSeq: record.seq, checkpointSize: text.length }
+      return ledger.keep(folder.path, changes, session.record, text)
+    })
 
   const remember = (id: string, session: Known): Effect.Effect<void, Keeper.KeepError> =>
     Effect.gen(function* () {
@@ -135,10 +136,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       const [oldest] = known
       if (known.size <= remembered || oldest === undefined) return
       known.delete(oldest[0])
-      const { folder, record } = oldest[1]
-      if (record.seq <= record.checkpointSeq) return
-      const checkpoint = checkpointOf(oldest[1])
-      if (checkpoint !== undefined) yield* ledger.keep(folder.path, new Map(), { ...record, ...checkpoint })
+      if (oldest[1].record.seq > oldest[1].record.checkpointSeq) yield* keep(oldest[1], new Map(), 1)
     })
 
   const load = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
@@ -154,7 +152,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       sessionID: id,
       records: new Map(yield* ledger.files(record.folder))
     }
-    const from = record.checkpoint === null ? undefined : Rendering.fromText(record.checkpoint)
+    const text = yield* ledger.checkpoint(id)
+    const from = text === undefined ? undefined : Rendering.fromText(text)
     const rendering = yield* replay(id, from ?? Rendering.initial, record.seq, nothing)
     yield* Keeper.sweepLeftovers(keeper, folder)
     const session = { record, rendering, folder }
@@ -252,8 +251,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
         position: 0,
         first: first.id,
         shown: -1,
-        checkpoint: null,
         checkpointSeq: -1,
+        checkpointSize: 0,
         entry: null,
         behind: false
       },
@@ -281,9 +280,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const last = events.at(-1) ?? first
     const record: SessionRecord = { ...session.record, seq: last.seq, position: last.position }
     const moved: Known = { ...session, record, rendering }
-    const due = record.seq - record.checkpointSeq >= checkpointEvery ? checkpointOf(moved) : undefined
-    moved.record = { ...record, ...due }
-    yield* ledger.keep(path, changes, moved.record)
+    yield* keep(moved, changes, checkpointEvery(record))
     for (const [name, record] of changes) session.folder.records.set(name, record)
     yield* remember(id, moved)
   })
