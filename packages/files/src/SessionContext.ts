@@ -12,7 +12,10 @@ export const contextPrefix = "context/"
 /** The file of bytes that a row names, relative to the session's folder. */
 export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(hash)}`
 
-/** Names relative to the session's folder, with their contents; none before the first step. */
+/**
+ * Names relative to the session's folder, with their contents, none before the first step; and the state, which knows the
+ * hashes of swapped lines from now on: they are read once.
+ */
 export const contextOf = <E>(
   sessionID: string,
   /** Its name in its address. */
@@ -20,9 +23,17 @@ export const contextOf = <E>(
   state: PackState,
   /** The SHA-256 of bytes of `messages.jsonl`. */
   digest: (at: number, bytes: number) => Effect.Effect<string, E>
-): Effect.Effect<ReadonlyMap<string, string | Uint8Array>, E | ReadError | StoreError, EventLog | SessionStore> =>
-  Effect.map(contextInput({ sessionID: SessionID.make(sessionID), session, state, digest }), ({ input }) =>
-    input === undefined
-      ? new Map()
-      : new Map([...contextFiles(input)].map(([path, content]) => [`${contextPrefix}${path}`, content]))
-  )
+): Effect.Effect<
+  { readonly files: ReadonlyMap<string, string | Uint8Array>; readonly state: PackState },
+  E | ReadError | StoreError,
+  EventLog | SessionStore
+> =>
+  Effect.map(contextInput({ sessionID: SessionID.make(sessionID), session, state, digest }), ({ input, state }) => ({
+    state,
+    files: new Map(
+      [...(input === undefined ? [] : contextFiles(input))].map(([path, content]) => [
+        `${contextPrefix}${path}`,
+        content
+      ])
+    )
+  }))

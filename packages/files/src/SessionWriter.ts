@@ -321,10 +321,17 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     })
 
   /** The context as the last step was shown it. Swapped lines are read where they lie: the logs are in order by now. */
-  const contextOf = ({ folder, record, rendering }: Known, name: string) =>
-    SessionContext.contextOf(record.id, name, rendering.pack, (at, bytes) =>
-      files.digest(`${folder.path}/messages.jsonl`, at, bytes)
-    ).pipe(Effect.provideService(EventLog, log), Effect.provideService(SessionStore, store))
+  const contextOf = (session: Known, name: string) =>
+    SessionContext.contextOf(session.record.id, name, session.rendering.pack, (at, bytes) =>
+      files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
+    ).pipe(
+      Effect.provideService(EventLog, log),
+      Effect.provideService(SessionStore, store),
+      Effect.map(({ files, state }) => {
+        session.rendering = { ...session.rendering, pack: state }
+        return files
+      })
+    )
 
   const finish = Effect.fnUntraced(function* (
     id: string,

@@ -198,9 +198,9 @@ const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     const whole = logs.every(({ compared }) => compared.right)
     // Of lines that were changed the context would say something else.
     const context: ReadonlyMap<string, Content> = whole
-      ? yield* contextOf(id, address.session, rendering.pack, (from, bytes) =>
+      ? (yield* contextOf(id, address.session, rendering.pack, (from, bytes) =>
           files.digest(at("messages.jsonl"), from, bytes)
-        )
+        )).files
       : new Map()
     const contents = new Map<string, Content>([...values, ...context])
     const lasting = [...blobs].filter((hash) => !contents.has(blobFile(hash)))
