@@ -422,6 +422,17 @@ describe("ctx", () => {
     })
   )
 
+  it.scopedLive("CL-104: what belongs to another user is read as well, where its permissions say so", () =>
+    Effect.gen(function* () {
+      const { here, root } = yield* two
+      for (const path of [here.root, ...everyPath(join(here.root, "data"))]) chmodSync(path, 0o755)
+      // Whoever does not own a file may not ask to leave its access time alone.
+      const options = uid === 0 ? { uid: 65_534, cwd: here.root } : {}
+      const ended = yield* here.ctx(["latest", "coder", "--uid", String(uid), "--root", root], options)
+      assert.deepStrictEqual([ended.code, ended.stdout, ended.stderr], [0, "the review\n", ""])
+    })
+  )
+
   it.scopedLive("CL-101: sessions of models and of shared spaces lie in folders of their own", () =>
     Effect.gen(function* () {
       const here = yield* place

@@ -1,10 +1,16 @@
 /** What `ctx` has of its own because it loads no Effect: names, folders and rows as the other packages have them. */
 import { isName as coreIsName, SessionName } from "@daybook/core"
-import * as Files from "@daybook/files"
+import * as Layout from "@daybook/files"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, FastCheck, Schema } from "effect"
+import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { parseRow, rowText } from "../../packages/cli/src/ctx/History.ts"
+import { parse } from "../../packages/cli/src/ctx/Options.ts"
 import * as Place from "../../packages/cli/src/ctx/Place.ts"
+import { history, latest, type Out } from "../../packages/cli/src/ctx/Verbs.ts"
+import { houseOf, row, text, uid, writeSession, type Files } from "./support/SessionTree.ts"
 
 describe("ctx", () => {
   it.prop(
@@ -28,10 +34,13 @@ describe("ctx", () => {
     for (const kind of ["agent", "model"] as const) {
       const name = "some.name+1"
       const folder = (owner: Place.House["owner"]) => Place.houseSegments({ kind, name, owner }).join("/")
-      assert.strictEqual(folder({ uid: 1000 }), Files.houseFolder({ scope: "private", uid: 1000, kind, name }))
-      assert.strictEqual(folder({ shared: "team" }), Files.houseFolder({ scope: "shared", shared: "team", kind, name }))
+      assert.strictEqual(folder({ uid: 1000 }), Layout.houseFolder({ scope: "private", uid: 1000, kind, name }))
+      assert.strictEqual(
+        folder({ shared: "team" }),
+        Layout.houseFolder({ scope: "shared", shared: "team", kind, name })
+      )
     }
-    assert.strictEqual(Place.cwdHash("/work/ä"), Files.cwdHash("/work/ä"))
+    assert.strictEqual(Place.cwdHash("/work/ä"), Layout.cwdHash("/work/ä"))
   })
 
   it("CL-102: a working folder has one way to be written", () => {
@@ -54,9 +63,9 @@ describe("ctx", () => {
 
   it.prop(
     "CL-107: every row that the schema allows is shown, whatever it holds, and nothing of it moves a terminal",
-    [Arbitrary.make(Files.MessageRow)],
+    [Arbitrary.make(Layout.MessageRow)],
     ([row]) => {
-      const parsed = parseRow(JSON.stringify(Schema.encodeSync(Files.MessageRow)(row)))
+      const parsed = parseRow(JSON.stringify(Schema.encodeSync(Layout.MessageRow)(row)))
       assert.isDefined(parsed)
       if (parsed === undefined) return
       const shown = rowText(parsed, true)
@@ -74,4 +83,47 @@ describe("ctx", () => {
     assert.isDefined(parsed)
     if (parsed !== undefined) assert.strictEqual(rowText(parsed, false), "## critic  2027-01-01 00:00:00\n\n[song]\n\n")
   })
+
+  /** Runs a command of `ctx` on a terminal over one session with these files. */
+  const onTerminal = (files: Files, run: typeof latest, words: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const root = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-ctx-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+      )
+      writeSession(houseOf(root), "default", files)
+      const parts: Array<Uint8Array> = []
+      const out: Out = {
+        terminal: true,
+        write: async (text) => void parts.push(typeof text === "string" ? Buffer.from(text) : text),
+        note: () => undefined
+      }
+      yield* Effect.promise(() => run(out, root, parse(words, uid)))
+      return Buffer.concat(parts).toString("utf8")
+    })
+
+  it.scoped(
+    "CL-108: on a terminal controls are signs, line ends of other systems are line ends, wherever they fall",
+    () =>
+      Effect.gen(function* () {
+        // Every way in which the end of a line can lie across what is read at once.
+        for (let before = 65_530; before < 65_540; before++) {
+          const words = `${"x".repeat(before)}\r\nred \u001b[31m\rß`
+          const shown = yield* onTerminal({ latest: `${words}\n` }, latest, ["latest", "coder"])
+          assert.isTrue(shown === `${"x".repeat(before)}\nred \u241b[31m\u240dß\n`, String(before))
+          const json = yield* onTerminal({ latest: `${words}\n` }, latest, ["latest", "coder", "--json"])
+          assert.isTrue(JSON.parse(json).text === words, String(before))
+        }
+      })
+  )
+
+  it.scoped("CL-107: rows for a terminal hold no control and read back as what they are", () =>
+    Effect.gen(function* () {
+      const rows = row("user", text("\u009b31m\u202eabc\u007f\n"))
+      const shown = yield* onTerminal({ messages: rows }, history, ["history", "coder", "--json"])
+      // oxlint-disable-next-line no-control-regex
+      assert.notMatch(shown, /[\u007f-\u009f\u202a-\u202e]/)
+      assert.deepStrictEqual(JSON.parse(shown), JSON.parse(rows))
+    })
+  )
 })

@@ -1,13 +1,13 @@
 /** `daybook serve` from end to end: real processes, a real socket, a model on the loopback, and `ctx` beside them. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { ask, client, untilFile, type Frame } from "./support/Client.ts"
 import { held } from "./support/Held.ts"
 import { jsonLines, type Options, type Place } from "./support/Process.ts"
-import { everyPath, houseOf } from "./support/SessionTree.ts"
+import { everyPath, houseOf, uid } from "./support/SessionTree.ts"
 
 beforeAll(() => void build())
 
@@ -215,6 +215,49 @@ describe("serve", () => {
       assert.match((yield* here.ctx(["sessions", "build"])).stdout, / {2}done {4}default {2}\/inner\b/)
       const outside = yield* ask(socket, send("m2", "x", { cwd: here.root }))
       assert.deepStrictEqual(outside[0]?.["code"], "ENOENT")
+    })
+  )
+
+  it.scopedLive("SC-1: a session of a shared space is kept there, for whom the configuration lets in", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      mkdirSync(join(here.root, ".config", "daybook"), { recursive: true })
+      writeFileSync(
+        join(here.root, ".config", "daybook", "config.yaml"),
+        "shared:\n  team:\n    agents: [build]\n    read: everyone\n  others:\n    agents: [plan]\n    read: owner\n"
+      )
+      const root = join(here.root, "r")
+      yield* serving(here, ["--agent", "build", "--root", root], { env })
+      const socket = join(root, "agent", "build.sock")
+      const asked = yield* Effect.fork(ask(socket, send("m1", "hello", { scope: "shared", shared: "team" })))
+      const turn = yield* model.next
+      yield* turn.text("To all.")
+      yield* turn.finish()
+      assert.strictEqual((yield* asked).at(-1)?.["status"], "ok")
+      chmodSync(here.root, 0o755)
+      const stranger = uid === 0 ? { uid: 65_534, cwd: here.root } : {}
+      const read = (...words: ReadonlyArray<string>) =>
+        here.ctx(["latest", "build", "--root", root, ...words], stranger)
+      assert.strictEqual((yield* read("--shared", "team")).stdout, "To all.\n")
+      assert.strictEqual((yield* here.ctx(["latest", "build", "--root", root])).code, 1)
+      if (uid === 0) assert.strictEqual((yield* read("--uid", "0")).code, 13)
+      const refused = yield* ask(socket, send("m2", "hello", { scope: "shared", shared: "others" }))
+      assert.strictEqual(refused[0]?.["code"], "EACCES")
+    })
+  )
+
+  it.scopedLive("CL-120: a model by itself is served under its alias, and has no tools", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* serving(here, ["--model", "openai-compatible/held=m1"], { env })
+      const socket = join(rootOf(here), "model", "openai-compatible", "m1.sock")
+      const asked = yield* Effect.fork(ask(socket, send("m1", "hello", { session: "chat" })))
+      const turn = yield* model.next
+      assert.isUndefined(turn.body.tools)
+      yield* turn.text("Hi.")
+      yield* turn.finish()
+      assert.strictEqual((yield* asked).at(-1)?.["status"], "ok")
+      assert.strictEqual((yield* here.ctx(["latest", "m1", "--model"])).stdout, "Hi.\n")
     })
   )
 
