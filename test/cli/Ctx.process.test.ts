@@ -49,7 +49,7 @@ const two = Effect.gen(function* () {
 })
 
 describe("ctx", () => {
-  it.scopedLive("CL-101: without a session it is the current one, without a current one the default one", () =>
+  it.scopedLive("CL-101, AB-2: without a session it is the current one, without a current one the default one", () =>
     Effect.gen(function* () {
       const { here, house } = yield* two
       assert.strictEqual((yield* here.ctx(["latest", "coder"])).stdout, "the review\n")
@@ -72,7 +72,7 @@ describe("ctx", () => {
     })
   )
 
-  it.scopedLive("CL-2: no timestamp changes, and no database appears", () =>
+  it.scopedLive("AB-1, AB-2: no timestamp changes, and no database appears", () =>
     Effect.gen(function* () {
       const { here, root } = yield* two
       const paths = everyPath(root)
@@ -146,7 +146,7 @@ describe("ctx", () => {
     })
   )
 
-  it.scopedLive("CL-109: resume names the session, how it is, and the event to go on after", () =>
+  it.scopedLive("CL-109, IX-3: resume names the session, how it is, and the event to go on after", () =>
     Effect.gen(function* () {
       const { here } = yield* two
       assert.strictEqual(
@@ -228,7 +228,7 @@ describe("ctx", () => {
     })
   )
 
-  it.scopedLive("CL-102: a line that cannot be used is refused with exit code 2 before a file is looked at", () =>
+  it.scopedLive("CL-102, AB-3: a line that cannot be used is refused with exit code 2 before a file is looked at", () =>
     Effect.gen(function* () {
       const here = yield* place
       for (const [words, says] of [
@@ -349,31 +349,33 @@ describe("ctx", () => {
     })
   )
 
-  it.scopedLive("FL-7: a line that is torn or no message is an error with its number, after what was before it", () =>
-    Effect.gen(function* () {
-      const { folder, here } = yield* two
-      const file = join(folder, "messages.jsonl")
-      for (const [bad, says] of [
-        ['{"role":"user","content":[', "its end is missing"],
-        [answer.trimEnd(), "its end is missing"],
-        ['{"role":"user"}\n', "is no message"],
-        ['{"role":"user","content":[1]}\n', "is no message"],
-        ["\n", "is no message"],
-        ["[]\n", "is no message"],
-        [`${answer.trimEnd()}${answer}`, "is no message"],
-        ["\0\0\0\0\n", "is no message"]
-      ] as const) {
-        writeFileSync(file, conversation + bad)
-        const shown = yield* here.ctx(["history", "coder", "default"])
-        assert.strictEqual(shown.code, 1)
-        assert.match(shown.stdout, /^## user .*\n\nHi\n\n## assistant .*\n\n.*\n\n$/)
-        const message = `EIO: ${file}, line 3${says.startsWith("its") ? ":" : ""} ${says}; daybook files rebuild writes it anew from the events`
-        assert.strictEqual(shown.stderr, `ctx: ${message}\n`)
-        const raw = yield* here.ctx(["history", "coder", "default", "--json"])
-        assert.strictEqual(raw.stdout, `${conversation}${JSON.stringify({ type: "error", code: "EIO", message })}\n`)
-        assert.strictEqual(raw.code, 1)
-      }
-    })
+  it.scopedLive(
+    "FL-7, AB-4: a line that is torn or no message is an error with its number, after what was before it",
+    () =>
+      Effect.gen(function* () {
+        const { folder, here } = yield* two
+        const file = join(folder, "messages.jsonl")
+        for (const [bad, says] of [
+          ['{"role":"user","content":[', "its end is missing"],
+          [answer.trimEnd(), "its end is missing"],
+          ['{"role":"user"}\n', "is no message"],
+          ['{"role":"user","content":[1]}\n', "is no message"],
+          ["\n", "is no message"],
+          ["[]\n", "is no message"],
+          [`${answer.trimEnd()}${answer}`, "is no message"],
+          ["\0\0\0\0\n", "is no message"]
+        ] as const) {
+          writeFileSync(file, conversation + bad)
+          const shown = yield* here.ctx(["history", "coder", "default"])
+          assert.strictEqual(shown.code, 1)
+          assert.match(shown.stdout, /^## user .*\n\nHi\n\n## assistant .*\n\n.*\n\n$/)
+          const message = `EIO: ${file}, line 3${says.startsWith("its") ? ":" : ""} ${says}; daybook files rebuild writes it anew from the events`
+          assert.strictEqual(shown.stderr, `ctx: ${message}\n`)
+          const raw = yield* here.ctx(["history", "coder", "default", "--json"])
+          assert.strictEqual(raw.stdout, `${conversation}${JSON.stringify({ type: "error", code: "EIO", message })}\n`)
+          assert.strictEqual(raw.code, 1)
+        }
+      })
   )
 
   it.scopedLive("FL-7: a torn line of events and a value without its newline are errors, not guesses", () =>

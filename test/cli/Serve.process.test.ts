@@ -199,6 +199,25 @@ describe("serve", () => {
     })
   )
 
+  it.scopedLive("CL-113: beside a server files can be verified, and by nobody else written", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* serving(here, ["--agent", "build"], { env })
+      const asked = yield* Effect.fork(ask(join(rootOf(here), "agent", "build.sock"), send("m1", "hello")))
+      const turn = yield* model.next
+      yield* turn.text("Hi.")
+      yield* turn.finish()
+      yield* asked
+      const verified = yield* here.run(["files", "verify"])
+      assert.deepStrictEqual([verified.code, verified.stdout], [0, ""])
+      for (const action of ["export", "rebuild"]) {
+        const refused = yield* here.run(["files", action])
+        assert.deepStrictEqual([refused.code, refused.stdout], [4, ""])
+        assert.include(refused.stderr, "another process keeps the files")
+      }
+    })
+  )
+
   it.scopedLive("CL-125: agents work where --chroot says, which is / to them", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held

@@ -2,7 +2,7 @@
  * Reading without a trace: nothing is followed that is a link, no folder is listed, and no timestamp changes, not even
  * that of the last access, where the reader may ask for that (the owner may). What belongs to another writer is checked
  * step by step below the root; the root itself is the reader's choice and may be a link.
- * Spec: CL-104, CL-105 in specs/cli.md (CL-2, SC-3, FL-7).
+ * Spec: CL-104, CL-105 in specs/cli.md (AB-2, SC-3, FL-7).
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from "node:fs"
 import { join } from "node:path"

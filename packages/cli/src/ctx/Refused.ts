@@ -1,6 +1,6 @@
 /**
  * What `ctx` cannot do, as a sentence with an exit code. A plain error: `ctx` loads no Effect, since its work takes less
- * time than loading that would. Spec: CL-103 in specs/cli.md (CL-3 of the ABI).
+ * time than loading that would. Spec: CL-103 in specs/cli.md (AB-3).
  */
 
 /** The exit codes of the ABI. */

@@ -1,4 +1,4 @@
-/** Which session is meant, and what its small files say. Spec: CL-101, CL-106 in specs/cli.md (CL-2, IX-1..IX-5). */
+/** Which session is meant, and what its small files say. Spec: CL-101, CL-106 in specs/cli.md (AB-2, IX-1..IX-5). */
 import { join } from "node:path"
 import { checkRoot, folder, value } from "./Files.ts"
 import { cwdHash, defaultSession, houseSegments, houseWords, isSessionName, type House } from "./Place.ts"

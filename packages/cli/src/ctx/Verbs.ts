@@ -71,7 +71,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
       }
     }
   } catch (cause) {
-    // JSON that has begun ends as JSON (CL-3 of the ABI).
+    // JSON that has begun ends as JSON (AB-3).
     if (json && number > 1 && cause instanceof Refused) {
       await output.add(`${jsonLine({ type: "error", code: cause.code, message: cause.message }, out.terminal)}\n`)
     }
