@@ -3,7 +3,7 @@
  * dependencies, which goes with the worker.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -15,8 +15,18 @@ export interface Bundle {
   readonly ctx: string
 }
 
+/** A worker that is ended by a signal leaves its folder: whoever comes an hour later removes it. */
+const removeStale = (dist: string): void => {
+  for (const name of readdirSync(dist).filter((name) => name.startsWith("test-"))) {
+    const folder = join(dist, name)
+    const made = statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
+    if (made < Date.now() - 3_600_000) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 const make = (): Bundle => {
   mkdirSync(join(cli, "dist"), { recursive: true })
+  removeStale(join(cli, "dist"))
   const folder = mkdtempSync(join(cli, "dist", "test-"))
   // Some tests run it as another user.
   chmodSync(folder, 0o755)
