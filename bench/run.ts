@@ -13,11 +13,12 @@ import * as FilesExport from "./FilesExport.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
 import * as Opening from "./Opening.ts"
 import * as Replay from "./Replay.ts"
+import * as SlowClient from "./SlowClient.ts"
 import * as Turn from "./Turn.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   of append, replay, fan-out, opening, disk, turn, files; separated by commas
+  --only NAMES   of append, replay, fan-out, opening, disk, turn, files, slow-client; separated by commas
   --quick        fewer rounds, and smaller stores to open and to run a turn in
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
@@ -135,6 +136,19 @@ const files = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArr
   ]
 }
 
+const slowClient = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const { alone, beside, cost, megabytes, ratio } = await SlowClient.measure(directory, quick ? 20e6 : 100e6, rounds)
+  const run = `run of ${megabytes} MB of deltas`
+  return [
+    { name: `${run}, a client that reads`, value: alone.seconds * 1000, unit: "ms" },
+    { name: `${run}, memory`, value: alone.memory, unit: "MB", note: "above the start" },
+    { name: `${run}, and one that does not`, value: beside.seconds * 1000, unit: "ms" },
+    { name: `${run}, and one that does not, memory`, value: beside.memory, unit: "MB", note: "above the start" },
+    { name: "a client that does not read, time", value: ratio, unit: "x", note: "1 is no difference" },
+    { name: "a client that does not read, memory", value: cost, unit: "MB" }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -142,7 +156,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   opening,
   disk,
   turn,
-  files
+  files,
+  "slow-client": slowClient
 }
 
 /** Runs what the arguments ask for; the exit code. */

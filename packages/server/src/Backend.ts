@@ -11,7 +11,7 @@ import {
   type SessionEvent,
   type SessionID
 } from "@daybook/core"
-import { Context, Effect } from "effect"
+import { Cause, Context, Effect } from "effect"
 import * as Answers from "./Answers.ts"
 
 /** What is needed of a runtime. */
@@ -37,7 +37,11 @@ export const fromContext = (
   execution: Context.get(context, SessionExecution),
   store: Context.get(context, SessionStore),
   log: Context.get(context, EventLog),
-  reached,
+  // What fails to keep files does not keep anybody from being told.
+  reached: (position) =>
+    Effect.catchAllCause(reached(position), (cause) =>
+      Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError("the files are not kept", cause)
+    ),
   answers: Answers.make()
 })
 

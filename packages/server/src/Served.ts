@@ -23,6 +23,8 @@ import * as Wire from "./Wire.ts"
 /** Requests of one connection that are answered at the same time. */
 const requestsAtOnce = 64
 
+const broken = new Refused({ code: "EIO", message: "an internal error ended the answer; it is in the server's log" })
+
 /** A runtime and what keeps its queues going. */
 export interface Kept {
   readonly backend: Backend
@@ -74,7 +76,12 @@ export const make = Effect.fnUntraced(function* ({
         Effect.catchTag("Refused", (refused) => refuse(client, refused, id)),
         Effect.catchTag("ConnectionClosed", () => Effect.void),
         Effect.catchAllCause((cause) =>
-          Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("a request could not be answered", cause)
+          Cause.isInterruptedOnly(cause)
+            ? Effect.void
+            : Effect.zipRight(
+                Effect.logError("a request could not be answered", cause),
+                Effect.ignore(refuse(client, broken, id))
+              )
         ),
         Effect.ensuring(Effect.sync(() => (client.requests -= 1))),
         FiberSet.run(client.work),

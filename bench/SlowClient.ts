@@ -1,0 +1,169 @@
+/**
+ * A run of many megabytes of deltas to a client that reads, alone and beside one that never does. Clients are processes of
+ * their own, so that memory is the server's. What the idle one costs is its buffer and one write, whatever the length of
+ * the run; the run itself must not wait for it (FR-6).
+ */
+import { LanguageModel, type Response } from "@effect/ai"
+import { Context, Deferred, Effect, Exit, Layer, Scope, Stream } from "effect"
+import { spawn } from "node:child_process"
+import { mkdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import * as Daybook from "../packages/core/src/Daybook.ts"
+import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
+import { Exporter } from "../packages/files/src/Exporter.ts"
+import { serve } from "../packages/server/src/SessionSocket.ts"
+import { median } from "./Figures.ts"
+import * as Workload from "./Workload.ts"
+
+const pieceBytes = 4096
+/** One text of the answer: as long as a long answer is. */
+const piecesPerText = 256
+
+setFlagsFromString("--expose-gc")
+const collect: unknown = runInNewContext("gc")
+const collectGarbage = () => (typeof collect === "function" ? collect() : undefined)
+
+/** Sends, and reads to the end or not at all; says on its standard output when it has begun and when it is done. */
+const client = `
+const [path, mode] = process.argv.slice(1)
+const socket = require("node:net").connect(path)
+let tail = ""
+socket.write(JSON.stringify({ op: "send", id: "m1", input: "go" }) + "\\n")
+socket.on("data", (chunk) => {
+  const text = tail + chunk.toString("latin1")
+  if (text.includes('"type":"start"')) {
+    console.log("start")
+    if (mode === "idle") socket.pause()
+  }
+  if (text.includes('"type":"done"')) console.log("done")
+  tail = text.slice(-64)
+})
+`
+
+/** The answer, once the gate is open. */
+const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Response.StreamPartEncoded> => {
+  const piece = "all work and no play. ".repeat(200).slice(0, pieceBytes)
+  const texts = Math.ceil(bytes / (pieceBytes * piecesPerText))
+  return Stream.concat(
+    Stream.execute(Deferred.await(gate)),
+    Stream.range(1, texts).pipe(
+      Stream.flatMap((text) => {
+        const id = String(text)
+        const deltas = Stream.map(Stream.range(1, piecesPerText), () => ({
+          type: "text-delta" as const,
+          id,
+          delta: piece
+        }))
+        return Stream.make({ type: "text-start" as const, id }).pipe(
+          Stream.concat(deltas),
+          Stream.concat(Stream.make({ type: "text-end" as const, id }))
+        )
+      }),
+      Stream.concat(
+        Stream.make({
+          type: "finish" as const,
+          reason: "stop" as const,
+          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
+        })
+      )
+    )
+  )
+}
+
+/** Seconds of the run to the reading client's `done`, and megabytes above the start at its highest. */
+const run = (directory: string, bytes: number, idle: number) =>
+  Effect.gen(function* () {
+    mkdirSync(directory, { recursive: true })
+    const gate = yield* Deferred.make<void>()
+    const model = Layer.effect(
+      LanguageModel.LanguageModel,
+      LanguageModel.make({
+        generateText: () => Effect.dieMessage("the runner streams"),
+        streamText: () => answer(bytes, gate)
+      })
+    )
+    const resolver = layerLanguageModel({ ref: Workload.model }).pipe(Layer.provide(model))
+    const daybook = (filename: string) => Layer.provide(Daybook.layer({ filename }), resolver)
+    const core = yield* Layer.build(daybook(join(directory, "daybook.sqlite")))
+    const files = yield* Layer.build(
+      Layer.provide(Exporter.layer({ root: directory, uid: 1000 }), Layer.succeedContext(core))
+    )
+    const [socket] = yield* serve({
+      root: directory,
+      uid: 1000,
+      agents: [{ name: "build" }],
+      temp: daybook(":memory:")
+    }).pipe(Effect.provide(Context.merge(core, files)))
+    if (socket === undefined) return yield* Effect.dieMessage("nothing is served")
+
+    const start = (mode: "reading" | "idle") =>
+      Effect.gen(function* () {
+        const [begun, done] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            const child = spawn(process.execPath, ["-e", client, socket.path, mode], {
+              stdio: ["ignore", "pipe", "inherit"]
+            })
+            child.stdout.on("data", (chunk: Buffer) => {
+              if (chunk.includes("start")) Deferred.unsafeDone(begun, Exit.void)
+              if (chunk.includes("done")) Deferred.unsafeDone(done, Exit.void)
+            })
+            return child
+          }),
+          (child) => Effect.sync(() => child.kill("SIGKILL"))
+        )
+        yield* Deferred.await(begun)
+        return Deferred.await(done)
+      })
+    const scope = yield* Effect.scope
+    const reading = yield* Scope.extend(start("reading"), scope)
+    yield* Effect.replicateEffect(Scope.extend(start("idle"), scope), idle)
+    collectGarbage()
+    const before = process.memoryUsage.rss()
+    let highest = before
+    const sampler = setInterval(() => (highest = Math.max(highest, process.memoryUsage.rss())), 20)
+    const started = performance.now()
+    yield* Deferred.succeed(gate, undefined)
+    yield* reading
+    const seconds = (performance.now() - started) / 1000
+    clearInterval(sampler)
+    return { seconds, memory: (highest - before) / 1e6 }
+  }).pipe(
+    Effect.scoped,
+    Effect.ensuring(Effect.sync(() => rmSync(directory, { recursive: true, force: true }))),
+    Effect.runPromise
+  )
+
+export interface Result {
+  readonly megabytes: number
+  /** Seconds and megabytes with a client that reads alone, and with one beside it that does not. */
+  readonly alone: { readonly seconds: number; readonly memory: number }
+  readonly beside: { readonly seconds: number; readonly memory: number }
+  /** Medians of the ratios within a round. */
+  readonly ratio: number
+  /** Megabytes that the idle client costs. */
+  readonly cost: number
+}
+
+/** In turn, medians over the rounds; a first run of each is not counted. */
+export const measure = async (directory: string, bytes: number, rounds: number): Promise<Result> => {
+  let runs = 0
+  const one = (idle: number) => run(join(directory, `slow${runs++}`), bytes, idle)
+  await one(0)
+  await one(1)
+  const found: Array<Pick<Result, "alone" | "beside">> = []
+  for (let round = 0; round < rounds; round++) {
+    const alone = await one(0)
+    found.push({ alone, beside: await one(1) })
+  }
+  const of = (side: "alone" | "beside", what: "seconds" | "memory") => median(found.map((each) => each[side][what]))
+  return {
+    megabytes: bytes / 1e6,
+    alone: { seconds: of("alone", "seconds"), memory: of("alone", "memory") },
+    beside: { seconds: of("beside", "seconds"), memory: of("beside", "memory") },
+    ratio: median(found.map(({ alone, beside }) => beside.seconds / alone.seconds)),
+    cost: of("beside", "memory") - of("alone", "memory")
+  }
+}
