@@ -80,7 +80,7 @@ const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: 
   yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(open(place), Effect.never)), signal)
   const sessions = yield* Sessions
   yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
-  yield* (yield* Exporter).catchUp
+  yield* (yield* Exporter).reached(Number.MAX_SAFE_INTEGER)
 })
 
 /** Serves what is asked for, until a signal. */
