@@ -72,7 +72,7 @@ const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Res
   )
 }
 
-/** Seconds of the run to the reading client's `done`, and megabytes above the start at its highest. */
+/** Seconds of the run to the reading client's `done`, and the most megabytes that the process had resident. */
 const run = (directory: string, bytes: number, idle: number) =>
   Effect.gen(function* () {
     mkdirSync(directory, { recursive: true })
@@ -121,15 +121,14 @@ const run = (directory: string, bytes: number, idle: number) =>
     const reading = yield* Scope.extend(start("reading"), scope)
     yield* Effect.replicateEffect(Scope.extend(start("idle"), scope), idle)
     collectGarbage()
-    const before = process.memoryUsage.rss()
-    let highest = before
+    let highest = process.memoryUsage.rss()
     const sampler = setInterval(() => (highest = Math.max(highest, process.memoryUsage.rss())), 20)
     const started = performance.now()
     yield* Deferred.succeed(gate, undefined)
     yield* reading
     const seconds = (performance.now() - started) / 1000
     clearInterval(sampler)
-    return { seconds, memory: (highest - before) / 1e6 }
+    return { seconds, memory: highest / 1e6 }
   }).pipe(
     Effect.scoped,
     Effect.ensuring(Effect.sync(() => rmSync(directory, { recursive: true, force: true }))),
@@ -147,12 +146,11 @@ export interface Result {
   readonly cost: number
 }
 
-/** In turn, medians over the rounds; a first run of each is not counted. */
+/** In turn, medians over the rounds; a first run is not counted. What a process has had resident, it mostly keeps. */
 export const measure = async (directory: string, bytes: number, rounds: number): Promise<Result> => {
   let runs = 0
   const one = (idle: number) => run(join(directory, `slow${runs++}`), bytes, idle)
   await one(0)
-  await one(1)
   const found: Array<Pick<Result, "alone" | "beside">> = []
   for (let round = 0; round < rounds; round++) {
     const alone = await one(0)
