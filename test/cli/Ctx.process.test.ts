@@ -391,6 +391,76 @@ describe("ctx", () => {
     })
   )
 
+  it.scopedLive("AB-3: rows that were written before a line without end are followed by the error as a row", () =>
+    Effect.gen(function* () {
+      const { folder, here } = yield* two
+      const file = join(folder, "messages.jsonl")
+      for (const before of [answer, ""]) {
+        writeFileSync(file, `${before}{"role":`)
+        const { code, stderr, stdout } = yield* here.ctx(["history", "coder", "default", "--json"])
+        const message = stderr.slice("ctx: ".length, -1)
+        assert.match(message, /^EIO: .*: its end is missing; daybook files rebuild/)
+        const frame = `${JSON.stringify({ type: "error", code: "EIO", message })}\n`
+        assert.deepStrictEqual([code, stdout], [1, before === "" ? "" : before + frame])
+      }
+    })
+  )
+
+  it.scopedLive("FL-7: a value that has no end, and one that is empty, are errors before anything is shown", () =>
+    Effect.gen(function* () {
+      const { folder, here } = yield* two
+      for (const text of ["half an answ", ""]) {
+        writeFileSync(join(folder, "latest.md"), text)
+        for (const more of [[], ["--json"]]) {
+          const { code, stderr, stdout } = yield* here.ctx(["latest", "coder", "default", ...more])
+          assert.deepStrictEqual([code, stdout], [1, ""])
+          assert.match(stderr, /^ctx: EIO: .*latest\.md has no newline at its end; daybook files rebuild/)
+        }
+      }
+    })
+  )
+
+  it.scopedLive("FL-7: bytes that are no UTF-8 are errors, and nothing is shown in their place", () =>
+    Effect.gen(function* () {
+      const { folder, here } = yield* two
+      const put = (name: string, text: string) => writeFileSync(join(folder, name), Buffer.from(text, "latin1"))
+      put("messages.jsonl", `${row("user", text("one"))}${row("user", text("\xff"))}`)
+      put("latest.md", "\xff\n")
+      put("events.jsonl", '{"id":"evt_\xff"}\n')
+      put("meta.json", '{"title":"\xff"}\n')
+      for (const [says, ...words] of [
+        ["messages\\.jsonl, line 2 is no UTF-8", "history", "coder", "default"],
+        ["messages\\.jsonl, line 2 is no UTF-8", "history", "coder", "default", "--json"],
+        ["latest\\.md is no UTF-8", "latest", "coder", "default", "--json"],
+        ["events\\.jsonl: its last line is no UTF-8", "resume", "coder", "--cwd", "/work"],
+        ["meta\\.json is no UTF-8", "sessions", "coder"]
+      ] as const) {
+        const { code, stderr, stdout } = yield* here.ctx(words)
+        assert.strictEqual(code, 1)
+        assert.match(stderr, new RegExp(`EIO: .*${says}; daybook files rebuild`))
+        assert.notInclude(stdout, "\ufffd")
+      }
+    })
+  )
+
+  it.scopedLive("CL-105: a file that is always there and is not is an error", () =>
+    Effect.gen(function* () {
+      const { folder, here } = yield* two
+      for (const [name, ...words] of [
+        ["events.jsonl", "resume", "coder", "--cwd", "/work"],
+        ["messages.jsonl", "history", "coder", "default"],
+        ["meta.json", "sessions", "coder"],
+        ["updated_at", "resume", "coder", "--cwd", "/work"],
+        ["state", "resume", "coder", "--cwd", "/work"]
+      ] as const) {
+        rmSync(join(folder, name))
+        const { code, stderr } = yield* here.ctx(words)
+        assert.strictEqual(code, 1)
+        assert.include(stderr, `${join(folder, name)} is not there; daybook files rebuild`)
+      }
+    })
+  )
+
   it.scopedLive("FL-7: a line that is being appended is waited for", () =>
     Effect.gen(function* () {
       const { folder, here } = yield* two

@@ -4,6 +4,7 @@
  * step by step below the root; the root itself is the reader's choice and may be a link.
  * Spec: CL-104, CL-105 in specs/cli.md (AB-2, SC-3, FL-7).
  */
+import { isUtf8 } from "node:buffer"
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { absent, damaged, Refused, unreadable } from "./Refused.ts"
@@ -64,6 +65,8 @@ const open = (path: string): number | undefined => {
       // Only an owner may leave the access time alone.
       if (code === "EPERM" && flags !== reading) continue
       if (code === "ELOOP" || code === "EMLINK") throw damaged(`${path} is a symbolic link`)
+      // A socket cannot be opened at all.
+      if (code === "ENXIO") throw damaged(`${path} is no regular file`)
       throw code === "" ? cause : unreadable(path, cause)
     }
   }
@@ -83,14 +86,27 @@ const withFile = <A>(path: string, use: (fd: number) => A): A | undefined => {
   }
 }
 
+const newline = 0x0a
+
+/** Bytes as text; what is no UTF-8 is no text, and nothing is put in its place. */
+export const decoded = (bytes: Uint8Array, where: string): string => {
+  if (!isUtf8(bytes)) throw damaged(`${where} is no UTF-8`)
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
+}
+
 const chunkSize = 65_536
 
-/** The file's bytes, a piece at a time; nothing when it is not there. Each piece is the caller's until it asks for more. */
+/**
+ * The bytes of a value of any length, a piece at a time, its newline included; nothing when it is not there. That it ends
+ * as it has to is known before the first piece. Each piece is the caller's until it asks for more.
+ */
 export function* pieces(path: string): Generator<Buffer, boolean> {
   const fd = open(path)
   if (fd === undefined) return false
   try {
     const buffer = Buffer.allocUnsafe(chunkSize)
+    const { size } = fstatSync(fd)
+    if (size === 0 || readSync(fd, buffer, 0, 1, size - 1) === 0 || buffer[0] !== newline) throw endless(path)
     for (;;) {
       const read = readSync(fd, buffer, 0, chunkSize, null)
       if (read === 0) return true
@@ -103,6 +119,8 @@ export function* pieces(path: string): Generator<Buffer, boolean> {
   }
 }
 
+const endless = (path: string): Refused => damaged(`${path} has no newline at its end`)
+
 /** The longest value that is read whole. */
 const valueBytes = 1_048_576
 
@@ -114,9 +132,8 @@ export const value = (path: string): string | undefined =>
     const buffer = Buffer.allocUnsafe(size)
     let at = 0
     for (let read = 1; at < size && read > 0; at += read) read = readSync(fd, buffer, at, size - at, at)
-    const text = buffer.toString("utf8", 0, at)
-    if (!text.endsWith("\n")) throw damaged(`${path} has no newline at its end`)
-    return text.slice(0, -1)
+    if (at === 0 || buffer[at - 1] !== newline) throw endless(path)
+    return decoded(buffer.subarray(0, at - 1), path)
   })
 
 /** The longest line of a file: longer ones cannot be one value of JSON in memory. */
@@ -128,8 +145,6 @@ const patience = { pauses: 40, milliseconds: 25 }
 const pause = (): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, patience.milliseconds)
 }
-
-const newline = 0x0a
 
 /** Whole lines without their newlines; returns false when the file is not there. A last line without newline is torn. */
 export function* lines(path: string): Generator<Buffer, boolean> {
@@ -173,19 +188,21 @@ export function* lines(path: string): Generator<Buffer, boolean> {
   }
 }
 
-/** The last line, read from the end; `undefined` when there is none. */
+/** The last line, read from the end: empty when there is none; `undefined` when the file is not there. */
 export const lastLine = (path: string): string | undefined =>
   withFile(path, (fd) => {
     for (let pauses = 0; ; pauses++) {
       const { size } = fstatSync(fd)
-      if (size === 0) return undefined
+      if (size === 0) return ""
       // Twice as much each time: what is read again is no more than the line.
       for (let length = Math.min(chunkSize, size); ; length = Math.min(length * 2, size)) {
         const tail = Buffer.allocUnsafe(length)
         const read = readSync(fd, tail, 0, length, size - length)
         if (read < length || tail[length - 1] !== newline) break
         const before = length < 2 ? -1 : tail.lastIndexOf(newline, length - 2)
-        if (before >= 0 || length === size) return tail.toString("utf8", before + 1, length - 1)
+        if (before >= 0 || length === size) {
+          return decoded(tail.subarray(before + 1, length - 1), `${path}: its last line`)
+        }
         if (length > lineBytes) throw damaged(`${path}: its last line is longer than ${lineBytes} bytes`)
       }
       if (pauses >= patience.pauses) throw damaged(`${path}: the end of its last line is missing`)

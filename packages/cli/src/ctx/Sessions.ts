@@ -66,7 +66,7 @@ export const title = (path: string): string | undefined => {
   const text = needed(path, "meta.json")
   try {
     const meta: unknown = JSON.parse(text)
-    if (typeof meta === "object" && meta !== null) {
+    if (typeof meta === "object" && meta !== null && !Array.isArray(meta)) {
       const found = "title" in meta ? meta.title : undefined
       return typeof found === "string" ? found : undefined
     }

@@ -1,8 +1,7 @@
 /** The commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
 import { join } from "node:path"
-import { StringDecoder } from "node:string_decoder"
 import { columns, escaped, jsonLine, oneLine, visible } from "../render/Plain.ts"
-import { lastLine, lines, pieces } from "./Files.ts"
+import { decoded, lastLine, lines, pieces } from "./Files.ts"
 import { parseRow, rowText } from "./History.ts"
 import type { Options } from "./Options.ts"
 import { isSessionName } from "./Place.ts"
@@ -52,6 +51,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
   const file = join(path, "messages.jsonl")
   const output = gathered(out)
   const rows = lines(file)
+  /** Of the rows that were shown. */
   let number = 0
   try {
     for (let next = rows.next(); ; next = rows.next()) {
@@ -59,20 +59,20 @@ export const history = async (out: Out, root: string, { house, json, session }: 
         if (!next.value) throw damaged(`${file} is not there`)
         break
       }
-      number += 1
-      const line = next.value.toString("utf8")
+      const line = decoded(next.value, `${file}, line ${number + 1}`)
       const row = parseRow(line)
-      if (row === undefined) throw damaged(`${file}, line ${number} is no message`)
+      if (row === undefined) throw damaged(`${file}, line ${number + 1} is no message`)
       if (!json) await output.add(rowText(row, out.terminal))
       else if (out.terminal) await output.add(`${escaped(line)}\n`)
       else {
         await output.add(next.value)
         await output.add(newline)
       }
+      number += 1
     }
   } catch (cause) {
     // JSON that has begun ends as JSON (AB-3).
-    if (json && number > 1 && cause instanceof Refused) {
+    if (json && number > 0 && cause instanceof Refused) {
       await output.add(`${jsonLine({ type: "error", code: cause.code, message: cause.message }, out.terminal)}\n`)
     }
     throw cause
@@ -86,7 +86,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
 export const latest = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
   const { name, path } = chosen(Sessions.open(root, house), session)
   const file = join(path, "latest.md")
-  const decoder = new StringDecoder("utf8")
+  const text = decoder(file)
   const parts = pieces(file)
   // What may belong to the next piece: the file's own newline is no part of the text, and a line may end in two signs.
   let held = ""
@@ -102,14 +102,25 @@ export const latest = async (out: Out, root: string, { house, json, session }: O
       await out.write(Uint8Array.from(next.value))
       continue
     }
-    const text = held + decoder.write(next.value)
-    const end = /\r?\n?$/.exec(text)?.index ?? text.length
-    held = text.slice(end)
-    await out.write(shown(text.slice(0, end), json, out.terminal))
+    const words = held + text(next.value)
+    const end = /\r?\n?$/.exec(words)?.index ?? words.length
+    held = words.slice(end)
+    await out.write(shown(words.slice(0, end), json, out.terminal))
   }
-  if (!begun) throw damaged(`${file} is empty`)
-  if (json) await out.write(`${shown(`${held}${decoder.end()}`.replace(/\n$/, ""), json, out.terminal)}"}\n`)
-  else if (out.terminal) await out.write(visible(`${held}${decoder.end()}`))
+  if (json) await out.write(`${shown(`${held}${text()}`.replace(/\n$/, ""), json, out.terminal)}"}\n`)
+  else if (out.terminal) await out.write(visible(`${held}${text()}`))
+}
+
+/** The text of a file's bytes, piece by piece; without a piece, its end. */
+const decoder = (file: string): ((piece?: Uint8Array) => string) => {
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+  return (piece) => {
+    try {
+      return piece === undefined ? utf8.decode() : utf8.decode(piece, { stream: true })
+    } catch {
+      throw damaged(`${file} is no UTF-8`)
+    }
+  }
 }
 
 const shown = (text: string, json: boolean, terminal: boolean): string => {
@@ -122,7 +133,8 @@ const shown = (text: string, json: boolean, terminal: boolean): string => {
 const lastEvent = (path: string): string | undefined => {
   const file = join(path, "events.jsonl")
   const line = lastLine(file)
-  if (line === undefined) return undefined
+  if (line === undefined) throw damaged(`${file} is not there`)
+  if (line === "") return undefined
   try {
     const row: unknown = JSON.parse(line)
     if (typeof row === "object" && row !== null && "id" in row && typeof row.id === "string") return row.id
