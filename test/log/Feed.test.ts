@@ -30,6 +30,21 @@ const end = Effect.map(feedAll(0, 512), ({ position }) => position)
 
 for (const [store, layer] of Object.entries(stores)) {
   it.layer(layer)(`the feed on ${store}`, (it) => {
+    it.effect("LG-20: an event's place is found by its id, in its own session only", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const [one, two] = [session(), session()]
+        yield* begin(one, 3)
+        yield* begin(two, 1)
+        const events = yield* readAll(one)
+        for (const { id, seq } of events) {
+          assert.strictEqual(yield* log.placeOf(one, id), seq)
+          assert.isUndefined(yield* log.placeOf(two, id))
+        }
+        assert.isUndefined(yield* log.placeOf(one, "evt_none"))
+      })
+    )
+
     it.effect("LG-18: pages of any size give the events of all sessions once, in the order of positions", () =>
       Effect.gen(function* () {
         const log = yield* EventLog

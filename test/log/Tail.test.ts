@@ -160,6 +160,21 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
+    it.scoped("TL-5: who subscribed hears what is published from then on, before it listens as well", () =>
+      Effect.gen(function* () {
+        const [log, id, assistantMessageID] = [yield* EventLog, session(), message()]
+        const delta = (text: string): LiveEvent => ({
+          type: "session.next.text.delta",
+          sessionID: id,
+          data: { assistantMessageID, textID: "t", delta: text }
+        })
+        yield* log.publishLive(delta("missed"))
+        const live = yield* log.subscribe({ sessionID: id })
+        yield* log.publishLive(delta("heard"))
+        assert.deepStrictEqual([...(yield* Stream.runCollect(Stream.take(live, 1)))], [delta("heard")])
+      })
+    )
+
     it.effect("TL-6: reading or following an unknown session fails with SessionNotFound", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]

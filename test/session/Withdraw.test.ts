@@ -4,6 +4,7 @@ import {
   HostContext,
   MessageID,
   Sessions,
+  SessionStore,
   SystemContext,
   type Projector,
   type SessionID
@@ -33,6 +34,20 @@ it.scopedLive("IB-40: a waiting prompt that is taken back waits no longer, and n
     assert.strictEqual(yield* model.pending, 0)
     const { items } = yield* sessions.messages({ sessionID: id })
     assert.isFalse(items.some((message) => message.id === second.id))
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scopedLive("IB-43: sessions in which prompts wait are told, and no others", () =>
+  Effect.gen(function* () {
+    const [sessions, store] = [yield* Sessions, yield* SessionStore]
+    const waiting = Effect.map(store.withWaiting, (found) => found.map(({ id }) => id))
+    const [idle, one, two] = [yield* newSession(), yield* newSession(), yield* newSession()]
+    const admit = (sessionID: SessionID) => sessions.prompt({ sessionID, prompt: { text: "later" }, resume: false })
+    const [first] = [yield* admit(one.id), yield* admit(two.id), yield* admit(two.id)]
+    assert.deepStrictEqual(yield* waiting, [one.id, two.id].sort())
+    assert.notInclude(yield* waiting, idle.id)
+    yield* sessions.withdraw(one.id, first.id)
+    assert.deepStrictEqual(yield* waiting, [two.id])
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -59,10 +59,10 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
 
 /**
  * Steps that walk: lists of our own values, what a limited query found, tables of a row or two, the few rows that a
- * recursion has found so far, and the partial index of what runs, they may.
+ * recursion has found so far, and the partial indexes of what runs and what waits, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running)/.test(
+  /^SCAN (?!v$|line$|tree$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running|session_input USING INDEX session_input_waiting)/.test(
     step
   )
 
@@ -120,6 +120,8 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* store.waiting(id, { limit: 10 })
       yield* store.waiting(id, { limit: 10, delivery: "steer", through: 5 })
       yield* store.waitingCount(id)
+      yield* store.withWaiting
+      yield* log.placeOf(id, "evt_1")
       yield* store.contextRows(id, 0)
       yield* store.unsettledTools(id)
       yield* store.messages({ sessionID: id })

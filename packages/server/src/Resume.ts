@@ -6,7 +6,7 @@
 import type { Session, SessionEvent } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
 import { Effect } from "effect"
-import { activityStart, lastBefore, type Backend } from "./Backend.ts"
+import { activityStart, type Backend } from "./Backend.ts"
 import type { ConnectionClosed } from "./Connection.ts"
 import { follow, writer, type Write } from "./Follow.ts"
 import type { Keeper } from "./Keeper.ts"
@@ -26,10 +26,11 @@ const unknownRow = (row: string) =>
 
 /** The event of a row: its id is the event's, with the row's place behind it unless it is the first. */
 const cursorOf = Effect.fn("Resume.cursor")(function* (backend: Backend, { id }: Session, row: string) {
-  const event = row.replace(/\.[1-9]\d*$/, "")
-  const latest = yield* backend.log.latest(id)
-  const found = yield* lastBefore(backend, id, latest, (known) => known.id === row || known.id === event)
-  return found === undefined ? yield* unknownRow(row) : ({ row, event: found } satisfies Cursor)
+  const { log } = backend
+  const seq = (yield* log.placeOf(id, row)) ?? (yield* log.placeOf(id, row.replace(/\.[1-9]\d*$/, "")))
+  if (seq === undefined) return yield* unknownRow(row)
+  const [event] = (yield* log.read({ sessionID: id, after: seq - 1, limit: 1 })).events
+  return event === undefined ? yield* unknownRow(row) : ({ row, event } satisfies Cursor)
 })
 
 export interface ResumeOptions {

@@ -269,6 +269,8 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     }) => Effect.Effect<Stream.Stream<LiveEvent, SubscriberOverflow>, never, Scope.Scope>
     /** Hands a live event to those connected; nothing is stored, nobody connected is no error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
+    /** Where in the session the event with this id is; undefined when the session has none. By key, however long it is. */
+    readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
     /** The latest sequence number; -1 for a session without events. */
     readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     /** Takes over events of one session from another log, contiguous, with identity and place (RP-1..RP-5). */

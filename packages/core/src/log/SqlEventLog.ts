@@ -185,6 +185,14 @@ const make = Effect.fnUntraced(function* (options: Options) {
     live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
     subscribe: ({ capacity, sessionID }) => subscribe(sessionID, bufferOf(capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
+    placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
+      retryBusy(
+        readSql<{ readonly seq: number }>`SELECT seq FROM event WHERE id = ${eventID} AND session_id = ${sessionID}`
+      ).pipe(
+        Effect.mapError(unavailable("read")),
+        Effect.map(([row]) => row?.seq)
+      )
+    ),
     latest: Effect.fn("EventLog.latest")((sessionID) =>
       Reader.head(readSql, sessionID).pipe(
         Effect.map(({ seq }) => seq),

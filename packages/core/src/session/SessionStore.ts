@@ -337,9 +337,11 @@ const make = Effect.gen(function* () {
         ),
         ([row]) => row?.found === 1
       ),
+    // Named so that it is found in the index of what waits, and not in that of all inputs.
     withWaiting: run(
       sql<SessionRow>`SELECT * FROM session
-        WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL) ORDER BY id`
+        WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0)
+        ORDER BY id`
     ).pipe(Effect.flatMap((rows) => Either.all(rows.map((row) => readable(row.id, "", toSession(row)))))),
     waitingCount: (sessionID) =>
       Effect.map(
