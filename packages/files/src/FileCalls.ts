@@ -1,0 +1,214 @@
+/**
+ * Synchronous calls to the file system below one root: what is no folder or no regular file is refused, a link is never
+ * followed, permissions are exact whatever the process's mask is, and what the system says becomes an error for a person.
+ * `SafeFiles.ts` makes effects of them. Spec: FI-60, FI-61 in specs/files.md (SC-3).
+ */
+import * as fs from "node:fs"
+import { join } from "node:path"
+import { Effect, Predicate } from "effect"
+import { FileFailed, PathRefused, type SafeError } from "./Errors.ts"
+
+/** What tells whether a file is as it was left, without reading it. */
+export interface Stamp {
+  /** Changes with every change of content, name or permissions: inode, size and time of change. */
+  readonly text: string
+  readonly size: number
+  readonly mode: number
+}
+
+/** What a file system is asked to do; fault tests count these. */
+export type FileOperation =
+  "look" | "make folder" | "open" | "write" | "read" | "rename" | "remove" | "permit" | "list" | "cut"
+
+export interface SafeFilesOptions {
+  /** The root as a real path. */
+  readonly root: string
+  /** Called before each operation; what it throws is the operation's failure. For tests of failing disks. */
+  readonly before?: ((operation: FileOperation, path: string) => void) | undefined
+}
+
+export const codeOf = (error: unknown): string =>
+  Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : "EIO"
+
+const sentences: Record<string, string> = {
+  EACCES: "permission is denied; give this user access to it",
+  EDQUOT: "the quota is used up; make room and it goes on",
+  EIO: "the disk could not be read or written",
+  EMFILE: "too many files are open; raise the limit of open files",
+  ENFILE: "too many files are open on this machine",
+  ENAMETOOLONG: "the path is longer than this file system takes; choose a shorter root",
+  ENOENT: "it is gone",
+  ENOSPC: "the disk is full; make room and it goes on",
+  EPERM: "this user may not do that to it",
+  EROFS: "the file system is read-only; choose a writable root"
+}
+
+const failed = (operation: string, path: string, error: unknown): SafeError => {
+  if (error instanceof PathRefused) return error
+  const code = codeOf(error)
+  if (code === "ELOOP") return new PathRefused({ path, found: "symbolic link" })
+  if (code === "EISDIR") return new PathRefused({ path, found: "folder" })
+  if (code === "ENOTDIR" || code === "ENXIO") return new PathRefused({ path, found: "other kind of file" })
+  const details = sentences[code] ?? `the file system says ${code}`
+  return new FileFailed({ operation, path, code, details })
+}
+
+export const permissions = 0o7777n
+
+export const stampOf = (stats: fs.BigIntStats): Stamp => ({
+  text: `${stats.ino}:${stats.size}:${stats.ctimeNs}`,
+  size: Number(stats.size),
+  mode: Number(stats.mode & permissions)
+})
+
+const kindOf = (stats: fs.BigIntStats): PathRefused["found"] =>
+  stats.isSymbolicLink() ? "symbolic link" : stats.isDirectory() ? "folder" : "other kind of file"
+
+/** Not blocking: a pipe that somebody put there must not hold up everything. */
+const flags = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
+
+/** The name under which a file's next content is written, in the same folder. */
+export const temporaryName = (name: string): string => `.${name}.tmp`
+
+/** Nothing where nothing is. */
+export const unlessMissing = <A>(use: () => A): A | undefined => {
+  try {
+    return use()
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined
+    throw error
+  }
+}
+
+/** The calls below a root. All paths are relative to it, with slashes; a file's folder is taken as reached before. */
+export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
+  const absolute = (path: string): string => (path === "" ? root : join(root, path))
+
+  const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, SafeError> =>
+    Effect.try({ try: use, catch: (error) => failed(operation, absolute(path), error) })
+
+  const look = (path: string): fs.BigIntStats | undefined => {
+    before("look", path)
+    return unlessMissing(() => fs.lstatSync(absolute(path), { bigint: true }))
+  }
+
+  const isFolder = (path: string): fs.BigIntStats | undefined => {
+    const stats = look(path)
+    if (stats === undefined || stats.isDirectory()) return stats
+    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+  }
+
+  const isFile = (path: string): fs.BigIntStats | undefined => {
+    const stats = look(path)
+    if (stats === undefined || stats.isFile()) return stats
+    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+  }
+
+  /** Opens a regular file and nothing else. */
+  const open = (path: string, how: number, mode?: number): number => {
+    before("open", path)
+    const file = fs.openSync(absolute(path), how | flags, mode)
+    const stats = fs.fstatSync(file, { bigint: true })
+    if (stats.isFile()) return file
+    fs.closeSync(file)
+    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+  }
+
+  const using = <A>(path: string, how: number, use: (file: number) => A, mode?: number): A => {
+    const file = open(path, how, mode)
+    try {
+      return use(file)
+    } finally {
+      fs.closeSync(file)
+    }
+  }
+
+  const remove = (path: string): void => {
+    before("remove", path)
+    unlessMissing(() => fs.unlinkSync(absolute(path)))
+  }
+
+  /** All bytes, also where the system takes them in pieces. */
+  const writeAll = (file: number, path: string, content: Uint8Array): void => {
+    for (let at = 0; at < content.length;) {
+      before("write", path)
+      at += fs.writeSync(file, content, at, content.length - at)
+    }
+  }
+
+  const permit = (file: number, path: string, mode: number): void => {
+    before("permit", path)
+    fs.fchmodSync(file, mode)
+  }
+
+  const stampAt = (file: number): Stamp => stampOf(fs.fstatSync(file, { bigint: true }))
+
+  /** Every folder of the path, from the one in the root on. */
+  const way = (folder: string): ReadonlyArray<string> =>
+    folder === ""
+      ? []
+      : folder
+          .replace(/\/$/, "")
+          .split("/")
+          .map((_, index, names) => names.slice(0, index + 1).join("/"))
+
+  const permitFolder = (path: string, mode: number): void => {
+    const folder = fs.openSync(absolute(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
+    try {
+      permit(folder, path, mode)
+    } finally {
+      fs.closeSync(folder)
+    }
+  }
+
+  const temporaryOf = (path: string): string => {
+    const cut = path.lastIndexOf("/") + 1
+    return path.slice(0, cut) + temporaryName(path.slice(cut))
+  }
+
+  /** An empty file beside the one that it is to replace. */
+  const openTemporary = (path: string, mode: number): number => {
+    isFile(path)
+    const temporary = temporaryOf(path)
+    // What a killed process left.
+    remove(temporary)
+    return open(temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
+  }
+
+  const placeTemporary = (file: number, path: string, mode: number): Stamp => {
+    const temporary = temporaryOf(path)
+    permit(file, temporary, mode)
+    before("rename", path)
+    fs.renameSync(absolute(temporary), absolute(path))
+    return stampAt(file)
+  }
+
+  const discard = (path: string): void => {
+    try {
+      fs.unlinkSync(absolute(temporaryOf(path)))
+    } catch {
+      // It goes when the file is next replaced.
+    }
+  }
+
+  return {
+    absolute,
+    before,
+    attempt,
+    look,
+    isFolder,
+    isFile,
+    open,
+    using,
+    remove,
+    writeAll,
+    permit,
+    stampAt,
+    way,
+    permitFolder,
+    temporaryOf,
+    openTemporary,
+    placeTemporary,
+    discard
+  }
+}
