@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url))
 /** The README's embedding example, as printed: its first `ts` block. */
 export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
 
-export const packages = ["core", "models", "cli"] as const
+export const packages = ["core", "models", "files", "server", "cli"] as const
 
 /** Runs a command to its end and gives what it printed; it must succeed. */
 export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {

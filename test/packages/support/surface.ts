@@ -3,7 +3,9 @@
  * declarations, this fails when a public signature needs a type that the package root does not give.
  */
 import * as Core from "@daybook/core"
+import { Exporter, Fold, verify, type Finding } from "@daybook/files"
 import { Models } from "@daybook/models"
+import { serve, Wire } from "@daybook/server"
 import { Tool } from "@effect/ai"
 import { Effect, Layer, ManagedRuntime, Schema } from "effect"
 
@@ -62,6 +64,18 @@ export const prompted: Effect.Effect<unknown, never, Core.Sessions> = Effect.fla
     SessionNotFound: (error: Core.SessionNotFound) => Effect.succeed(error)
   })
 )
+
+export const files = Exporter.layer({ root: "/home/ada/ctx" }).pipe(Layer.provideMerge(storeLayer))
+export const findings = verify({ root: "/home/ada/ctx" })
+export const found = (finding: Finding): string => finding.details
+export const noFold: Fold.State = Fold.initial
+export const served = serve({
+  root: "/home/ada/ctx",
+  uid: 1000,
+  agents: [{ name: "build" }],
+  temp: Layer.provide(Core.Daybook.layer({ filename: ":memory:", toolOutputs: false }), Models.layer)
+})
+export const frame: string = Wire.encodeFrame({ type: "pong" })
 
 /** The layer's own failures too. */
 export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver> = Core.Daybook.layer({
