@@ -9,6 +9,7 @@ import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable }
 import * as Following from "./Following.ts"
 import * as IndexWriter from "./IndexWriter.ts"
 import type { Keeper } from "./Keeper.ts"
+import type { WriteError } from "./KnownSessions.ts"
 import type { SharedSpaces } from "./Layout.ts"
 import type { Cursor } from "./Ledger.ts"
 import { modesOf } from "./Modes.ts"
@@ -109,10 +110,7 @@ const make = Effect.fn("Exporter.make")(function* (
   const said = new Set<string>()
 
   /** A session whose folder is in the way, or which is being removed, holds up no other: it is tried again later. */
-  const attempt = (
-    id: string,
-    work: Effect.Effect<void, SessionWriter.WriteError>
-  ): Effect.Effect<boolean, ExportError> => {
+  const attempt = (id: string, work: Effect.Effect<void, WriteError>): Effect.Effect<boolean, ExportError> => {
     const later = Effect.zipRight(
       Effect.sync(() => writer.forget(id)),
       Effect.as(ledger.setBehind(id), false)
@@ -147,6 +145,10 @@ const make = Effect.fn("Exporter.make")(function* (
   const finish = (ids: Iterable<string>, atEnd: boolean) =>
     Effect.forEach(new Set(ids), (id) => attempt(id, writer.finish(id, { atEnd })), { discard: true })
 
+  const flush = Effect.suspend(() =>
+    Effect.forEach(writer.waiting(), (id) => attempt(id, writer.flush(id)), { discard: true })
+  )
+
   /** Removals that came since, and what they leave of the events that were read before. */
   const followRemovals = (cursor: Cursor, events: ReadonlyArray<SessionEvent>) =>
     Effect.gen(function* () {
@@ -154,6 +156,8 @@ const make = Effect.fn("Exporter.make")(function* (
       let after = cursor.removals
       while (true) {
         const page = yield* log.removals({ after })
+        // What waits of a removed session is as if it had been written.
+        if (page.length > 0) yield* flush
         for (const { number, position, sessionID } of page) {
           removed.set(sessionID, position)
           const record = yield* ledger.session(sessionID)
@@ -182,6 +186,7 @@ const make = Effect.fn("Exporter.make")(function* (
         touched.add(id)
         yield* attempt(id, writer.append(id, portion))
       }
+      if (writer.isFull()) yield* flush
       const last = page.events.at(-1)
       const known = last?.position === page.position ? { eventID: last.id, sessionID: last.sessionID } : undefined
       cursor = {
@@ -197,7 +202,10 @@ const make = Effect.fn("Exporter.make")(function* (
     yield* writeIndexes(writer.takeIndexes())
     if (cursor.position !== before.position || cursor.removals !== before.removals) yield* ledger.setCursor(cursor)
     return { position: cursor.position, hasMore, sessions: [...touched] }
-  })
+  }).pipe(
+    // The cursor stays: all of it comes again.
+    Effect.onError(() => Effect.sync(() => writer.waiting().forEach(writer.forget)))
+  )
 
   /** Tries what was left behind again, from the log. */
   const retryBehind = Effect.gen(function* () {

@@ -1,0 +1,126 @@
+/**
+ * Puts back what a session's folder has lost, or what other hands came to: logs and bytes that rows name are made again
+ * from the session's log, permissions as they should be. Spec: FI-71..FI-75 in specs/files.md.
+ */
+import { Effect } from "effect"
+import * as Keeper from "./Keeper.ts"
+import type { Known, KnownSessions, WriteError } from "./KnownSessions.ts"
+import { recordOf } from "./Ledger.ts"
+import * as LogFile from "./LogFile.ts"
+import { textOf, type LogName } from "./Rendering.ts"
+import * as Rendering from "./Rendering.ts"
+import { blobFile } from "./SessionContext.ts"
+
+export type Mending = ReturnType<typeof make>
+
+/** Mends the folders of remembered sessions. */
+export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
+  const { files, modes } = keeper
+
+  /** Renders a log anew up to where the session is, beside it, and puts it in place where it differs. */
+  const restore = Effect.fnUntraced(function* (
+    session: Known,
+    name: LogName,
+    found: "missing" | "changed" | "unknown"
+  ) {
+    const { folder, record } = session
+    const path = `${folder.path}/${name}`
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const replacement = yield* files.begin(path, modes.file(folder.path))
+        yield* replay(record.id, Rendering.initial, record.seq, (added) => replacement.write(textOf(added, name)))
+        const sum = replacement.sum()
+        if (found === "unknown") {
+          const stamp = yield* files.stamp(path)
+          if (stamp !== undefined) {
+            const there = yield* files.sum(path)
+            const mode = modes.file(folder.path)
+            if (Keeper.same(there, sum) && stamp.mode === mode) {
+              return yield* Keeper.remember(keeper, folder, new Map([[name, recordOf(sum, stamp, true)]]))
+            }
+            const written = folder.records.get(name)
+            if (!Keeper.same(there, sum) && !Keeper.same(there, written)) yield* Keeper.setAside(keeper, folder, name)
+          }
+        } else if (found === "changed") yield* Keeper.setAside(keeper, folder, name)
+        else yield* Keeper.report(keeper, folder, name, "missing", "the file was gone; it is written again")
+        const stamp = yield* replacement.place
+        yield* Keeper.remember(keeper, folder, new Map([[name, recordOf(sum, stamp, true)]]))
+      })
+    )
+  })
+
+  /** The log in order again, and how many of the next bytes it has already. */
+  const mend = Effect.fnUntraced(function* (session: Known, name: LogName, next: Uint8Array, atEnd: boolean) {
+    const state = yield* LogFile.look(keeper, session.folder, name, next)
+    if (state.is === "ours" && !(atEnd && state.surplus > next.length)) return state.surplus
+    yield* restore(session, name, state.is === "ours" ? "changed" : state.is)
+    return 0
+  })
+
+  /** Writes bytes that rows name, each once. */
+  const keepBlobs = Effect.fnUntraced(function* (
+    session: Known,
+    blobs: Rendering.Added["blobs"],
+    wanted: (name: string) => boolean
+  ) {
+    for (const blob of blobs) {
+      const name = blobFile(blob.hash)
+      if (!wanted(name)) continue
+      const record = session.folder.records.get(name)
+      if (record !== undefined && record.stamp !== "") {
+        // The pack has brought it before: from now on it stays when the pack changes.
+        if (!record.lasting) {
+          yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...record, lasting: true }]]))
+        }
+        continue
+      }
+      const bytes = blob.bytes()
+      const content = new Map([[name, bytes]])
+      const inspection = yield* Keeper.inspect(keeper, session.folder, [name], new Map([[name, Keeper.sumOf(bytes)]]))
+      yield* Keeper.bring(keeper, session.folder, content, inspection, () => true, true)
+    }
+  })
+
+  /** A log's permissions as they should be. */
+  const permitLog = Effect.fnUntraced(function* ({ folder }: Known, name: LogName) {
+    const mode = modes.file(folder.path)
+    const path = `${folder.path}/${name}`
+    const record = folder.records.get(name)
+    const stamp = yield* files.stamp(path)
+    if (record === undefined || stamp === undefined) return
+    if (stamp.mode === mode && (stamp.text === record.stamp || stamp.size !== record.size)) return
+    const now = stamp.mode === mode ? stamp : yield* files.permit(path, mode)
+    if (stamp.mode !== mode) {
+      yield* Keeper.report(keeper, folder, name, "mode", "the file's permissions were changed; they were put back")
+    }
+    // Looked at before: the content is that of the record.
+    if (now.size === record.size) {
+      yield* Keeper.remember(keeper, folder, new Map([[name, { ...record, stamp: now.text }]]))
+    }
+  })
+
+  /** Bytes that rows name and that are gone, or not ours: made again from the log. Gives those that were set aside. */
+  const restoreBlobs = Effect.fnUntraced(function* (
+    session: Known,
+    { foreign }: Keeper.Inspection,
+    broken: ReadonlySet<string>
+  ): Effect.fn.Return<ReadonlySet<string>, WriteError> {
+    const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
+    const aside = new Set<string>()
+    if (blobs.size === 0) return aside
+    const { folder, record } = session
+    for (const name of blobs) {
+      const file = folder.records.get(name)
+      if (!foreign.has(name) || file?.lasting !== true) continue
+      yield* Keeper.setAside(keeper, folder, name)
+      yield* Keeper.remember(keeper, folder, new Map([[name, { ...file, stamp: "" }]]))
+      aside.add(name)
+    }
+    yield* replay(record.id, Rendering.initial, record.seq, (added) =>
+      keepBlobs(session, added.blobs, (name) => blobs.has(name))
+    )
+    return aside
+  })
+
+  return { restore, mend, keepBlobs, permitLog, restoreBlobs }
+}

@@ -1,0 +1,58 @@
+/**
+ * Rendered events of one session that wait to be written: what they add to the logs, in order, and where the session stands
+ * after them. One append for many pages of the log costs what one for a page does. Changed in place by `take`, and no
+ * longer than a writer's limit. Spec: FI-69 in specs/files.md.
+ */
+import type { SessionEvent } from "@daybook/core"
+import * as Rendering from "./Rendering.ts"
+
+export interface Portion {
+  /** After the last event. */
+  rendering: Rendering.Rendering
+  /** The id of the first event, and the places of the last. */
+  readonly first: string
+  seq: number
+  position: number
+  readonly messages: Array<string>
+  readonly events: Array<string>
+  readonly blobs: Array<Rendering.Added["blobs"][number]>
+  /** What it holds, nearly. */
+  size: number
+}
+
+/** Bytes that wait, at most, beside those of the last event. */
+export const portionLimit = 4 * 1024 * 1024
+
+/** A portion that goes on from here and that holds nothing yet. */
+export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Portion => ({
+  rendering,
+  first: id,
+  seq: rendering.fold.seq,
+  position: rendering.fold.position,
+  messages: [],
+  events: [],
+  blobs: [],
+  size: 0
+})
+
+/** One event more. */
+export const take = (portion: Portion, event: SessionEvent): void => {
+  const { added, rendering } = Rendering.evolve(portion.rendering, event)
+  portion.rendering = rendering
+  portion.seq = event.seq
+  portion.position = event.position
+  portion.size += added.messages.length + added.events.length
+  if (added.messages !== "") portion.messages.push(added.messages)
+  if (added.events !== "") portion.events.push(added.events)
+  for (const blob of added.blobs) {
+    portion.blobs.push(blob)
+    portion.size += blob.size
+  }
+}
+
+/** All of it, for the logs. */
+export const addedBy = ({ blobs, events, messages }: Portion): Rendering.Added => ({
+  messages: messages.join(""),
+  events: events.join(""),
+  blobs
+})
