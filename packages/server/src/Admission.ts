@@ -17,6 +17,19 @@ import type { Send } from "./Wire.ts"
 export const messageOf = (sessionID: string, clientID: string): MessageID =>
   MessageID.make(`msg_${createHash("sha256").update(`${sessionID}/${clientID}`).digest("hex").slice(0, 40)}`)
 
+/** The folder, as shown, that an earlier request with this id was for, if there was one. */
+export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
+  backend: Backend,
+  subject: Subject,
+  address: Address,
+  id: string
+): Effect.fn.Return<string | undefined, Refused> {
+  const session = yield* find(backend, subject, address)
+  if (session === undefined) return undefined
+  const known = yield* Effect.mapError(backend.store.input(messageOf(session.id, id)), refusedBy)
+  return known?.prompt.client?.cwd
+})
+
 export interface Admission {
   readonly backend: Backend
   readonly keeper: Keeper
@@ -80,6 +93,8 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
   const changesModel = model !== undefined && (session.model === undefined || !sameModel(session.model, model))
   if (!moves && !changesWorld && !changesModel) return session
   yield* untilIdle(admission, session)
+  // It may have waited for long.
+  yield* place.recheck
   if (changesWorld) yield* sessions.place(session.id, { address: session.address ?? address, root: world })
   if (moves) yield* sessions.move(session.id, { directory: cwd.directory })
   if (changesModel) yield* sessions.switchModel(session.id, model)

@@ -65,6 +65,9 @@ export const make = Effect.fnUntraced(function* ({
     return undefined
   })
 
+  /** Whether it was rung for meanwhile; if not, it is kept no longer, in the same step: no ring falls in between. */
+  const goesOn = (sessionID: SessionID): boolean => rung.get(sessionID) === true || !rung.delete(sessionID)
+
   const keep = (sessionID: SessionID): Effect.Effect<void> =>
     Effect.gen(function* () {
       do {
@@ -83,9 +86,9 @@ export const make = Effect.fnUntraced(function* ({
         const told = watchers.get(sessionID) ?? []
         watchers.delete(sessionID)
         for (const watcher of told) yield* Deferred.succeed(watcher, refused)
-      } while (rung.get(sessionID) === true)
+      } while (goesOn(sessionID))
     }).pipe(
-      Effect.ensuring(Effect.sync(() => rung.delete(sessionID))),
+      Effect.onError(() => Effect.sync(() => rung.delete(sessionID))),
       Effect.withSpan("Keeper.keep", { attributes: { sessionID } })
     )
 

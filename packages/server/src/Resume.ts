@@ -42,10 +42,16 @@ export interface ResumeOptions {
   readonly write: Write
 }
 
+/** The run that is under way or comes next, and what tells it to its end. */
+export interface Live {
+  readonly run: RunID
+  readonly rest: Effect.Effect<void, Refused | ConnectionClosed>
+}
+
 /** Writes the rows that are there; what it returns writes those of the run that is under way, if one is. */
 export const resume = Effect.fn("Resume.resume")(function* (
   options: ResumeOptions
-): Effect.fn.Return<Effect.Effect<void, Refused | ConnectionClosed> | undefined, Refused | ConnectionClosed> {
+): Effect.fn.Return<Live | undefined, Refused | ConnectionClosed> {
   const { after, backend, session, write } = options
   const { log, store } = backend
   const sessionID = session.id
@@ -96,7 +102,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
       refusedBy
     )
     if (target === "again") continue
-    return target === undefined ? undefined : live(options, state, read, target)
+    return target === undefined ? undefined : { run: target, rest: live(options, state, read, target) }
   }
 })
 

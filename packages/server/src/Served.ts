@@ -3,10 +3,10 @@
  * are taken in order; what takes its time, a run above all, goes on beside the next request, and its frames between the
  * others', each whole. Spec: SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
  */
-import { addressKey, type Session } from "@daybook/core"
+import { addressKey, type Address, type Session } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
-import { Cause, Effect, Either, FiberSet, Stream, type Scope } from "effect"
-import { admit, type Admitted } from "./Admission.ts"
+import { Cause, Effect, Either, Fiber, FiberSet, Stream, type Scope } from "effect"
+import { admit, shownBefore, type Admitted } from "./Admission.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { Connection, ConnectionClosed } from "./Connection.ts"
 import { follow } from "./Follow.ts"
@@ -102,6 +102,10 @@ export const make = Effect.fnUntraced(function* ({
         })
     )
 
+  /** Admissions under way, by session and client's id: a cancel that comes right behind its send waits for it. */
+  const admissions = new Map<string, Fiber.Fiber<Admitted, Refused>>()
+  const admissionKey = (address: Address, id: string) => `${addressKey(address)} ${id}`
+
   /** The frames of the run that a client's prompt is, from its start or from its log. */
   const followPrompt = Effect.fnUntraced(function* (client: Client, kept: Kept, { input, session }: Admitted) {
     const { backend, keeper } = kept
@@ -123,15 +127,18 @@ export const make = Effect.fnUntraced(function* ({
       state: RunFrames.make(fold, { run: runOf(sessionID, input.id), id: input.prompt.client?.id }),
       write: client.connection.write,
       isLast: ({ type }) => type === "done",
-      stuck: keeper.stuck(sessionID)
+      // What has begun, or was taken back, waits for nothing.
+      stuck: from === input.admittedSeq ? keeper.stuck(sessionID) : Effect.never
     })
   })
 
   const send = Effect.fn("Served.send")(function* (client: Client, request: Wire.Send) {
-    const address = yield* addressIn(subject, request)
+    const asked = yield* addressIn(subject, request)
     const kept = yield* keptOf(request.scope)
-    const byID = address.session.startsWith("ses_") ? yield* find(kept.backend, subject, address) : undefined
-    const place = yield* placeOf(subject, request, byID)
+    const byID = asked.session.startsWith("ses_") ? yield* find(kept.backend, subject, asked) : undefined
+    // By its id or by its name it is one session, with one queue.
+    const address = byID?.address ?? asked
+    const place = yield* placeOf(subject, request, byID, shownBefore(kept.backend, subject, address, request.id))
     const turn = yield* lane.enter(addressKey(address))
     if (turn === undefined) {
       return yield* new Refused({
@@ -146,6 +153,11 @@ export const make = Effect.fnUntraced(function* ({
       Effect.forkIn(scope),
       Effect.uninterruptible
     )
+    const key = admissionKey(address, request.id)
+    admissions.set(key, admission)
+    admission.addObserver(() => {
+      if (admissions.get(key) === admission) admissions.delete(key)
+    })
     yield* beside(
       client,
       request.id,
@@ -171,8 +183,8 @@ export const make = Effect.fnUntraced(function* ({
       return yield* new Refused({ code: "ENOENT", message: `there is no session "${request.session}"` })
     }
     if (session.address?.scope === "temp") temps.use(client.connection.id, session.address)
-    const rest = yield* resume({ ...kept, session, after: request.after, write: client.connection.write })
-    if (rest !== undefined) yield* beside(client, undefined, rest)
+    const live = yield* resume({ ...kept, session, after: request.after, write: client.connection.write })
+    if (live !== undefined) yield* beside(client, undefined, following(client, live.run, live.rest))
   })
 
   /** Where a run may be that a client names: in the session of its request, and for a run's own id in any that is at work. */
@@ -211,31 +223,38 @@ export const make = Effect.fnUntraced(function* ({
           Effect.mapError(refusedBy)
         )
 
-  const cancel = Effect.fn("Served.cancel")(function* (client: Client, request: Wire.Cancel) {
-    const kept = yield* keptOf(request.scope)
-    const { backend, keeper } = kept
+  const cancelFound = Effect.fnUntraced(function* (client: Client, kept: Kept, request: Wire.Cancel) {
+    const { backend } = kept
     const { found, session } = yield* findRun(kept, request)
     const told = client.follows.has(found.run)
-    yield* beside(
-      client,
-      request.id,
-      Effect.gen(function* () {
-        let now = found
-        while (!(yield* stop(backend, session, now))) now = (yield* findRun(kept, request)).found
-        // Who follows the run is told its end as it comes; everybody else now.
-        if (told) return
-        yield* follow({
-          backend,
-          sessionID: session.id,
-          after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
-          state: RunFrames.make(RunFrames.standing(session), { run: now.run, id: now.clientID }),
-          write: client.connection.write,
-          tells: ({ type }) => type === "done",
-          isLast: ({ type }) => type === "done",
-          stuck: keeper.stuck(session.id)
-        })
+    return Effect.gen(function* () {
+      let now = found
+      while (!(yield* stop(backend, session, now))) now = (yield* findRun(kept, request)).found
+      // Who follows the run is told its end as it comes; everybody else now.
+      if (told) return
+      yield* follow({
+        backend,
+        sessionID: session.id,
+        after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
+        state: RunFrames.make(RunFrames.standing(session), { run: now.run, id: now.clientID }),
+        write: client.connection.write,
+        tells: ({ type }) => type === "done",
+        isLast: ({ type }) => type === "done",
+        // It is over.
+        stuck: Effect.never
       })
-    )
+    })
+  })
+
+  const cancel = Effect.fn("Served.cancel")(function* (client: Client, request: Wire.Cancel) {
+    const kept = yield* keptOf(request.scope)
+    const address = yield* addressIn(subject, request)
+    const admission = admissions.get(admissionKey(address, request.id))
+    const stopped = cancelFound(client, kept, request)
+    // What is not admitted yet has no run; who sent it is told if it never will.
+    const work =
+      admission === undefined ? yield* stopped : Effect.zipRight(Fiber.await(admission), Effect.flatten(stopped))
+    yield* beside(client, request.id, work)
   })
 
   const dispatch = (client: Client, request: Wire.Request): Answer => {
@@ -271,12 +290,10 @@ export const make = Effect.fnUntraced(function* ({
     Effect.gen(function* () {
       const work = yield* FiberSet.make<void>()
       const client: Client = { connection, work, follows: new Map(), requests: 0 }
-      yield* Stream.runForEach(connection.lines, (line) => answer(client, line)).pipe(
-        // It asks no more, and is still answered.
-        Effect.zipRight(FiberSet.awaitEmpty(work)),
-        Effect.catchTag("ConnectionClosed", () => Effect.void),
-        Effect.raceFirst(connection.closed)
-      )
+      // What it sent before it went away is taken all the same.
+      yield* Stream.runForEach(connection.lines, (line) => Effect.ignore(answer(client, line)))
+      // It asks no more, and is still answered.
+      yield* Effect.raceFirst(FiberSet.awaitEmpty(work), connection.closed)
     }).pipe(
       Effect.scoped,
       Effect.ensuring(

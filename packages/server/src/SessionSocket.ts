@@ -6,7 +6,7 @@
  */
 import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
-import { Effect, ExecutionStrategy, Fiber, Layer, Schema, Scope } from "effect"
+import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Schema, Scope } from "effect"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
 import { agentDefaultCwd } from "./Cwd.ts"
 import * as Keeper from "./Keeper.ts"
@@ -116,6 +116,37 @@ const prepare = (subject: Subject) =>
     subject.kind === "agent" ? agentDefaultCwd({ root: subject.root, name: subject.name }) : Effect.void
   )
 
+/** The runtime of temp sessions: made when it is first asked for, and again after it could not be. */
+const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
+  const scope = yield* Effect.scope
+  /** What one try leaves goes with it. */
+  const make = Effect.gen(function* () {
+    const own = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+    return yield* Effect.gen(function* () {
+      const backend = fromContext(yield* Layer.buildWithScope(Layer.fresh(layer), own))
+      return { backend, keeper: yield* Effect.provideService(Keeper.make(backend), Scope.Scope, own) }
+    }).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))
+  })
+  let made: Deferred.Deferred<Served.Kept, Refused> | undefined
+  // The first who asks may leave before it is there: it is made by a fiber of its own.
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      if (made === undefined) {
+        const next = yield* Deferred.make<Served.Kept, Refused>()
+        made = next
+        yield* make.pipe(
+          Effect.interruptible,
+          Effect.mapError(({ message }) => new Refused({ code: "EIO", message })),
+          Effect.onError(() => Effect.sync(() => void (made = undefined))),
+          Effect.intoDeferred(next),
+          Effect.forkIn(scope)
+        )
+      }
+      return yield* restore(Deferred.await(made))
+    })
+  )
+})
+
 /** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
@@ -157,19 +188,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
 
-  const temp = yield* Layer.buildWithScope(Layer.fresh(options.temp), scope).pipe(
-    Effect.map((context) => fromContext(context)),
-    Effect.flatMap((backend) =>
-      Effect.map(Effect.provideService(Keeper.make(backend), Scope.Scope, scope), (keeper) => ({ backend, keeper }))
-    ),
-    Effect.mapError(({ message }) => new Refused({ code: "EIO", message })),
-    // The first who asks may leave before it is there. A cached effect is not interruptible, and neither would be what it
-    // starts, so that the scope could never close: it is made by a fiber of its own.
-    Effect.interruptible,
-    Effect.forkIn(scope),
-    Effect.flatMap(Fiber.join),
-    Effect.cached
-  )
+  const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
   const sockets = yield* Effect.forEach(doors, ({ socket, subject }) =>
     Effect.gen(function* () {
       const handle = yield* Served.make({

@@ -9,6 +9,7 @@ import { addressOf, shownDirectory, type SharedSpaces } from "@daybook/files"
 import { Effect, Either, Option, Schema } from "effect"
 import type { Backend } from "./Backend.ts"
 import { agentDefaultCwd, recheckCwd, resolveCwd, type ResolvedCwd } from "./Cwd.ts"
+import { segmentsOf } from "./CwdText.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import type { Resume, Send } from "./Wire.ts"
 
@@ -123,11 +124,15 @@ export interface Place {
 const isRefused = ({ code, message }: { readonly code: Refused["code"]; readonly message: string }) =>
   refuse(code, message)
 
-/** The folder that a prompt names, or the default one. `byID`: the session, where it was given by its id. */
+/**
+ * The folder that a prompt names, or the default one. `byID`: the session, where it was given by its id. `before`: the
+ * folder of an earlier request with the same id: a repetition is answered though the folder is no longer there (FR-8).
+ */
 export const placeOf = Effect.fn("Subject.place")(function* (
   subject: Subject,
   { cwd }: Pick<Send, "cwd">,
-  byID: Session | undefined
+  byID: Session | undefined,
+  before: Effect.Effect<string | undefined, Refused>
 ): Effect.fn.Return<Place, Refused> {
   if (byID !== undefined && byID.root === undefined) {
     // It was made on the host, whose paths no client names.
@@ -147,6 +152,13 @@ export const placeOf = Effect.fn("Subject.place")(function* (
     (subject.kind === "agent"
       ? yield* Effect.mapError(agentDefaultCwd({ root: subject.root, name: subject.name }), isRefused)
       : "/")
-  const resolved = yield* Effect.mapError(resolveCwd({ root: world, cwd: asked }), isRefused)
+  const found = yield* Effect.either(Effect.mapError(resolveCwd({ root: world, cwd: asked }), isRefused))
+  if (Either.isLeft(found)) {
+    const shown = `/${segmentsOf(asked).join("/")}`
+    // Nothing is done in it: should the repetition be none after all, it is refused for what was found now.
+    if ((yield* before) === shown) return { world, cwd: { directory: world, shown }, recheck: found.left }
+    return yield* found.left
+  }
+  const resolved = found.right
   return { world, cwd: resolved, recheck: Effect.mapError(recheckCwd(world, resolved), isRefused) }
 })
