@@ -204,9 +204,9 @@ const fold = (out: Out, event: SessionEvent): void => {
   }
 }
 
-/** One event further. */
-export const evolve = (state: State, event: SessionEvent): Evolved => {
-  const out: Out = { event, state: { ...state }, messages: [], events: [], blobs: [] }
+/** One event further, in a state that is the caller's own: it is changed in place. */
+export const evolveOwn = (state: State, event: SessionEvent): Evolved => {
+  const out: Out = { event, state, messages: [], events: [], blobs: [] }
   Runs.begin(out)
   fold(out, event)
   const { blobs, events, messages } = out
@@ -214,11 +214,15 @@ export const evolve = (state: State, event: SessionEvent): Evolved => {
   set(out, {
     seq: event.seq,
     position: event.position,
-    updatedAtMs: Math.max(updatedAtMs, event.created),
-    lines: { messages: lines.messages + messages.length, events: lines.events + events.length }
+    updatedAtMs: Math.max(updatedAtMs, event.created)
   })
-  return { state: out.state, messages, events, blobs }
+  if (messages.length + events.length > 0)
+    set(out, { lines: { messages: lines.messages + messages.length, events: lines.events + events.length } })
+  return { state, messages, events, blobs }
 }
+
+/** One event further. */
+export const evolve = (state: State, event: SessionEvent): Evolved => evolveOwn({ ...state }, event)
 
 /**
  * All that event rows from an activity's start on need to know of before, provided that nothing was open there: the last

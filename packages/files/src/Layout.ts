@@ -72,5 +72,19 @@ export const cwdHash = (cwd: string): string => sha256(cwd)
 const firstTime = Date.parse("0000-01-01T00:00:00.000Z")
 const lastTime = Date.parse("9999-12-31T23:59:59.999Z")
 
+const minute = 60_000
+/** The last minute that was written, from the epoch on, and its text up to the seconds: events come in order of time. */
+let last = { minute: 0, text: "1970-01-01T00:00:" }
+
+const textOfMinute = (at: number): string => {
+  if (last.minute !== at) last = { minute: at, text: new Date(at * minute).toISOString().slice(0, 17) }
+  return last.text
+}
+
 /** RFC 3339 in UTC with milliseconds (DC-4); what lies outside of the years that it can write becomes the nearest of them. */
-export const timeText = (ms: number): string => new Date(Math.min(Math.max(ms, firstTime), lastTime)).toISOString()
+export const timeText = (ms: number): string => {
+  const at = Math.trunc(Math.min(Math.max(ms, firstTime), lastTime))
+  const whole = Math.floor(at / minute)
+  const rest = String(at - whole * minute).padStart(5, "0")
+  return `${textOfMinute(whole)}${rest.slice(0, 2)}.${rest.slice(2)}Z`
+}

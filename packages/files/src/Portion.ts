@@ -7,8 +7,8 @@ import type { SessionEvent } from "@daybook/core"
 import * as Rendering from "./Rendering.ts"
 
 export interface Portion {
-  /** After the last event. */
-  rendering: Rendering.Rendering
+  /** Stands after the last event. */
+  readonly run: Rendering.Run
   /** The id of the first event, and the places of the last. */
   readonly first: string
   seq: number
@@ -25,7 +25,7 @@ export const portionLimit = 4 * 1024 * 1024
 
 /** A portion that goes on from here and that holds nothing yet. */
 export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Portion => ({
-  rendering,
+  run: Rendering.from(rendering),
   first: id,
   seq: rendering.fold.seq,
   position: rendering.fold.position,
@@ -37,8 +37,7 @@ export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Por
 
 /** One event more. */
 export const take = (portion: Portion, event: SessionEvent): void => {
-  const { added, rendering } = Rendering.evolve(portion.rendering, event)
-  portion.rendering = rendering
+  const added = portion.run.take(event)
   portion.seq = event.seq
   portion.position = event.position
   portion.size += added.messages.length + added.events.length

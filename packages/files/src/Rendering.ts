@@ -35,20 +35,29 @@ export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial 
 
 const lineOf = (row: unknown): string => `${JSON.stringify(row)}\n`
 
-/** One event further. */
-export const evolve = (
-  { fold, pack }: Rendering,
-  event: SessionEvent
-): { readonly rendering: Rendering; readonly added: Added } => {
-  const { blobs, events, messages, state } = Fold.evolve(fold, event)
-  const lines = messages.map((row) => ({ row, text: lineOf(row) }))
-  const written = lines.map(({ row, text }) => ({ row, bytes: Buffer.byteLength(text) }))
+/** Several events, one by one, in a copy of its own: what they come to is that of `rendering`, whatever becomes of this. */
+export interface Run {
+  readonly rendering: Rendering
+  readonly take: (event: SessionEvent) => Added
+}
+
+/** Goes on from a rendering, which stays as it is. */
+export const from = ({ fold, pack }: Rendering): Run => {
+  const now = { fold: { ...fold }, pack }
   return {
-    rendering: { fold: state, pack: PackFold.evolve(pack, event, written) },
-    added: {
-      messages: lines.map(({ text }) => text).join(""),
-      events: events.map(lineOf).join(""),
-      blobs
+    rendering: now,
+    take: (event) => {
+      const { blobs, events, messages } = Fold.evolveOwn(now.fold, event)
+      let [messageText, eventText] = ["", ""]
+      const written: Array<PackFold.WrittenLine> = []
+      for (const row of messages) {
+        const text = lineOf(row)
+        messageText += text
+        written.push({ row, bytes: Buffer.byteLength(text) })
+      }
+      for (const row of events) eventText += lineOf(row)
+      now.pack = PackFold.evolve(now.pack, event, written)
+      return { messages: messageText, events: eventText, blobs }
     }
   }
 }
@@ -58,14 +67,10 @@ export const evolveAll = (
   rendering: Rendering,
   events: ReadonlyArray<SessionEvent>
 ): { readonly rendering: Rendering; readonly added: Added } => {
-  let now = rendering
-  const all = events.map((event) => {
-    const { added, rendering } = evolve(now, event)
-    now = rendering
-    return added
-  })
+  const run = from(rendering)
+  const all = events.map(run.take)
   return {
-    rendering: now,
+    rendering: run.rendering,
     added: {
       messages: all.map(({ messages }) => messages).join(""),
       events: all.map(({ events }) => events).join(""),
@@ -75,12 +80,15 @@ export const evolveAll = (
 }
 
 const Stored = Schema.parseJson(Schema.Struct({ fold: Fold.Checkpoint, pack: PackState.Checkpoint }))
-const encode = Schema.encodeSync(Stored)
 const decode = Schema.decodeEither(Stored)
 
-/** The rendering as a ledger stores it; undefined while a run is open. */
-export const toText = ({ fold, pack }: Rendering): string | undefined =>
-  Fold.isQuiet(fold) ? encode({ fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }) : undefined
+/** The rendering as a ledger stores it; undefined while a run is open. It is checked when it is read. */
+export const toText = ({ fold, pack }: Rendering): string | undefined => {
+  if (!Fold.isQuiet(fold)) return undefined
+  const stored: typeof Stored.Type = { fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }
+  // A checkpoint is its own JSON: encoding by the schema would check a long session line by line, each time.
+  return JSON.stringify(stored)
+}
 
 /** The rendering that the text was made of; undefined for a text of another version, which is then made anew from the log. */
 export const fromText = (text: string): Rendering | undefined =>

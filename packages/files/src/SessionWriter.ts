@@ -92,7 +92,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
 
   const write = Effect.fnUntraced(function* (id: string, portion: Portion.Portion): Effect.fn.Return<void, WriteError> {
     const before = yield* load(id)
-    const { position, rendering, seq } = portion
+    const { position, seq } = portion
+    const { rendering } = portion.run
     const { fold } = rendering
     const address = addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
     if (address === undefined) return yield* drop(id)

@@ -40,7 +40,7 @@ export const contextsOf = Effect.fn(function* <A, E, R>(
   const written: Array<Buffer> = []
   let rendering = Rendering.initial
   for (const event of yield* eventsOf(sessionID)) {
-    const next = Rendering.evolve(rendering, event)
+    const next = Rendering.evolveAll(rendering, [event])
     written.push(Buffer.from(next.added.messages))
     rendering = next.rendering
     if (event.type !== "session.next.step.started") continue
