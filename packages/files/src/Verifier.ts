@@ -1,0 +1,356 @@
+/**
+ * What is compared by a verification: one session's folder, one index, and what else lies there. Nothing is changed, and
+ * nothing is looked at through a link. Spec: FI-87, FI-88 in specs/files.md.
+ */
+import { EventLog, SessionID } from "@daybook/core"
+import { Effect, Option, Schema } from "effect"
+import type { Finding, FindingKind, SafeError } from "./Errors.ts"
+import { indexFiles, type IndexEntry } from "./IndexFiles.ts"
+import { sumOf } from "./Keeper.ts"
+import { sessionFolder, type KeptAddress } from "./Layout.ts"
+import type { Modes } from "./Modes.ts"
+import * as Rendering from "./Rendering.ts"
+import * as SafeFiles from "./SafeFiles.ts"
+import { blobFile, contextOf, contextPrefix } from "./SessionContext.ts"
+import { entryOf } from "./SessionWriter.ts"
+import { valueFiles } from "./Values.ts"
+
+type Content = string | Uint8Array
+export type Found = ReadonlyArray<Finding>
+
+/** A session that was looked at: its name, and its line of the index unless something stands in the way. */
+export interface Seen {
+  readonly session: string
+  readonly entry: IndexEntry | undefined
+}
+
+const Told = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
+
+/** Times that something is looked at again because files moved on meanwhile. */
+export const attempts = 4
+
+/** What the folders on the way to a house are called, where that is given. */
+const levels = [["home", "shared"], undefined, ["agent", "model"], undefined, ["session"]] as const
+
+/** The folder that it is in. */
+export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/"))
+
+/** The folder, and all above it. */
+const wayTo = (folder: string): ReadonlyArray<string> =>
+  folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
+
+/** The comparisons with the files under one root. */
+export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
+  /** Looks at one file; a link or a folder in its place is a finding. */
+  const look = (path: string, sessionID: string | undefined) => {
+    const finding = (kind: FindingKind, details: string): Finding => ({
+      kind,
+      path,
+      ...(sessionID === undefined ? {} : { sessionID }),
+      details
+    })
+    return {
+      finding,
+      stamp: Effect.either(files.stamp(path)).pipe(
+        Effect.flatMap((stamp) =>
+          stamp._tag === "Right"
+            ? Effect.succeed({ stamp: stamp.right, findings: [] as Found })
+            : stamp.left._tag === "PathRefused"
+              ? Effect.succeed({ stamp: undefined, findings: [finding("refused", stamp.left.message)] })
+              : Effect.fail(stamp.left)
+        )
+      )
+    }
+  }
+
+  /** Presence, permissions and, by `same`, content of one file. */
+  const check = <E, R>(
+    path: string,
+    sessionID: string | undefined,
+    same: (stamp: SafeFiles.Stamp) => Effect.Effect<Option.Option<readonly [FindingKind, string]>, E, R>
+  ): Effect.Effect<Found, E | SafeError, R> =>
+    Effect.gen(function* () {
+      const { finding, stamp } = look(path, sessionID)
+      const looked = yield* stamp
+      if (looked.findings.length > 0) return looked.findings
+      if (looked.stamp === undefined) return [finding("missing", "the file is not there")]
+      const mode = modes.file(path)
+      const wrong =
+        looked.stamp.mode === mode
+          ? []
+          : [finding("mode", `its permissions are ${looked.stamp.mode.toString(8)}, not ${mode.toString(8)}`)]
+      return Option.match(yield* same(looked.stamp), {
+        onNone: () => wrong,
+        onSome: ([kind, details]) => [...wrong, finding(kind, details)]
+      })
+    })
+
+  const changed = Option.some(["changed", "its content is not what the log says"] as const)
+
+  const checkContent = (path: string, sessionID: string | undefined, content: Content) =>
+    check(path, sessionID, ({ size }) => {
+      const sum = sumOf(content)
+      if (size !== sum.size) return Effect.succeed(changed)
+      return Effect.map(files.readRange(path, 0, size), (there) =>
+        Buffer.compare(there, Buffer.from(content)) === 0 ? Option.none() : changed
+      )
+    })
+
+  /** A log, compared as it is rendered: how far it is right, and whether it was so far. */
+  interface Compared {
+    at: number
+    right: boolean
+  }
+
+  /** `through`: where the log ends, if that may be within the text. */
+  const compare = (path: string, compared: Compared, text: string, through = Number.POSITIVE_INFINITY) =>
+    Effect.gen(function* () {
+      const bytes = Buffer.from(text, "utf8").subarray(0, through - compared.at)
+      if (!compared.right || bytes.length === 0) return
+      const there = yield* files.readRange(path, compared.at, bytes.length)
+      compared.right = Buffer.compare(there, bytes) === 0
+      compared.at += bytes.length
+    }).pipe(
+      Effect.catchAll((error) =>
+        // What stands there is reported when its end is looked at.
+        error._tag === "PathRefused" || error.code === "ENOENT"
+          ? Effect.sync(() => void (compared.right = false))
+          : Effect.fail(error)
+      )
+    )
+
+  /** `ahead` goes on comparing: rows may be there before the values tell of them. */
+  const checkLog = <E, R>(
+    path: string,
+    sessionID: string,
+    compared: Compared,
+    ahead: (size: number) => Effect.Effect<void, E, R>
+  ) =>
+    check(path, sessionID, ({ size }) =>
+      Effect.gen(function* () {
+        if (compared.right && size > compared.at) yield* ahead(size)
+        if (compared.right && size === compared.at) return Option.none()
+        const [last] = size === 0 ? [10] : yield* files.readRange(path, size - 1, 1)
+        return last === 10 ? changed : Option.some(["torn", "its last line has no end"] as const)
+      })
+    )
+
+  /** Whether nothing but asides is left there: those of a session that was removed stay. */
+  const asidesOnly = (folder: string): Effect.Effect<boolean, SafeError> =>
+    Effect.gen(function* () {
+      const entries = yield* files.list(folder)
+      for (const entry of entries) {
+        if (SafeFiles.isAside(entry.name)) continue
+        if (!entry.folder || !(yield* asidesOnly(`${folder}/${entry.name}`))) return false
+      }
+      return entries.length > 0
+    })
+
+  /** Everything in a folder and below it that is not expected there. */
+  const foreign = (
+    folder: string,
+    expected: ReadonlySet<string>,
+    sessionID?: string
+  ): Effect.Effect<Found, SafeError> =>
+    Effect.gen(function* () {
+      const found: Array<Finding> = []
+      for (const entry of yield* files.list(folder)) {
+        const path = `${folder}/${entry.name}`
+        if (expected.has(path)) continue
+        if (entry.folder && [...expected].some((name) => name.startsWith(`${path}/`))) {
+          found.push(...(yield* foreign(path, expected, sessionID)))
+        } else if (!SafeFiles.isAside(entry.name) && !(entry.folder && (yield* asidesOnly(path)))) {
+          found.push(look(path, sessionID).finding("foreign", "Daybook did not put this here"))
+        }
+      }
+      return found
+    })
+
+  /** One folder: that it is there and is none of a link, and its permissions. */
+  const folder = (path: string, sessionID?: string): Effect.Effect<Found, SafeError> =>
+    Effect.gen(function* () {
+      const { finding } = look(path, sessionID)
+      if (!(yield* files.reach(path))) return [finding("missing", "the folder is not there")]
+      const mode = yield* files.folderMode(path)
+      return mode === undefined || mode === modes.folder(path)
+        ? []
+        : [finding("mode", `the folder's permissions are ${mode.toString(8)}, not ${modes.folder(path).toString(8)}`)]
+    }).pipe(
+      Effect.catchTag("PathRefused", (error) =>
+        Effect.succeed([look(error.path.slice(files.root.length + 1), sessionID).finding("refused", error.message)])
+      )
+    )
+
+  /** Folders, those further up first; what lies below one that cannot be used is not looked at. */
+  const folders = (paths: ReadonlySet<string>, sessionID?: string) =>
+    Effect.gen(function* () {
+      const found: Array<Finding> = []
+      const closed: Array<string> = []
+      const within = (path: string) => closed.some((above) => path.startsWith(`${above}/`))
+      for (const path of [...paths].toSorted()) {
+        if (within(path)) continue
+        const findings = yield* folder(path, sessionID)
+        if (findings.some(({ kind }) => kind !== "mode")) closed.push(path)
+        found.push(...findings)
+      }
+      return { found, within }
+    })
+
+  /** What stands in the way of a session's folder. */
+  const inFolder = (path: string, id: string): Effect.Effect<Finding | undefined, SafeError> =>
+    files.reach(path).pipe(
+      Effect.map((there) =>
+        there ? undefined : look(path, id).finding("missing", "the session's folder is not there")
+      ),
+      Effect.catchTag("PathRefused", (error) => Effect.succeed(look(path, id).finding("refused", error.message)))
+    )
+
+  /** One session at one look: what was found, what its index has to say, and whether its files moved meanwhile. */
+  const lookAt = Effect.fnUntraced(function* (id: string, address: KeptAddress) {
+    const log = yield* EventLog
+    const folder = sessionFolder(address)
+    const at = (name: string) => `${folder}/${name}`
+    const told = Effect.map(
+      Effect.orElseSucceed(files.readRange(at("meta.json"), 0, 64 * 1024), () => new Uint8Array()),
+      (bytes) => Option.getOrUndefined(Told(Buffer.from(bytes).toString("utf8")))?.seq
+    )
+    const there = yield* inFolder(folder, id)
+    if (there !== undefined) return { entry: undefined, moved: false, findings: [there] }
+    const logs = Rendering.logs.map((name) => ({ name, compared: { at: 0, right: true } }))
+    const blobs = new Set<string>()
+    let [rendering, cursor, seq, behind] = [Rendering.initial, -1, yield* told, false]
+    /** Compares the logs with the next page of events up to the one that the values tell of. */
+    const next = Effect.gen(function* () {
+      const page = yield* log.read({ sessionID: SessionID.make(id), after: cursor })
+      const events = page.events.filter((event) => seq === undefined || event.seq <= seq)
+      const { added, rendering: further } = Rendering.evolveAll(rendering, events)
+      rendering = further
+      behind = events.length < page.events.length
+      cursor = behind ? rendering.fold.seq : page.cursor
+      for (const { compared, name } of logs) yield* compare(at(name), compared, Rendering.textOf(added, name))
+      for (const { hash } of added.blobs) blobs.add(hash)
+      return page.hasMore && !behind
+    })
+    while (true) {
+      while (yield* next) continue
+      // A long log is followed as it grows: its values are looked at while they are those of its end.
+      const now = yield* told
+      if (!behind || now === seq) break
+      seq = now
+    }
+    const values = valueFiles(rendering.fold, address)
+    const whole = logs.every(({ compared }) => compared.right)
+    // Of lines that were changed the context would say something else.
+    const context: ReadonlyMap<string, Content> = whole
+      ? (yield* contextOf(id, address.session, rendering.pack, (from, bytes) =>
+          files.digest(at("messages.jsonl"), from, bytes)
+        )).files
+      : new Map()
+    const contents = new Map<string, Content>([...values, ...context])
+    const lasting = [...blobs].filter((hash) => !contents.has(blobFile(hash)))
+    const expected = new Set([
+      ...Rendering.logs.map(at),
+      ...[...contents.keys()].map(at),
+      ...lasting.map((hash) => at(blobFile(hash))),
+      at(`${contextPrefix}.`)
+    ])
+    const { found, within } = yield* folders(new Set([...expected].map(parentOf)), id)
+    const open = (name: string) => !within(at(name))
+    const ahead = (name: Rendering.LogName, compared: Compared, size: number) =>
+      Effect.gen(function* () {
+        for (
+          let [further, after, hasMore] = [rendering, cursor, true];
+          hasMore && compared.right && compared.at < size;
+        ) {
+          const page = yield* log.read({ sessionID: SessionID.make(id), after })
+          const next = Rendering.evolveAll(further, page.events)
+          yield* compare(at(name), compared, Rendering.textOf(next.added, name), size)
+          further = next.rendering
+          after = page.cursor
+          hasMore = page.hasMore
+        }
+      })
+    const findings = [
+      ...found,
+      ...(yield* Effect.forEach(logs, ({ compared, name }) =>
+        checkLog(at(name), id, compared, (size) => ahead(name, compared, size))
+      )).flat(),
+      ...(yield* Effect.forEach(
+        [...contents].filter(([name]) => open(name)),
+        ([name, content]) => checkContent(at(name), id, content)
+      )).flat(),
+      ...(yield* Effect.forEach(
+        lasting.filter((hash) => open(blobFile(hash))),
+        (hash) =>
+          check(at(blobFile(hash)), id, ({ size }) =>
+            Effect.map(files.digest(at(blobFile(hash)), 0, size), (digest) =>
+              `sha256-${digest}` === hash ? Option.none() : changed
+            )
+          )
+      )).flat(),
+      ...(yield* foreign(folder, expected, id)).filter(
+        ({ path }) => (whole || !path.startsWith(at(contextPrefix))) && found.every((one) => one.path !== path)
+      ),
+      ...(behind
+        ? [look(folder, id).finding("behind", `its files tell of events up to ${seq}; the log holds more`)]
+        : [])
+    ]
+    return { entry: entryOf(rendering.fold, address.session), findings, moved: (yield* told) !== seq }
+  })
+
+  const session = Effect.fnUntraced(function* (id: string, address: KeptAddress) {
+    let looked = yield* lookAt(id, address)
+    // What an exporter was about to write may be there in part: it is looked at twice before it is told.
+    for (let n = 1; n < attempts && looked.findings.length > 0 && (n === 1 || looked.moved); n++) {
+      looked = yield* lookAt(id, address)
+    }
+    return looked
+  })
+
+  /** The index of one house, and what else lies beside its sessions. */
+  const house = Effect.fnUntraced(function* (index: string, seen: ReadonlyArray<Seen>) {
+    const entries = seen.flatMap(({ entry }) => (entry === undefined ? [] : [entry]))
+    // What an index says of a session that cannot be looked at is not known.
+    const whole = entries.length === seen.length
+    const wanted = [...indexFiles(entries)].map(([name, content]) => [`${index}/${name}`, content] as const)
+    const beside = parentOf(index)
+    const expected = new Set([...wanted.map(([path]) => path), ...seen.map(({ session }) => `${beside}/${session}`)])
+    const ways = whole ? wanted.flatMap(([path]) => wayTo(parentOf(path))) : []
+    const { found, within } = yield* folders(new Set([...wayTo(index), ...ways]))
+    if (within(`${beside}/.`)) return found
+    return [
+      ...found,
+      ...(yield* Effect.forEach(
+        wanted.filter(([path]) => whole && !within(path)),
+        ([path, content]) => checkContent(path, undefined, content)
+      )).flat(),
+      ...(yield* foreign(beside, expected)).filter(
+        ({ path }) => (whole || !path.startsWith(`${index}/`)) && found.every((one) => one.path !== path)
+      )
+    ]
+  })
+
+  /** Houses that hold something, although the store has no session for them. */
+  const strangers = Effect.fnUntraced(function* (known: ReadonlySet<string>) {
+    const found: Array<Finding> = []
+    const below = (path: string) =>
+      Effect.map(files.list(path), (entries) =>
+        entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
+      )
+    const visit = (path: string, depth: number): Effect.Effect<void, SafeError> =>
+      Effect.gen(function* () {
+        const names: ReadonlyArray<string> | undefined = levels[depth]
+        for (const next of yield* below(path)) {
+          if (names !== undefined && !names.includes(next.slice(next.lastIndexOf("/") + 1))) continue
+          if (depth < levels.length - 1) yield* visit(next, depth + 1)
+          else if (!known.has(next) && !(yield* asidesOnly(next))) {
+            found.push(look(next, undefined).finding("foreign", "the log has no session here"))
+          }
+        }
+      })
+    yield* visit("", 0)
+    return found
+  })
+
+  return { session, house, strangers }
+}
