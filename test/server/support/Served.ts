@@ -15,14 +15,15 @@ export interface Options {
   /** The layout's root; the database lies in it as well. */
   readonly root: string
   readonly runtime?: Partial<Daybook.Options>
+  readonly model?: Parameters<typeof ScriptedModel.layer>[0]
   readonly serve?: Partial<ServeOptions>
   readonly files?: Partial<ExporterOptions>
 }
 
 /** The runtime on the root's database with its files and sockets, for as long as the scope. */
-export const open = ({ files, root, runtime, serve: options }: Options) =>
+export const open = ({ files, model: info, root, runtime, serve: options }: Options) =>
   Effect.gen(function* () {
-    const model = yield* Layer.build(Layer.fresh(ScriptedModel.layer()))
+    const model = yield* Layer.build(Layer.fresh(ScriptedModel.layer(info)))
     const resolver = Layer.succeedContext(model)
     const daybook = (filename: string) => Layer.provide(Layer.fresh(Daybook.layer({ filename, ...runtime })), resolver)
     const core = yield* Layer.build(daybook(join(root, "daybook.sqlite")))
