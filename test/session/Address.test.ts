@@ -170,6 +170,17 @@ it.layer(runtime())("addresses", (it) => {
     })
   )
 
+  it.effect("AD-6, FI-4: a root is kept in one way of writing, so that folders below it are shown from it on", () =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const roots = ["/srv/root/", "/srv//root", "/srv/./x/../root"]
+      for (const [n, root] of roots.entries()) {
+        const made = yield* sessions.create({ location, placement: { address: at(`spelled-${n}`), root } })
+        assert.strictEqual(made.root, "/srv/root")
+      }
+    })
+  )
+
   it.effect(
     "AD-4: a session without an address is placed once; its root may change, and what is the same stores nothing",
     () =>

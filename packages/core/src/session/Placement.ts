@@ -43,8 +43,9 @@ export const make = Effect.gen(function* () {
     }
     if (placement.root === undefined) return { address }
     const root = yield* validate("root", Schema.NonEmptyString, placement.root)
+    // One way to write each: what lies below it is told by its text.
     return path.isAbsolute(root) && !root.includes("\0")
-      ? { address, root }
+      ? { address, root: path.resolve(root) }
       : yield* refuse("root", "expected the absolute path of a folder")
   })
 
