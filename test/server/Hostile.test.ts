@@ -157,7 +157,11 @@ it.scopedLive(
               ...textParts("t", "fir", "st", lengthy),
               ...call("c"),
               ...textParts("u", " and", " more", lengthy),
-              { ...finish("tool-calls"), usage: { inputTokens: 2500, outputTokens: 100, totalTokens: 2600 } }
+              {
+                type: "finish",
+                reason: "tool-calls",
+                usage: { inputTokens: 2500, outputTokens: 100, totalTokens: 2600 }
+              }
             )
           ),
           // It is longer than the window by now.

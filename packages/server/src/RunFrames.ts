@@ -15,7 +15,16 @@ export interface State {
   readonly followed: Followed | undefined
   /** The run that text is told of. */
   readonly current: Followed | undefined
+  /** What was told of its text: as much as a message may show, and how long all of it is. */
+  readonly said: Said
 }
+
+interface Said {
+  readonly head: string
+  readonly length: number
+}
+
+const nothing: Said = { head: "", length: 0 }
 
 /** A run, and the client's id for it where it came from one. */
 export interface Followed {
@@ -35,7 +44,8 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
   fold,
   deltas: Deltas.make(Number.MAX_SAFE_INTEGER),
   followed,
-  current: undefined
+  current: undefined,
+  said: nothing
 })
 
 /** From now on deltas are heard: of texts that start after this place, all. */
@@ -63,11 +73,13 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   const [deltas, text] = Deltas.step(state.deltas, event)
   const { current } = state
   const told: Array<Told> = current === undefined || text === "" ? [] : [{ type: "text", of: current, text }]
-  if (!("seq" in event)) return [{ ...state, deltas }, told]
-  const { events, state: fold } = Fold.evolve(state.fold, event)
-  let next: State = { ...state, fold, deltas }
-  for (const row of events) {
-    if (state.followed !== undefined && row.run !== state.followed.run) continue
+  const said = current === undefined || text === "" ? state.said : saying(state.said, text)
+  if (!("seq" in event)) return [{ ...state, deltas, said }, told]
+  const { events, state: fold } = Fold.evolve(state.fold, withoutText(event))
+  let next: State = { ...state, fold, deltas, said }
+  for (const bare of events) {
+    if (state.followed !== undefined && bare.run !== state.followed.run) continue
+    const row = bare.type === "message" ? messageOf(bare, next.said) : bare
     next = onRow(next, row)
     const frame = state.followed === undefined ? row : frameOf(row, state.followed)
     if (frame !== undefined) told.push({ type: "frame", frame, position: event.position })
@@ -75,11 +87,34 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   return [next, told]
 }
 
+/** A follower's fold makes event rows only: the texts of a long run need not be kept once more for each client. */
+const withoutText = (event: SessionEvent): SessionEvent =>
+  event.type === "session.next.text.ended" ? { ...event, data: { ...event.data, text: "" } } : event
+
+const saying = ({ head, length }: Said, text: string): Said => ({
+  // No code unit takes less than a byte.
+  head: head.length < Fold.textLimit ? head + text.slice(0, Fold.textLimit + 1 - head.length) : head,
+  length: length + text.length
+})
+
+type MessageRow = Extract<EventRow, { readonly type: "message" }>
+
+/** The message of a run whose text was told: that text, as far as a message may show it. */
+const messageOf = (row: MessageRow, { head, length }: Said): MessageRow => {
+  const text = Fold.clip(head)
+  return { ...row, content: [{ type: "text", text }], ...(text.length === length ? {} : { truncated: true, length }) }
+}
+
 const onRow = (state: State, row: EventRow): State => {
   if (row.type === "start") {
-    return { ...state, deltas: Deltas.begin(state.deltas), current: { run: row.run, id: row.client_id } }
+    return {
+      ...state,
+      deltas: Deltas.begin(state.deltas),
+      current: { run: row.run, id: row.client_id },
+      said: nothing
+    }
   }
-  return row.type === "done" ? { ...state, deltas: Deltas.end(state.deltas), current: undefined } : state
+  return row.type === "done" ? { ...state, deltas: Deltas.end(state.deltas), current: undefined, said: nothing } : state
 }
 
 /** A row of the run that is followed, as its client is told; what is not of the answer itself is left to `resume`. */
