@@ -1,9 +1,10 @@
 /** The exporter over real folders and databases: what it writes, when, and that portions make no difference. */
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { draft, EventLog, SessionID, type Draft } from "@daybook/core"
-import { Exporter, verify } from "@daybook/files"
+import { draft, EventLog, MessageID, SessionID, type Draft } from "@daybook/core"
+import { Exporter, verify, type Finding } from "@daybook/files"
 import { Chunk, Effect, FastCheck as fc, Fiber, Stream, TestClock } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { temporaryFolder, unique } from "../support/Database.ts"
@@ -258,7 +259,7 @@ it.scoped("SC-4: a shared space is readable as its policy says, and its owner's 
   )
 )
 
-it.scoped("FI-66: a second exporter of a root is refused at once, and comes in when the first is gone", () =>
+it.scoped("FL-9, FI-66: a second exporter of a root is refused at once, and comes in when the first is gone", () =>
   withStore((root) =>
     Effect.gen(function* () {
       yield* begin(session("one"))
@@ -428,4 +429,87 @@ it.scoped(
         assert.deepStrictEqual(tree(root), tree(join(folder, "fresh")))
       })
     )
+)
+
+for (const [what, seq] of [
+  ["of a session that has files", 2],
+  ["that is a session's first", 0]
+] as const) {
+  it.scoped(`FI-86: an event that cannot be read, ${what}, holds back its session alone, until it is mended`, () =>
+    withStore((root, folder) =>
+      Effect.gen(function* () {
+        const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
+        const [damaged, other] = [session("damaged"), session("other")]
+        yield* begin(other)
+        if (seq > 0) {
+          yield* begin(damaged)
+          yield* log.append(damaged, [renamed("before")])
+          yield* exportAll({ root, uid })
+        } else yield* begin(damaged)
+        for (const id of [damaged, other, damaged, other]) yield* log.append(id, [renamed("after")])
+        const [row] = yield* sql<{ readonly data: string }>`
+          SELECT data FROM event WHERE session_id = ${damaged} AND seq = ${seq}`
+        yield* sql`UPDATE event SET data = substr(data, 2) WHERE session_id = ${damaged} AND seq = ${seq}`
+        const held = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const exporter = yield* exporterAt({ root, uid })
+            const findings: Array<Finding> = []
+            yield* Effect.forkScoped(
+              Stream.runForEach(exporter.findings, (finding) => Effect.sync(() => findings.push(finding)))
+            )
+            // It listens by then.
+            yield* Effect.repeatN(Effect.yieldNow(), 20)
+            const { position } = yield* exporter.catchUp
+            yield* log.append(other, [renamed("later")])
+            yield* log.append(damaged, [renamed("later")])
+            const later = yield* exporter.catchUp
+            assert.strictEqual(later.position, position + 2)
+            yield* Effect.yieldNow()
+            return findings
+          })
+        )
+        // Once, however often it was tried.
+        assert.deepStrictEqual(
+          held.map(({ kind, path, sessionID }) => ({ kind, path, sessionID })),
+          [{ kind: "behind", path: folderOf(damaged), sessionID: damaged }]
+        )
+        assert.include(held[0]?.details, `event ${seq} of ${damaged}`)
+        assert.deepInclude(JSON.parse(read(root, `${folderOf(other)}/meta.json`)), { title: "later" })
+        if (seq > 0) assert.deepInclude(JSON.parse(read(root, `${folderOf(damaged)}/meta.json`)), { title: "before" })
+        else assert.isFalse(existsSync(join(root, folderOf(damaged))))
+        yield* sql`UPDATE event SET data = ${row?.data ?? ""} WHERE session_id = ${damaged} AND seq = ${seq}`
+        yield* exportAll({ root, uid })
+        yield* exportAll({ root: join(folder, "fresh"), uid })
+        assert.deepStrictEqual(tree(root), tree(join(folder, "fresh")))
+      })
+    )
+  )
+}
+
+it.scoped("FI-69: rows wait in memory up to 4 MiB, however much of the log is read at once", () =>
+  withStore((root) =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const id = session("long")
+      yield* begin(id)
+      // More than two portions in one page of the log, and each event shorter than what comes alone.
+      const text = "x".repeat(60 * 1024)
+      const said = (n: number): Draft =>
+        draft("session.next.synthetic", { messageID: MessageID.make(`msg_long${n}`), text })
+      for (let n = 0; n < 200; n += 20) {
+        yield* log.append(id, [said(n), ...Array.from({ length: 19 }, (_, index) => said(n + 1 + index))])
+      }
+      const path = join(root, folderOf(id), "messages.jsonl")
+      const sizes: Array<number> = []
+      const before = (operation: string, at: string) => {
+        if (operation === "write" && at.endsWith("/messages.jsonl")) sizes.push(statSync(path).size)
+      }
+      yield* exportAll({ root, uid, before })
+      const writes = [...sizes, statSync(path).size].map((size, index) => size - (sizes[index - 1] ?? 0))
+      assert.isAtLeast(statSync(path).size, 200 * text.length)
+      assert.isAtMost(Math.max(...writes), 4 * 1024 * 1024 + 64 * 1024)
+      // And not a write for each event.
+      assert.isAtMost(sizes.length, 6)
+    })
+  )
 )

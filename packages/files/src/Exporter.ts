@@ -77,6 +77,8 @@ const pagesAtOnce = 16
 const behindAtOnce = 64
 const sweptAtOnce = 256
 
+const isID = Schema.is(SessionID)
+
 /** A portion of the log that was brought into the files. */
 interface Pulled {
   readonly position: number
@@ -109,23 +111,36 @@ const make = Effect.fn("Exporter.make")(function* (
   /** What was said of sessions that something stands in the way of: once each. */
   const said = new Set<string>()
 
-  /** A session whose folder is in the way, or which is being removed, holds up no other: it is tried again later. */
+  const tell = (finding: Finding & { readonly sessionID: string }) => {
+    if (said.has(finding.sessionID)) return Effect.void
+    said.add(finding.sessionID)
+    return report(finding)
+  }
+
+  const recovered = (id: string) =>
+    Effect.map(ledger.session(id), (record) => {
+      if (record?.behind !== true) said.delete(id)
+    })
+
+  /**
+   * A session whose folder is in the way, one of whose events cannot be read, or which is being removed, holds up no other:
+   * it is tried again later.
+   */
   const attempt = (id: string, work: Effect.Effect<void, WriteError>): Effect.Effect<boolean, ExportError> => {
     const later = Effect.zipRight(
       Effect.sync(() => writer.forget(id)),
       Effect.as(ledger.setBehind(id), false)
     )
+    const refused = (kind: "refused" | "behind", path: string, details: string) =>
+      Effect.zipRight(tell({ kind, path, sessionID: id, details }), later)
     return Effect.as(work, true).pipe(
-      Effect.tap(() => void said.delete(id)),
+      Effect.tap(said.has(id) ? recovered(id) : Effect.void),
       Effect.catchTags({
         SessionNotFound: () => later,
         CursorAhead: () => later,
-        PathRefused: (error) => {
-          if (said.has(id)) return later
-          said.add(id)
-          const path = error.path.slice(root.length + 1)
-          return Effect.zipRight(report({ kind: "refused", path, sessionID: id, details: error.message }), later)
-        }
+        PathRefused: (error) => refused("refused", error.path.slice(root.length + 1), error.message),
+        EventUnreadable: (error) =>
+          Effect.flatMap(ledger.session(id), (record) => refused("behind", record?.folder ?? "", error.message))
       }),
       // What is remembered may be of another place than what is written.
       Effect.onError(() => Effect.sync(() => writer.forget(id)))
@@ -172,6 +187,21 @@ const make = Effect.fn("Exporter.make")(function* (
       }
     })
 
+  /** The next page; an event that cannot be read is a page of its own, without it: its session stays where it was. */
+  const nextPage = (after: number) =>
+    Effect.catchTag(log.readFeed({ after }), "EventUnreadable", (error) => {
+      const { position, sessionID } = error
+      if (position === undefined) return error
+      const page = { events: [], position, hasMore: true }
+      // Not even whose it is can be read.
+      if (!isID(sessionID))
+        return Effect.as(tell({ kind: "behind", path: "", sessionID, details: error.message }), page)
+      const leave = Effect.flatMap(writer.leave(sessionID), (path) =>
+        tell({ kind: "behind", path, sessionID, details: error.message })
+      )
+      return Effect.as(attempt(sessionID, leave), page)
+    })
+
   /** The next portion of the log, whole: logs, then values, context and indexes, then the cursor. */
   const pull: Effect.Effect<Pulled, ExportError> = Effect.gen(function* () {
     let cursor = yield* ledger.cursor
@@ -179,7 +209,7 @@ const make = Effect.fn("Exporter.make")(function* (
     const touched = new Set<string>()
     let hasMore = true
     for (let pages = 0; hasMore && pages < pagesAtOnce; pages++) {
-      const page = yield* log.readFeed({ after: cursor.position })
+      const page = yield* nextPage(cursor.position)
       // Read after the page: whatever was removed before an event of the page is known by now.
       const { events, removals } = yield* followRemovals(cursor, page.events)
       for (const [id, portion] of Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))) {
@@ -254,8 +284,6 @@ const make = Effect.fn("Exporter.make")(function* (
     for (const id of yield* sweep) sessions.add(id)
     return { position, sessions: sessions.size }
   })
-
-  const isID = Schema.is(SessionID)
 
   const exportSession = Effect.fn("Exporter.exportSession")(function* (id: string) {
     if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })

@@ -40,6 +40,8 @@ export interface SessionWriter {
   readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
   /** Writes what waits of the session. */
   readonly flush: (id: string) => Effect.Effect<void, WriteError>
+  /** Writes what waits of the session and leaves it there, to be tried again from the log; gives its folder. */
+  readonly leave: (id: string) => Effect.Effect<string, WriteError>
   /** Sessions that something waits of. */
   readonly waiting: () => ReadonlyArray<string>
   /** Whether as much waits, of all sessions together, as is held in memory. */
@@ -73,6 +75,23 @@ export const entryOf = (fold: Rendering.Rendering["fold"], session: string): Ind
   ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
 })
 
+const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, LogFile.empty]))
+
+/** The record of a session that nothing was written of. */
+const unwritten = (id: string, address: Exclude<ReturnType<typeof addressOf>, undefined>, first: string) => ({
+  id,
+  folder: sessionFolder(address),
+  index: indexFolder(address),
+  seq: -1,
+  position: 0,
+  first,
+  shown: -1,
+  checkpointSeq: -1,
+  checkpointSize: 0,
+  entry: null,
+  behind: false
+})
+
 /** The writer of all sessions under one root. */
 export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter => {
   const { files, ledger, modes } = keeper
@@ -104,28 +123,15 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       return yield* advance(id)
     }
     const session: Known = before ?? {
-      record: {
-        id,
-        folder: path,
-        index: indexFolder(address),
-        seq: -1,
-        position: 0,
-        first: portion.first,
-        shown: -1,
-        checkpointSeq: -1,
-        checkpointSize: 0,
-        entry: null,
-        behind: false
-      },
+      record: unwritten(id, address, portion.first),
       rendering: Rendering.initial,
       folder: { path, sessionID: id, records: new Map(yield* ledger.files(path)) },
       whole: false
     }
     if (before === undefined) {
       // Known before the first byte: a session that is removed after a kill leaves nothing behind.
-      const records = new Map<string, FileRecord>(logs.map((name) => [name, LogFile.empty]))
-      for (const [name, record] of records) session.folder.records.set(name, record)
-      yield* ledger.keep(path, records, session.record)
+      for (const [name, record] of emptyLogs) session.folder.records.set(name, record)
+      yield* ledger.keep(path, emptyLogs, session.record)
       yield* Keeper.sweepLeftovers(keeper, session.folder)
     }
     yield* Keeper.ensureFolders(keeper, session.folder, inContext)
@@ -140,7 +146,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       const untouched = bytes.length === 0 && session.folder.records.get(name)?.stamp !== ""
       if (!untouched) changes.set(name, yield* LogFile.append(keeper, session.folder, name, bytes, surplus))
     }
-    const record: SessionRecord = { ...session.record, seq, position }
+    const first = session.record.seq < 0 ? portion.first : session.record.first
+    const record: SessionRecord = { ...session.record, first, seq, position }
     const moved: Known = { ...session, record, rendering }
     yield* keep(moved, changes, checkpointEvery(record))
     for (const [name, record] of changes) session.folder.records.set(name, record)
@@ -181,9 +188,11 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       yield* drop(id)
       return yield* advance(id)
     }
-    // From the log where the events do not join what is written.
-    if (at === undefined ? events[0]?.seq !== 0 : record?.behind === true) return yield* advance(id)
-    yield* gather(id, events)
+    const seq = at?.seq ?? -1
+    const next = events.filter((event) => event.seq > seq)
+    // From the log where the events do not join what is written: it knows whether one is missing.
+    if (record?.behind === true || next.some((event, index) => event.seq !== seq + 1 + index)) return yield* advance(id)
+    yield* gather(id, next)
   })
 
   const advance = (id: string): Effect.Effect<void, WriteError> =>
@@ -202,6 +211,22 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       const session = yield* load(id)
       if (session !== undefined) session.whole = true
     })
+
+  const leave = Effect.fnUntraced(function* (id: string): Effect.fn.Return<string, WriteError> {
+    yield* flush(id)
+    const record = yield* ledger.session(id)
+    if (record !== undefined) {
+      yield* ledger.setBehind(id)
+      forget(id)
+      return record.folder
+    }
+    // Known, though nothing of it can be read: under the address that it has if it was given none.
+    const address = addressOf({ id }, undefined, uid)
+    if (address === undefined) return ""
+    const begun: SessionRecord = { ...unwritten(id, address, ""), behind: true }
+    yield* ledger.keep(begun.folder, emptyLogs, begun)
+    return begun.folder
+  })
 
   const forget = (id: string): void => {
     waiting.delete(id)
@@ -353,6 +378,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       waiting.size > remembered ||
       [...waiting.values()].reduce((sum, { size }) => sum + size, 0) >= Portion.portionLimit,
     flush,
+    leave,
     forget
   }
 }

@@ -69,7 +69,14 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
 /** A stored event of a known type does not decode. The row is left as it is. */
 export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/core/EventUnreadable")(
   "EventUnreadable",
-  { sessionID: Schema.String, seq: Schema.Int, type: Schema.String, details: Schema.String }
+  {
+    sessionID: Schema.String,
+    seq: Schema.Int,
+    /** Where it stands among the events of all sessions; not known of a row that is missing. */
+    position: Schema.optionalWith(Schema.Int, { exact: true }),
+    type: Schema.String,
+    details: Schema.String
+  }
 ) {
   override get message() {
     return `event ${this.seq} of ${this.sessionID} (${this.type}) cannot be read: ${this.details}`
@@ -241,7 +248,8 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
     /**
      * One page of the feed: the events of all sessions after a position, at most `limit` rows looked at (default and
-     * maximum 512), the position to go on from, and whether rows follow. It does not follow (LG-18).
+     * maximum 512), the position to go on from, and whether rows follow. A page ends before an event that cannot be read;
+     * one that would begin with it fails, and says where it stands. It does not follow (LG-18).
      */
     readonly readFeed: (options?: {
       readonly after?: number | undefined

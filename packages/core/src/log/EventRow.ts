@@ -118,6 +118,7 @@ const unreadable = (row: Record<string, unknown>, details: string) =>
   new EventUnreadable({
     sessionID: String(row["session_id"]),
     seq: typeof row["seq"] === "number" ? row["seq"] : -1,
+    ...(typeof row["position"] === "number" ? { position: row["position"] } : {}),
     type: String(row["type"]),
     details
   })

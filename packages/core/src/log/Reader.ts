@@ -140,7 +140,13 @@ const feedPage = (
     Effect.mapError(unavailable("read")),
     Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
       const { limit, rows } = beforeLong(found, most)
-      return limit === 0 ? feedPage(sql, after, 1) : toPage(rows, lastOf(rows, after, "position"), limit)
+      if (limit === 0) return feedPage(sql, after, 1)
+      const page = toPage(rows, lastOf(rows, after, "position"), limit)
+      if (Either.isRight(page)) return page
+      // What stands before it can be read: the next page begins with it, and fails.
+      const bad = rows.findIndex(({ position }) => position === page.left.position)
+      const good = rows.slice(0, Math.max(0, bad))
+      return good.length === 0 ? page : toPage(good, lastOf(good, after, "position"), good.length)
     })
   )
 
@@ -270,5 +276,9 @@ export const readFeed = (sql: SqlClient.SqlClient) =>
     const latest = yield* lastPosition(sql)
     if (!(after <= latest)) return yield* new CursorAhead({ cursor: after, latest })
     const { cursor, events, hasMore } = yield* feedPage(sql, after, limit)
-    return { events, position: cursor, hasMore: hasMore && (yield* feedPage(sql, cursor, 1)).cursor > cursor }
+    const follows = feedPage(sql, cursor, 1).pipe(
+      Effect.map((next) => next.cursor > cursor),
+      Effect.catchTag("EventUnreadable", () => Effect.succeed(true))
+    )
+    return { events, position: cursor, hasMore: hasMore && (yield* follows) }
   })
