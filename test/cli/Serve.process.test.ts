@@ -265,6 +265,22 @@ describe("serve", () => {
     })
   )
 
+  it.scopedLive("CL-120: an agent is served under the name that its clients know", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* serving(here, ["--agent", "build=coder"], { env })
+      const asked = yield* Effect.fork(ask(join(rootOf(here), "agent", "coder.sock"), send("m1", "hello")))
+      const turn = yield* model.next
+      yield* turn.text("Hi.")
+      yield* turn.finish()
+      assert.strictEqual((yield* asked).at(-1)?.["status"], "ok")
+      assert.strictEqual((yield* here.ctx(["latest", "coder"])).stdout, "Hi.\n")
+      const folder = join(rootOf(here), "home", String(uid), "agent", "coder", "session", "default")
+      const meta: unknown = JSON.parse(readFileSync(join(folder, "meta.json"), "utf8"))
+      assert.deepInclude(meta, { name: "coder", agent: "build" })
+    })
+  )
+
   it.scopedLive("CL-120: a model by itself is served under its alias, and has no tools", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held

@@ -11,7 +11,7 @@ import { Effect, Layer } from "effect"
 import { join } from "node:path"
 import type { Request } from "./commands/serve.ts"
 import * as DatabasePath from "./DatabasePath.ts"
-import { UsageError } from "./Errors.ts"
+import { NotFound, UsageError } from "./Errors.ts"
 import { exporter, rootOf, shared } from "./FilesHost.ts"
 import * as Host from "./Host.ts"
 import { Output } from "./Output.ts"
@@ -25,8 +25,16 @@ const uid = process.getuid?.() ?? 0
 
 /** What can be known before anything is made: that each agent and model is there, and that no two have one name. */
 const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, models }: Request, root: string) {
-  for (const name of agents) {
-    const agent = yield* findAgent(name, chroot ?? join(root, "home", String(uid), "agent", name, "root"))
+  for (const { alias, text: name } of agents) {
+    const agent = yield* findAgent(
+      name,
+      chroot ?? join(root, "home", String(uid), "agent", alias ?? name, "root")
+    ).pipe(
+      Effect.mapError(
+        ({ message }) =>
+          new NotFound({ message: `${message}; to serve one of them under this name: --agent build=${name}` })
+      )
+    )
     if (!canLead(agent)) {
       return yield* new UsageError({ message: `agent "${name}" works for other agents only, and cannot be served` })
     }
@@ -36,7 +44,7 @@ const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, mo
     Effect.map(readModel(text), (ref) => ({ ref, alias: alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id) }))
   )
   for (const [kind, names] of [
-    ["agent", agents],
+    ["agent", agents.map(({ alias, text }) => alias ?? text)],
     ["model", served.map(({ alias }) => alias)]
   ] as const) {
     const twice = names.find((name, at) => names.indexOf(name) !== at)
@@ -64,7 +72,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   const sockets = yield* serve({
     root,
     uid,
-    agents: request.agents.map((name) => ({ name, chroot: request.chroot })),
+    agents: request.agents.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
     models,
     shared: yield* shared,
     temp: Host.layerInMemory

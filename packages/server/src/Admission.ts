@@ -50,7 +50,7 @@ const create = ({ address, backend, place: { cwd, world }, subject }: Admission)
     backend.sessions.create({
       location: { directory: cwd.directory },
       placement: { address, root: world },
-      ...(subject.kind === "agent" ? { agent: subject.name } : { model: subject.ref })
+      ...(subject.kind === "agent" ? { agent: subject.agent } : { model: subject.ref })
     }),
     refusedBy
   )

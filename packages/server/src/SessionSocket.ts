@@ -37,6 +37,8 @@ export class ServeFailed extends Schema.TaggedError<ServeFailed>("@daybook/serve
 /** An agent to serve, and the folder that is its world where that is not the one in its home. */
 export interface ServedAgent {
   readonly name: string
+  /** The name that its socket and its sessions are kept under; its own by default. */
+  readonly alias?: string | undefined
   readonly chroot?: string | undefined
 }
 
@@ -77,10 +79,13 @@ interface Door {
 }
 
 const doorsOf = ({ agents = [], models = [], root, shared = {}, uid }: ServeOptions): ReadonlyArray<Door> => [
-  ...agents.map(({ chroot, name }): Door => ({
-    subject: { kind: "agent", name, root, uid, shared, chroot },
-    socket: `agent/${name}.sock`
-  })),
+  ...agents.map(({ alias, chroot, name: agent }): Door => {
+    const name = alias ?? agent
+    return {
+      subject: { kind: "agent", agent, name, root, uid, shared, chroot },
+      socket: `agent/${name}.sock`
+    }
+  }),
   ...models.map(({ alias, ref }): Door => {
     const name = alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id)
     return {

@@ -13,7 +13,7 @@ import { segmentsOf } from "./CwdText.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import type { Resume, Send } from "./Wire.ts"
 
-/** An agent by its name, or a model by the name that its sessions are kept under. */
+/** An agent or a model, by the name that its sessions are kept under. */
 export type Subject = {
   /** The layout's root. */
   readonly root: string
@@ -23,6 +23,8 @@ export type Subject = {
 } & (
   | {
       readonly kind: "agent"
+      /** Who works in its sessions. */
+      readonly agent: string
       /** Its world, where that is not the folder `root` of its home. */
       readonly chroot?: string | undefined
     }

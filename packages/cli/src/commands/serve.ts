@@ -8,32 +8,39 @@ import * as Folder from "../Folder.ts"
 import { oneLine } from "../render/Plain.ts"
 import type { Verb } from "../Verb.ts"
 
-/** A model as it is typed, and the name that it is to have. */
-interface WrittenModel {
+/** An agent or a model as it is typed, and the name that it is to have. */
+interface Written {
   readonly text: string
   readonly alias: string | undefined
 }
 
 const aName = (text: string) => (isName(text) ? Effect.succeed(text) : Effect.fail(nameRule))
 
-const agent = Flags.repeated("agent", "NAME", "serve this agent; may be repeated", aName)
-const model = Flags.repeated<WrittenModel>(
+const withAlias = (given: string): Effect.Effect<Written, string> => {
+  const equals = given.lastIndexOf("=")
+  if (equals < 0) return Effect.succeed({ text: given, alias: undefined })
+  return Effect.map(aName(given.slice(equals + 1)), (alias) => ({ text: given.slice(0, equals), alias }))
+}
+
+const agent = Flags.repeated<Written>(
+  "agent",
+  "NAME[=ALIAS]",
+  "serve this agent, under ALIAS (its own name); may be repeated",
+  (given) => Effect.tap(withAlias(given), ({ text }) => aName(text))
+)
+const model = Flags.repeated<Written>(
   "model",
   "P/M[=ALIAS]",
   "serve this model, provider/model, under ALIAS (its own last name); may be repeated",
-  (given): Effect.Effect<WrittenModel, string> => {
-    const equals = given.lastIndexOf("=")
-    if (equals < 0) return Effect.succeed({ text: given, alias: undefined })
-    return Effect.map(aName(given.slice(equals + 1)), (alias) => ({ text: given.slice(0, equals), alias }))
-  }
+  withAlias
 )
 const root = Flags.text("root", "DIR", "the folder of sockets and files (DAYBOOK_ROOT, else ctx beside the database)")
 const chroot = Flags.text("chroot", "DIR", "the folder that agents take for / (each has one of its own below the root)")
 
 /** What is to be served; names are names, everything else is checked before anything is made. */
 export interface Request {
-  readonly agents: ReadonlyArray<string>
-  readonly models: ReadonlyArray<WrittenModel>
+  readonly agents: ReadonlyArray<Written>
+  readonly models: ReadonlyArray<Written>
   readonly root: string | undefined
   /** By its real path. */
   readonly chroot: string | undefined
@@ -61,6 +68,7 @@ export const serve = {
       "asks it; the same line again gives the same answer and asks nobody"
     ],
     ["daybook serve --agent build --agent plan --chroot . --root ~/ctx", "two agents that work in this folder"],
+    ["daybook serve --agent build=coder", "the agent build, to clients that know it as coder"],
     ["daybook serve --model anthropic/claude-opus-5-5=opus", "a model by itself, without tools"]
   ],
   command: Command.make(
