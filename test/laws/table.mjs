@@ -19,7 +19,7 @@ const walk = (folder) =>
     return entry.isDirectory() ? walk(path) : [path]
   })
 
-const lawPattern = /\b(?:EV|RP|TL|CR|IN|PR|CO|TU|TO|MS|EP|CM)-\d+\b/g
+const lawPattern = /\b(?:EV|RP|TL|CR|IN|PR|CO|TU|TO|MS|EP|CM|FR|CW|NA|SC|FL|IX|AB|PK|DC)-\d+\b/g
 const add = (map, law, value) => {
   if (laws[law] !== undefined) map.set(law, (map.get(law) ?? new Set()).add(value))
 }
