@@ -3,12 +3,15 @@
  * that are gone, runs whose model fails midway. Method: real sockets, and a model that answers when the test says so.
  */
 import { EventLog, Sessions } from "@daybook/core"
+import { RunID } from "@daybook/files"
 import { AiError } from "@effect/ai"
 import { it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Layer, Option, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
+import { fromContext } from "../../packages/server/src/Backend.ts"
+import { writer } from "../../packages/server/src/Follow.ts"
 import { brief, compaction, summary, window } from "../compaction/support/Talks.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, streams, textParts } from "../support/ScriptedModel.ts"
@@ -319,5 +322,28 @@ it.scopedLive("SO-31: of more than 64 requests in one write, those beyond are EB
       frames.flatMap(({ code, id, type }) => (type === "error" ? [`${String(id)} ${String(code)}`] : [])),
       [64, 65, 66, 67, 68, 69].map((at) => `m${at} EBUSY`)
     )
+  })
+)
+
+it.scopedLive("SO-22: a run's end is told once the files tell of it, and what was said before it at once", () =>
+  Effect.gen(function* () {
+    const { context } = yield* fresh()
+    const [current, asked] = [yield* Deferred.make<void>(), yield* Deferred.make<number>()]
+    const written: Array<string> = []
+    const out = writer({
+      backend: fromContext(context, (position) =>
+        Effect.zipRight(Deferred.succeed(asked, position), Deferred.await(current))
+      ),
+      write: (text) => Effect.sync(() => void written.push(text))
+    })
+    const run = RunID.make(`ctx-${"a".repeat(32)}`)
+    yield* out.tell({ type: "text", of: { run, id: "m1" }, text: "said" })
+    const done = { type: "frame", frame: { type: "done", run, status: "ok" }, position: 7 } as const
+    const telling = yield* Effect.fork(Effect.zipRight(out.tell(done), out.flush))
+    assert.strictEqual(yield* Deferred.await(asked), 7)
+    assert.deepStrictEqual(written, [`{"type":"delta","id":"m1","run":"${run}","text":"said"}\n`])
+    yield* Deferred.succeed(current, undefined)
+    yield* Fiber.join(telling)
+    assert.deepStrictEqual(written.slice(1), [`{"type":"done","run":"${run}","status":"ok"}\n`])
   })
 )

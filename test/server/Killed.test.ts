@@ -81,10 +81,14 @@ it.scopedLive("FL-10: a run whose server was killed ends as EHOSTDOWN, its files
     // A refused repetition shows that the second is on disk.
     yield* client.ask({ op: "send", id: "m2", input: "other" })
     yield* client.untilType("error")
+    // Nothing waits behind this one.
+    yield* client.ask({ op: "send", id: "o1", session: "other", input: "third" })
+    yield* client.until(({ id, type }) => id === "o1" && type === "start")
     yield* kill
     yield* client.ended
 
     const after = yield* openFor({ root })
+    assert.deepStrictEqual(yield* runtimeOf(after, (sessions) => sessions.interrupted), [])
     yield* script(after, ({ answer }) => answer(says("two")))
     const other = yield* connect(after.path)
     yield* other.ask({ op: "send", id: "m2", input: "second" })
@@ -111,7 +115,7 @@ it.scopedLive("FL-10: a run whose server was killed ends as EHOSTDOWN, its files
     assert.strictEqual(file("state"), "done\n")
     assert.strictEqual(file("latest.md"), "two\n")
     const { items } = yield* runtimeOf(after, (sessions) => sessions.list())
-    assert.lengthOf(items, 1)
+    assert.lengthOf(items, 2)
     yield* after.close
   })
 )
