@@ -108,6 +108,29 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
+    it.effect(
+      "LG-18: a page ends before an event that cannot be read; the next fails, and says where that stands",
+      () =>
+        Effect.gen(function* () {
+          const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
+          const start = yield* end
+          const positions = (yield* begin(id, 3)).map(({ position }) => position)
+          const [first = 0, second = 0, bad = 0, last = 0] = positions
+          yield* sql`UPDATE event SET data = substr(data, 2) WHERE session_id = ${id} AND seq = 2`
+          const page = yield* log.readFeed({ after: start })
+          assert.deepStrictEqual(
+            [page.events.map(({ position }) => position), page.position, page.hasMore],
+            [[first, second], second, true]
+          )
+          // Also where the page was to end there.
+          assert.isTrue((yield* log.readFeed({ after: start, limit: 2 })).hasMore)
+          const error = yield* Effect.flip(log.readFeed({ after: second }))
+          assert.deepInclude(error, { _tag: "EventUnreadable", sessionID: id, seq: 2, position: bad })
+          assert.strictEqual((yield* log.readFeed({ after: bad })).position, last)
+          yield* log.remove(id)
+        })
+    )
+
     it.effect("LG-18: a position beyond the newest is CursorAhead; a limit that is none is brought into bounds", () =>
       Effect.gen(function* () {
         const log = yield* EventLog
