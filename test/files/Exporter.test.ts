@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { draft, EventLog, MessageID, SessionID, type Draft } from "@daybook/core"
-import { Exporter, verify, type Finding } from "@daybook/files"
-import { Chunk, Effect, FastCheck as fc, Fiber, Stream, TestClock } from "effect"
+import { Exporter, verify } from "@daybook/files"
+import { Chunk, Effect, FastCheck as fc, Fiber, Queue, Stream, TestClock } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { temporaryFolder, unique } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
@@ -453,19 +453,13 @@ for (const [what, seq] of [
         const held = yield* Effect.scoped(
           Effect.gen(function* () {
             const exporter = yield* exporterAt({ root, uid })
-            const findings: Array<Finding> = []
-            yield* Effect.forkScoped(
-              Stream.runForEach(exporter.findings, (finding) => Effect.sync(() => findings.push(finding)))
-            )
-            // It listens by then.
-            yield* Effect.repeatN(Effect.yieldNow(), 20)
+            const findings = yield* exporter.findings
             const { position } = yield* exporter.catchUp
             yield* log.append(other, [renamed("later")])
             yield* log.append(damaged, [renamed("later")])
             const later = yield* exporter.catchUp
             assert.strictEqual(later.position, position + 2)
-            yield* Effect.yieldNow()
-            return findings
+            return Chunk.toReadonlyArray(yield* Queue.takeAll(findings))
           })
         )
         // Once, however often it was tried.

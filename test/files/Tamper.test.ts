@@ -20,8 +20,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Sessions } from "@daybook/core"
-import { verify, type Finding } from "@daybook/files"
-import { Chunk, Context, Effect, Layer, Stream } from "effect"
+import { verify } from "@daybook/files"
+import { Chunk, Context, Effect, Layer, Queue, Stream } from "effect"
 import { runtime, temporaryFolder } from "../support/Harness.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
@@ -69,14 +69,9 @@ const reported = (root: string) =>
   Effect.scoped(
     Effect.gen(function* () {
       const exporter = yield* exporterAt({ root, uid })
-      const findings: Array<Finding> = []
-      yield* Effect.forkScoped(
-        Stream.runForEach(exporter.findings, (finding) => Effect.sync(() => findings.push(finding)))
-      )
-      yield* Effect.yieldNow()
+      const findings = yield* exporter.findings
       yield* exporter.catchUp
-      yield* Effect.yieldNow()
-      return findings
+      return Chunk.toReadonlyArray(yield* Queue.takeAll(findings))
     })
   )
 

@@ -4,7 +4,7 @@
  * written, and `Following.ts` repeats it. Spec: FI-60..FI-89 in specs/files.md.
  */
 import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
-import { Array as Arr, Context, Effect, Layer, PubSub, Schema, Stream, type Scope } from "effect"
+import { Array as Arr, Context, Effect, Layer, PubSub, Schema, type Scope, type Queue } from "effect"
 import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
 import * as Following from "./Following.ts"
 import * as IndexWriter from "./IndexWriter.ts"
@@ -54,8 +54,8 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     readonly reached: (position: number) => Effect.Effect<void>
     /** Keeps the files current for as long as it runs: at most a batch each 50 ms, again after a failure. */
     readonly follow: Effect.Effect<never>
-    /** What was found of other hands from now on. Each is logged as well. */
-    readonly findings: Stream.Stream<Finding>
+    /** Listens, until the scope closes, to what is found of other hands; the newest 1,024 are kept. Each is logged as well. */
+    readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
   }
 >() {
   /** The exporter of the store over one root; fails at once where another keeps it. It writes when it is asked to. */
@@ -332,6 +332,6 @@ const make = Effect.fn("Exporter.make")(function* (
     rebuild: (id) => alone(rebuild(id)),
     reached: following.reached,
     follow: following.follow,
-    findings: Stream.fromPubSub(findings)
+    findings: PubSub.subscribe(findings)
   }
 })
