@@ -1,7 +1,7 @@
 /**
  * Exporting a store into files, beside a plain loop that writes the same lines with `JSON.stringify` and an append for each
- * page: what schemas, fold, index, checks and the ledger cost. Memory is the highest seen while exporting, above what the
- * process had before.
+ * page: what schemas, fold, index, checks and the ledger cost. Memory is the highest that
+ * was resident while exporting, of the process that had made the store before.
  */
 import { Exporter } from "../packages/files/src/index.ts"
 import { Array as Arr, Effect, Layer } from "effect"
@@ -26,7 +26,7 @@ export interface Result {
   readonly plain: number
   readonly exported: number
   readonly ratio: number
-  /** Megabytes above the start. */
+  /** Megabytes, resident. */
   readonly memory: number
 }
 
@@ -66,9 +66,7 @@ const writePlainly = (from: string, to: string): number => {
 }
 
 const round = async (filename: string, root: string) => {
-  globalThis.gc?.()
-  const before = process.memoryUsage().rss
-  let most = before
+  let most = process.memoryUsage().rss
   const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20)
   const began = performance.now()
   await Effect.flatMap(Exporter, ({ catchUp }) => catchUp).pipe(
@@ -84,7 +82,7 @@ const round = async (filename: string, root: string) => {
   const plainMs = files.reduce((sum, file, index) => sum + writePlainly(file, join(copies, `${index}.jsonl`)), 0)
   rmSync(root, { recursive: true })
   const rate = (ms: number) => bytes / 1e6 / (ms / 1000)
-  return { megabytes: bytes / 1e6, plain: rate(plainMs), exported: rate(exportMs), memory: (most - before) / 1e6 }
+  return { megabytes: bytes / 1e6, plain: rate(plainMs), exported: rate(exportMs), memory: most / 1e6 }
 }
 
 export const measure = async (directory: string, messages: number, rounds: number): Promise<Result> => {

@@ -132,7 +132,7 @@ const files = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArr
     { name: "plain JSON.stringify and append", value: found.plain, unit: "MB/s" },
     { name: "export", value: found.exported, unit: "MB/s" },
     { name: "export, against plain", value: found.ratio, unit: "x" },
-    { name: "export, memory above the start, at most", value: found.memory, unit: "MB" }
+    { name: "export, memory", value: found.memory, unit: "MB", note: "resident, all of the process" }
   ]
 }
 
