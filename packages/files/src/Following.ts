@@ -23,11 +23,13 @@ export interface Following {
   readonly reached: (position: number) => Effect.Effect<void>
 }
 
-const pause = 50
+/** Between batches: values and indexes are replaced at most so often, whatever the log does. */
+const pause = "50 millis"
 /** Removals ring no bell: they are looked at so often. */
 const removalsEvery = "1 second"
 const retryEvery = 30_000
-const longestBackoff = 30_000
+/** 200 ms, twice as long each time, half a minute at most. */
+const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spaced("30 seconds"))
 
 interface Waiting {
   readonly position: number
@@ -74,33 +76,20 @@ export const make = Effect.fnUntraced(function* ({
     return log
   })
 
-  /** Until it succeeds. */
+  /** Until it succeeds: the schedule has no end. */
   const persistently = <A>(work: Effect.Effect<A, ExportError>): Effect.Effect<A> =>
-    Effect.iterate(
-      { result: undefined as { readonly value: A } | undefined, backoff: 200 },
-      {
-        while: ({ result }) => result === undefined,
-        body: ({ backoff }) =>
-          Effect.matchEffect(work, {
-            onFailure: (error) =>
-              failed(error).pipe(
-                Effect.zipRight(Effect.sleep(backoff)),
-                Effect.as({ result: undefined, backoff: Math.min(backoff * 2, longestBackoff) })
-              ),
-            onSuccess: (value) => Effect.as(recovered, { result: { value }, backoff })
-          })
-      }
-    ).pipe(
-      Effect.flatMap(({ result }) =>
-        result === undefined ? Effect.dieMessage("a loop ended early") : Effect.succeed(result.value)
-      )
+    work.pipe(
+      Effect.tapError(failed),
+      Effect.retry(backoff),
+      Effect.tap(() => recovered),
+      Effect.orDie
     )
 
-  /** Rings for every commit. What it says is read again from the cursor on. */
+  /** Rings for every commit. What it says, and what stands in its way, is found when the batch reads it again. */
   const listen = Effect.gen(function* () {
     const from = yield* position
     yield* Stream.runForEach(log.feed({ after: from }), () => ring)
-  }).pipe(Effect.ignore, Effect.zipRight(Effect.sleep("1 second")), Effect.forever)
+  }).pipe(Effect.ignore, Effect.repeat(Schedule.spaced("1 second")))
 
   const follow = Effect.gen(function* () {
     state = "following"
