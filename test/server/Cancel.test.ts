@@ -2,8 +2,8 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { assert } from "vitest"
-import { finish, held, says, textParts } from "../support/ScriptedModel.ts"
-import { connect, deltasOf, fresh, script, typesOf, type Client, type Served } from "./support/Served.ts"
+import { held, says, textParts } from "../support/ScriptedModel.ts"
+import { connect, deltasOf, fresh, script, typesOf, type Client, type Served, holdOne } from "./support/Served.ts"
 
 /** A run that says something and goes on until it is stopped. */
 const endless = (served: Served) =>
@@ -61,8 +61,7 @@ it.scopedLive("FR-11: every follower is told once, and so is who cancels without
 it.scopedLive("DC-19: a run that waits ends as cancelled, without a start and without a model", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
-    const gate = yield* Deferred.make<void>()
-    yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+    const gate = yield* holdOne(served)
     const client = yield* connect(served.path)
     yield* client.ask({ op: "send", id: "m1", input: "first" })
     yield* client.untilType("start")

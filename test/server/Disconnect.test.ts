@@ -4,7 +4,17 @@ import { Deferred, Effect, Stream } from "effect"
 import { assert } from "vitest"
 import { temporaryFolder } from "../support/Harness.ts"
 import { finish, held, says, textParts } from "../support/ScriptedModel.ts"
-import { connect, deltasOf, fresh, openFor, runtimeOf, script, type Served } from "./support/Served.ts"
+import {
+  connect,
+  deltasOf,
+  fresh,
+  openFor,
+  runtimeOf,
+  script,
+  type Served,
+  holdOne,
+  withoutAgent
+} from "./support/Served.ts"
 
 const request = (served: Served) => script(served, (model) => model.request)
 
@@ -39,8 +49,7 @@ it.scopedLive(
   () =>
     Effect.gen(function* () {
       const served = yield* fresh()
-      const gate = yield* Deferred.make<void>()
-      yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+      const gate = yield* holdOne(served)
       const client = yield* connect(served.path)
       yield* client.ask({ op: "send", id: "m1", input: "first" })
       yield* client.finish
@@ -122,22 +131,10 @@ it.scopedLive("DC-18: what waits when the server stops is run when it is there a
 it.scopedLive("SO-33: what cannot begin is told with a sentence and kept, and runs when it can", () =>
   Effect.gen(function* () {
     const root = yield* temporaryFolder
-    const agent = { name: "coder", system: "You write code.", permissions: [] }
-    const serve = { agents: [{ name: "coder" }] }
-    const before = yield* openFor({ root, runtime: { agents: [agent] }, serve })
-    yield* script(before, ({ answer }) => answer(says("one")))
-    const first = yield* connect(before.path)
-    yield* first.ask({ op: "send", id: "m1", input: "first" })
-    yield* first.untilType("done")
-    yield* before.close
-    // The agent is gone: its session is there still.
-    const without = yield* openFor({ root, serve })
-    const second = yield* connect(without.path)
-    yield* second.ask({ op: "send", id: "m2", input: "second" })
-    const refused = yield* second.next
+    const { agent, refused, serve, served } = yield* withoutAgent(root)
     assert.deepInclude(refused, { type: "error", id: "m2", code: "EIO" })
     assert.include(String(refused["message"]), "coder")
-    yield* without.close
+    yield* served.close
     const again = yield* openFor({ root, runtime: { agents: [agent] }, serve })
     yield* script(again, ({ answer }) => answer(says("two")))
     const third = yield* connect(again.path)

@@ -15,7 +15,20 @@ import { writer } from "../../packages/server/src/Follow.ts"
 import { brief, compaction, summary, window } from "../compaction/support/Talks.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, streams, textParts } from "../support/ScriptedModel.ts"
-import { connect, deltasOf, fresh, open, openFor, script, textOf, typesOf, uid, type Served } from "./support/Served.ts"
+import {
+  connect,
+  deltasOf,
+  fresh,
+  open,
+  openFor,
+  script,
+  textOf,
+  typesOf,
+  uid,
+  type Served,
+  holdOne,
+  withoutAgent
+} from "./support/Served.ts"
 
 /** A run that says something and goes on until it is stopped. */
 const endless = (served: Served) =>
@@ -98,25 +111,15 @@ it.scopedLive(
   () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder
-      const agent = { name: "coder", system: "You write code.", permissions: [] }
-      const serve = { agents: [{ name: "coder" }] }
-      const before = yield* openFor({ root, runtime: { agents: [agent] }, serve })
-      yield* script(before, ({ answer }) => answer(says("one")))
-      const first = yield* connect(before.path)
-      yield* first.ask({ op: "send", id: "m1", input: "first" })
-      yield* first.untilType("done")
-      yield* before.close
-      const without = yield* openFor({ root, serve })
-      const second = yield* connect(without.path)
-      yield* second.ask({ op: "send", id: "m2", input: "second" })
-      assert.deepInclude(yield* second.next, { type: "error", id: "m2", code: "EIO" })
+      const { client: second, refused, served } = yield* withoutAgent(root)
+      assert.deepInclude(refused, { type: "error", id: "m2", code: "EIO" })
       yield* second.ask({ op: "send", id: "m1", input: "first" })
       assert.deepStrictEqual(typesOf(yield* second.untilType("done")), ["start", "delta", "message", "done"])
       yield* second.ask({ op: "resume" })
       assert.deepStrictEqual(typesOf(yield* second.untilType("error")), ["state", "start", "message", "done", "error"])
       yield* second.ask({ op: "cancel", id: "m2" })
       assert.deepInclude(yield* second.next, { type: "done", id: "m2", status: "cancelled" })
-      yield* without.close
+      yield* served.close
     })
 )
 
@@ -284,8 +287,7 @@ it.scopedLive(
 it.scopedLive("CW-4: a folder that is swapped for a link while its prompt waits is EACCES, and the session stays", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
-    const gate = yield* Deferred.make<void>()
-    yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+    const gate = yield* holdOne(served)
     const world = join(folderOf(served), "root")
     mkdirSync(join(world, "work"), { recursive: true })
     const client = yield* connect(served.path)

@@ -15,7 +15,8 @@ import {
   typesOf,
   uid,
   type Client,
-  type Served
+  type Served,
+  holdOne
 } from "./support/Served.ts"
 
 /** All rows of a session in which nothing runs. */
@@ -182,8 +183,7 @@ it.scopedLive("IX-6: deltas of a step that begins while a client follows are tol
 it.scopedLive("IX-6: the row before a live run's end leaves its done to be told, and its text", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
-    const gate = yield* Deferred.make<void>()
-    yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+    const gate = yield* holdOne(served)
     const sender = yield* connect(served.path)
     yield* sender.ask({ op: "send", id: "m1", input: "hi" })
     const [start] = yield* sender.untilType("start")

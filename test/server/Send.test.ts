@@ -7,7 +7,7 @@ import { mkdir, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { userTexts } from "../support/Harness.ts"
 import { calls, callParts, failure, held, says, streams, textParts, finish } from "../support/ScriptedModel.ts"
-import { connect, deltasOf, fresh, runtimeOf, script, textOf, typesOf, uid } from "./support/Served.ts"
+import { connect, deltasOf, fresh, runtimeOf, script, textOf, typesOf, uid, holdOne } from "./support/Served.ts"
 
 it.scopedLive("FR-7: start, deltas, message and done, in this order, and the deltas make the message", () =>
   Effect.gen(function* () {
@@ -88,8 +88,7 @@ it.scopedLive("FR-7: a message longer than a frame may be is cut and says so, an
 it.scopedLive("DC-20: what is sent while a run is active waits, and has a start of its own when it begins", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
-    const gate = yield* Deferred.make<void>()
-    yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+    const gate = yield* holdOne(served)
     const [first, second] = [yield* connect(served.path), yield* connect(served.path)]
     yield* first.ask({ op: "send", id: "m1", input: "first" })
     yield* first.untilType("start")
@@ -176,8 +175,7 @@ it.scopedLive("CW-7: a prompt for another folder moves the session there, when i
     const served = yield* fresh()
     const world = join(served.root, `home/${uid}/agent/build/root`)
     yield* Effect.promise(() => mkdir(join(world, "work"), { recursive: true }))
-    const gate = yield* Deferred.make<void>()
-    yield* script(served, ({ answer }) => answer(held([], gate, [...textParts("t", "one"), finish()])))
+    const gate = yield* holdOne(served)
     const client = yield* connect(served.path)
     yield* client.ask({ op: "send", id: "m1", input: "first" })
     yield* client.untilType("start")

@@ -65,6 +65,31 @@ export const script = <A, E>(
   use: (model: Context.Tag.Service<ScriptedModel.ScriptedModel>) => Effect.Effect<A, E>
 ) => use(Context.get(context, ScriptedModel.ScriptedModel))
 
+/** The answer "one" to the next request, which begins once the gate is opened. */
+export const holdOne = (served: Served) =>
+  Effect.tap(Deferred.make<void>(), (gate) =>
+    script(served, ({ answer }) =>
+      answer(ScriptedModel.held([], gate, [...ScriptedModel.textParts("t", "one"), ScriptedModel.finish()]))
+    )
+  )
+
+/** A server whose agent is gone since the run `m1`: a client's `m2` could not begin, and it was told so. */
+export const withoutAgent = (root: string) =>
+  Effect.gen(function* () {
+    const agent = { name: "coder", system: "You write code.", permissions: [] }
+    const serve = { agents: [{ name: "coder" }] }
+    const before = yield* openFor({ root, runtime: { agents: [agent] }, serve })
+    yield* script(before, ({ answer }) => answer(ScriptedModel.says("one")))
+    const first = yield* connect(before.path)
+    yield* first.ask({ op: "send", id: "m1", input: "first" })
+    yield* first.untilType("done")
+    yield* before.close
+    const served = yield* openFor({ root, serve })
+    const client = yield* connect(served.path)
+    yield* client.ask({ op: "send", id: "m2", input: "second" })
+    return { agent, serve, served, client, refused: yield* client.next }
+  })
+
 /** What the runtime behind the sockets says. */
 export const runtimeOf = <A, E>(
   { context }: Served,
