@@ -281,6 +281,29 @@ describe("serve", () => {
     })
   )
 
+  it.scopedLive("CL-10: the other verbs find a session of the socket by its agent and its name", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* serving(here, ["--agent", "build=coder"], { env })
+      const asked = yield* Effect.fork(ask(join(rootOf(here), "agent", "coder.sock"), send("m1", "hello")))
+      const turn = yield* model.next
+      yield* turn.text("Hi.")
+      yield* turn.finish()
+      assert.strictEqual((yield* asked).at(-1)?.["status"], "ok")
+      const shown = yield* here.run(["messages", "coder/default"])
+      assert.deepStrictEqual([shown.code, shown.stderr], [0, ""])
+      assert.include(shown.stdout, "hello")
+      const other = join(here.root, "other")
+      const exported = yield* here.run(["files", "export", "--root", other, "--session", "coder/default"])
+      assert.strictEqual(exported.code, 0, exported.stderr)
+      const latest = join(other, "home", String(uid), "agent", "coder", "session", "default", "latest.md")
+      assert.strictEqual(readFileSync(latest, "utf8"), "Hi.\n")
+      for (const name of ["coder/none", "build/default", "coder/default/x", "coder/.."]) {
+        assert.strictEqual((yield* here.run(["messages", name])).code, 3, name)
+      }
+    })
+  )
+
   it.scopedLive("CL-120: a model by itself is served under its alias, and has no tools", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held

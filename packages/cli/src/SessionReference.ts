@@ -1,10 +1,10 @@
 /** From what a person calls a session to the session. Spec: CL-10, CL-11 in specs/cli.md. */
-import { SessionID, SessionStore, type Session } from "@daybook/core"
+import { Address, SessionID, SessionStore, type Session } from "@daybook/core"
 import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
 import { NotFound, UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 
-/** A reference as it was typed: what starts with `ses_` is an id, everything else a title. */
+/** A reference as it was typed: what starts with `ses_` is an id, everything else a title, or a name of the socket. */
 export type Reference =
   { readonly type: "id"; readonly id: SessionID } | { readonly type: "title"; readonly title: string }
 
@@ -62,17 +62,33 @@ const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, 
   return found[0]
 })
 
-/** The session that exists under the reference, or `undefined` for a title that nobody has. */
+const decodeAddress = Schema.decodeUnknownOption(Address)
+
+/** The user's own session that clients of an agent's socket call so: `AGENT/SESSION`. */
+const byAddress = Effect.fn("SessionReference.byAddress")(function* (text: string) {
+  const [name, session, ...rest] = text.split("/")
+  const uid = process.getuid?.() ?? 0
+  const address = decodeAddress({ scope: "private", uid, kind: "agent", name, session })
+  return rest.length > 0 || Option.isNone(address) ? undefined : yield* (yield* SessionStore).addressed(address.value)
+})
+
+/** The session that exists under the reference, or `undefined` for a title or name that nobody has. */
 export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
   const sessions = yield* SessionStore
-  return reference.type === "id" ? yield* sessions.get(reference.id) : yield* byTitle(reference.title, directory)
+  if (reference.type === "id") return yield* sessions.get(reference.id)
+  return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
 })
 
 /** The session of a reader: the one named, else the last used in the directory, else the last used of all. */
 export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
   if (text !== undefined) {
     const found = yield* find(yield* parse(text), directory)
-    return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
+    return (
+      found ??
+      (yield* new NotFound({
+        message: `there is no session called "${oneLine(text)}"; give its id, its title, or AGENT/SESSION`
+      }))
+    )
   }
   const sessions = yield* SessionStore
   const here = yield* sessions.list({ directory, limit: 1 })
