@@ -11,6 +11,7 @@ import { parse } from "../../packages/cli/src/ctx/Options.ts"
 import * as Place from "../../packages/cli/src/ctx/Place.ts"
 import { history, latest, type Out } from "../../packages/cli/src/ctx/Verbs.ts"
 import { houseOf, row, text, uid, writeSession, type Files } from "./support/SessionTree.ts"
+import { cases } from "../support/Cases.ts"
 
 describe("ctx", () => {
   it.prop(
@@ -27,7 +28,7 @@ describe("ctx", () => {
       assert.strictEqual(Place.isName(name), coreIsName(name))
       assert.strictEqual(Place.isSessionName(name), Schema.is(SessionName)(name))
     },
-    { fastCheck: { numRuns: 2_000 } }
+    { fastCheck: { numRuns: cases(2_000) } }
   )
 
   it("CL-101: sessions are looked for where the layout has them", () => {

@@ -5,6 +5,7 @@ import { durableDefinitions, liveDefinitions, type Draft } from "../../packages/
 import * as Registry from "../../packages/core/src/events/Registry.ts"
 import { MessageID } from "../../packages/core/src/Identifiers.ts"
 import { draftOf } from "../support/PlausibleLogs.ts"
+import { cases } from "../support/Cases.ts"
 
 const decode = (stored: string, text: string) =>
   Either.getOrThrow(Option.getOrThrow(Registry.decode(stored, JSON.parse(text))))
@@ -20,7 +21,7 @@ for (const { type, version } of durableDefinitions) {
         const again = Either.getOrThrow(Registry.encode({ type: read.type, data: read.data } as Draft))
         assert.strictEqual(again.text, written.text)
       }),
-      { numRuns: 60 }
+      { numRuns: cases(60) }
     )
   })
 }

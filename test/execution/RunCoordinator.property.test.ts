@@ -20,6 +20,7 @@ import {
   Scope
 } from "effect"
 import { make, type RunCoordinator, type RunInterrupted } from "../../packages/core/src/session/RunCoordinator.ts"
+import { cases } from "../support/Cases.ts"
 
 const keys = ["a", "b"] as const
 type Key = (typeof keys)[number]
@@ -279,7 +280,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           assert.deepStrictEqual(rig.violations, [])
         }
       }),
-      { numRuns: 300 }
+      { numRuns: cases(300) }
     )
   })
 
@@ -316,7 +317,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           if (outcome === "left") assert.isDefined(leftAt, "a caller was interrupted by the coordinator")
         })
       }),
-      { numRuns: 600 }
+      { numRuns: cases(600) }
     )
   })
 })

@@ -11,6 +11,7 @@ import { session } from "../support/Logs.ts"
 import { cut } from "../support/PlausibleLogs.ts"
 import { framedLog } from "./context/support/FramedLogs.ts"
 import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { cases } from "../support/Cases.ts"
 
 const uid = 7
 
@@ -113,5 +114,5 @@ it.effect.prop(
         assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(verify({ root: once, uid }))), [])
       }).pipe(Effect.provide(storeAt(join(folder, "store.db"))))
     }).pipe(Effect.scoped),
-  { fastCheck: { numRuns: 3 }, timeout: 120_000 }
+  { fastCheck: { numRuns: cases(3) }, timeout: cases(120_000) }
 )

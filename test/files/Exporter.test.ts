@@ -12,6 +12,7 @@ import { begin, renamed, session } from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
 import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
+import { cases } from "../support/Cases.ts"
 
 const folderOf = (id: string) => `home/7/agent/build/session/${id}`
 const uid = 7
@@ -144,7 +145,7 @@ it.effect.prop(
       lengths,
       stops
     ),
-  { fastCheck: { numRuns: 3 } }
+  { fastCheck: { numRuns: cases(3) } }
 )
 
 it.effect.prop(
@@ -154,7 +155,7 @@ it.effect.prop(
     const [first, ...rest] = drafts
     return first === undefined ? Effect.void : inPortions([[SessionID.make("ses_r"), [first, ...rest]]], lengths, stops)
   },
-  { fastCheck: { numRuns: 3 } }
+  { fastCheck: { numRuns: cases(3) } }
 )
 
 it.scoped("FI-82: a removed session's files go, with its index and its house, and asides stay", () =>

@@ -9,9 +9,10 @@ import { FastCheck as fc, Schema } from "effect"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 import { folded, stored } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
+import { cases } from "../support/Cases.ts"
 
 const check = <A>(arbitrary: fc.Arbitrary<A>, law: (value: A) => void): void =>
-  fc.assert(fc.property(arbitrary, law), { numRuns: 80 })
+  fc.assert(fc.property(arbitrary, law), { numRuns: cases(80) })
 
 /** So that some of the activities settle, and prompts follow on their starts. */
 const withEnds = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Draft> => {

@@ -5,6 +5,7 @@ import { ActivityID, draft, MessageID, type Draft } from "@daybook/core"
 import { FastCheck as fc, Schema } from "effect"
 import { folded, stored } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
+import { cases } from "../support/Cases.ts"
 
 const address: KeptAddress = { scope: "private", uid: 1000, kind: "agent", name: "coder", session: "default" }
 const created = draft("session.created", { location: { directory: "/work" } })
@@ -102,5 +103,5 @@ it("FL-3: each value is text and one newline; meta.json is one line in the order
       assert.strictEqual(JSON.stringify(decoded), meta)
       assert.include(["active\n", "idle\n", "done\n", "error\n"], files.get("state"))
     }),
-    { numRuns: 60 }
+    { numRuns: cases(60) }
   ))

@@ -6,6 +6,7 @@ import type { SessionEvent } from "../../packages/core/src/events/SessionEvents.
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { begin, created, readAll, renamed, session } from "../support/Logs.ts"
+import { cases } from "../support/Cases.ts"
 
 const long = (name: string) => renamed(`${name} ${"x".repeat(100 * 1024)}`)
 
@@ -289,7 +290,7 @@ it.scoped("LG-18: whoever reads pages and removals in turn has what the log has,
             }
           }).pipe(Effect.provide(logAt(":memory:")), Effect.runPromise)
       ),
-      { numRuns: 40 }
+      { numRuns: cases(40) }
     )
   )
 )

@@ -9,6 +9,7 @@ import type { SessionID } from "../../packages/core/src/Identifiers.ts"
 import { EventLog, type ReadError } from "../../packages/core/src/log/EventLog.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
+import { cases } from "../support/Cases.ts"
 
 type Log = Context.Tag.Service<typeof EventLog>
 
@@ -94,7 +95,7 @@ it.scopedLive("TL-4: whoever appends, and wherever tails stop and start, each se
     const property = fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 25 }), (commands) =>
       Effect.runPromise(run(commands))
     )
-    yield* Effect.promise(() => fc.assert(property, { numRuns: 25 }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
   })
 )
 
@@ -118,7 +119,7 @@ it.scopedLive("TL-8: a tail that is never stopped gets to the end by wakes alone
     const property = fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (turns) =>
       Effect.runPromise(run(turns))
     )
-    yield* Effect.promise(() => fc.assert(property, { numRuns: 25 }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
   })
 )
 

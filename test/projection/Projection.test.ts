@@ -13,6 +13,7 @@ import { tableNames, tables, type TableName } from "../../packages/core/src/proj
 import { fileLog, memoryLog, unique } from "../support/Database.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
+import { cases } from "../support/Cases.ts"
 
 const order: Record<TableName, string> = {
   session: "id",
@@ -79,7 +80,7 @@ it.effect("PJ-3: applying joined changes equals applying each, wherever the log 
         for (const run of cut([first, ...rest], runs)) Either.getOrThrow(memory.apply(run.flatMap(project)))
         assert.deepStrictEqual(sorted(memory), folded([first, ...rest]))
       }),
-      { numRuns: 200 }
+      { numRuns: cases(200) }
     )
   )
 )
@@ -212,7 +213,7 @@ it.layer(memoryLog)("projections in SQL", (it) => {
           for (const id of ids) yield* log.remove(id)
         }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 30 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(30) }))
     })
   )
 
@@ -233,7 +234,7 @@ it.layer(memoryLog)("projections in SQL", (it) => {
             yield* log.remove(id)
           }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(60) }))
     })
   )
 
@@ -277,7 +278,7 @@ it.layer(fileLog)("projections under group commit", (it) => {
           }
         }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 15 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(15) }))
     })
   )
 })

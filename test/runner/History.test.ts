@@ -7,6 +7,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck, Ref } from "effect"
 import * as History from "../../packages/core/src/runner/History.ts"
 import { newSession, runtime } from "../support/Harness.ts"
+import { cases } from "../support/Cases.ts"
 
 const model = { providerID: "scripted", id: "one" }
 const message = (n: number) => MessageID.make(`msg_${n}`)
@@ -89,7 +90,10 @@ const kinds = FastCheck.array(FastCheck.constantFrom(...Object.keys(steps)), { m
 it.scoped("EP-10: the kept history is the one that the rows give, whatever happened since", () =>
   Effect.gen(function* () {
     let n = 0
-    for (const [life, renew] of FastCheck.sample(FastCheck.tuple(kinds, FastCheck.nat(9)), { numRuns: 60, seed: 7 })) {
+    for (const [life, renew] of FastCheck.sample(FastCheck.tuple(kinds, FastCheck.nat(9)), {
+      numRuns: cases(60),
+      seed: 7
+    })) {
       const { id } = yield* newSession()
       const log = yield* EventLog
       const store = yield* SessionStore

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck } from "effect"
 import { recheckCwd, resolveCwd } from "../../packages/server/src/Cwd.ts"
 import { temporaryFolder } from "./support/Folder.ts"
+import { cases } from "../support/Cases.ts"
 
 const folder = (path: string) => mkdirSync(path, { recursive: true })
 
@@ -297,5 +298,5 @@ it.scoped.prop(
         }
       }
     }),
-  { fastCheck: { numRuns: 80 } }
+  { fastCheck: { numRuns: cases(80) } }
 )

@@ -1,6 +1,7 @@
 import { assert, it, vi } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { make, maxLineBytes, type Line } from "../../packages/server/src/Lines.ts"
+import { cases } from "../support/Cases.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const shown = (line: Line) => (line._tag === "Line" ? new TextDecoder().decode(line.bytes) : line._tag)
@@ -59,7 +60,7 @@ it.prop(
     const text = parts.join("")
     assert.deepStrictEqual(split(cutAt(bytes(text), cuts), limit), expected(text, limit))
   },
-  { fastCheck: { numRuns: 2000 } }
+  { fastCheck: { numRuns: cases(2000) } }
 )
 
 for (const end of ["\n", "\r\n"]) {

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Queue } from "effect"
 import { build } from "esbuild"
 import type { Answer, Command } from "./logChild.ts"
+import { waitingFor } from "./Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
@@ -53,7 +54,7 @@ export const startChild = (program: string, filename: string, options: { readonl
         )
         return {
           tell: (command) => Effect.sync(() => void child.send(command)),
-          answer: Queue.take(answers),
+          answer: waitingFor(`an answer of the child on ${filename}`)(Queue.take(answers)),
           kill
         } satisfies Child
       }),

@@ -13,6 +13,7 @@ import {
   type RequestSettings
 } from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
+import { waitingFor } from "./Waiting.ts"
 
 export type Script = Stream.Stream<Response.StreamPartEncoded, AiError.AiError>
 
@@ -57,7 +58,7 @@ export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly polic
             Stream.unwrap(
               Effect.zipRight(
                 Queue.offer(requests, { prompt, tools, model, toolChoice, settings }),
-                Queue.take(scripts)
+                waitingFor("the test to script an answer to a request of the runner")(Queue.take(scripts))
               )
             )
         })
@@ -75,7 +76,7 @@ export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly polic
       return Context.make(ModelResolver, resolver).pipe(
         Context.add(ScriptedModel, {
           answer: (script) => Effect.asVoid(Queue.offer(scripts, script)),
-          request: Queue.take(requests),
+          request: waitingFor("a request of the runner to the model")(Queue.take(requests)),
           pending: Queue.size(requests)
         })
       )

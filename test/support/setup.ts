@@ -1,7 +1,28 @@
 /**
  * Runs before each file. `it.layer` of `@effect/vitest` puts a layer's own `effect` and `scoped` on the one `it` that
  * files of a worker share: here every file gets the plain ones back.
+ *
+ * Properties get one seed a file. `DAYBOOK_SEED` repeats a run, `DAYBOOK_SHRINK=1` looks for a smaller counterexample.
  */
 import { effect, flakyTest, it, layer, live, prop, scoped, scopedLive } from "@effect/vitest"
+import { FastCheck } from "effect"
+import { afterEach } from "vitest"
+import { cases } from "./Cases.ts"
 
 Object.assign(it, { effect, flakyTest, layer, live, prop, scoped, scopedLive })
+
+const given = process.env["DAYBOOK_SEED"]
+const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
+
+FastCheck.configureGlobal({
+  seed,
+  numRuns: cases(100),
+  // Shrinking repeats slow cases until the test times out, and then reports nothing.
+  endOnFailure: process.env["DAYBOOK_SHRINK"] !== "1",
+  // A case that hangs is a counterexample, reported before the test's own time limit.
+  timeout: 25_000
+})
+
+afterEach(({ task }) => {
+  if (task.result?.state === "fail") console.log(`${task.name}\n  repeat with DAYBOOK_SEED=${seed}`)
+})

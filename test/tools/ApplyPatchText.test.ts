@@ -3,6 +3,7 @@ import { Either, FastCheck as fc } from "effect"
 import { isCrlf } from "../../packages/core/src/tool/builtin/WholeText.ts"
 import { applyHunks } from "../../packages/core/src/tool/patch/ApplyHunks.ts"
 import { maximumPatchBytes, parsePatch } from "../../packages/core/src/tool/patch/Patch.ts"
+import { cases } from "../support/Cases.ts"
 
 const patchOf = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
 
@@ -264,7 +265,7 @@ describe("patches made from two texts", () => {
         const hunk = hunksOf(diff(linesOf(before, ending), linesOf(after, ending)), Number.MAX_SAFE_INTEGER)
         assert.strictEqual(update(before, ...hunk), after)
       }),
-      { numRuns: 1_000 }
+      { numRuns: cases(1_000) }
     )
   })
 
@@ -294,7 +295,7 @@ describe("patches made from two texts", () => {
           assert.strictEqual(update(from, ...hunksOf(diff(linesOf(from, "\n"), linesOf(to, "\n")), around)), to)
         }
       ),
-      { numRuns: 500 }
+      { numRuns: cases(500) }
     )
   })
 })

@@ -4,6 +4,7 @@ import { FastCheck as fc } from "effect"
 import type { Agent } from "../../packages/core/src/agent/Agents.ts"
 import { effectiveAgent } from "../../packages/core/src/agent/EffectiveAgent.ts"
 import { deniesAll, verdictOf, type Rule, type Verdict } from "../../packages/core/src/permission/Rule.ts"
+import { cases } from "../support/Cases.ts"
 
 const agent = (...permissions: ReadonlyArray<Rule>): Agent => ({ name: "a", permissions })
 const rule = (verdict: Verdict, permission: string, resource = "*"): Rule => ({ permission, resource, verdict })
@@ -42,7 +43,7 @@ it("TO-105: a child may never do more than its own rules say, nor anything that 
         }
       }
     }),
-    { numRuns: 300 }
+    { numRuns: cases(300) }
   )
 })
 

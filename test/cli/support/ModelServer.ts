@@ -4,6 +4,7 @@
  */
 import { Effect, Queue, type Scope } from "effect"
 import { createServer, type ServerResponse } from "node:http"
+import { waitingFor } from "../../support/Waiting.ts"
 
 /** One request of the runtime, and what the test answers. */
 export interface Exchange {
@@ -91,5 +92,8 @@ export const make: Effect.Effect<ModelServer, never, Scope.Scope> = Effect.gen(f
   )
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : 0
-  return { url: `http://127.0.0.1:${port}/v1`, next: Queue.take(requests) }
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    next: waitingFor("a request of the command to the model server")(Queue.take(requests))
+  }
 })

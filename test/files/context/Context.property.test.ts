@@ -22,6 +22,7 @@ import { plausibleLog } from "../../support/PlausibleLogs.ts"
 import { replayedAt } from "../../request/support/Replayed.ts"
 import { contextsOf, rowsOf, type Context } from "./support/Contexts.ts"
 import { framedLog } from "./support/FramedLogs.ts"
+import { cases } from "../../support/Cases.ts"
 
 const sessionID = SessionID.make("ses_random")
 
@@ -52,7 +53,7 @@ const check = (
       Effect.ensuring(Effect.orDie(log.remove(sessionID)))
     )
     const property = fc.asyncProperty(logs, (drafts) => Effect.runPromise(Effect.provide(holds(drafts), runtime)))
-    yield* Effect.promise(() => fc.assert(property, { numRuns: 25 }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
     assert.isAbove(steps, 0)
   }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog))))
 

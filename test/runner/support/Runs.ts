@@ -16,6 +16,7 @@ import {
 } from "@daybook/core"
 import { Deferred, Effect, Exit, Queue, Schema } from "effect"
 import type { SeenRequest } from "../../support/ScriptedModel.ts"
+import { waitingFor } from "../../support/Waiting.ts"
 
 /** Registers a tool of the host's for the rest of the scope. */
 export const tool = (
@@ -39,9 +40,9 @@ export const gatedTool = Effect.fnUntraced(function* (name: string) {
   )
   return {
     /** The next call that began. */
-    begun: Queue.take(begun),
+    begun: waitingFor(`a call of ${name} to begin`)(Queue.take(begun)),
     /** The next call that was interrupted. */
-    stopped: Queue.take(stopped),
+    stopped: waitingFor(`a call of ${name} to be interrupted`)(Queue.take(stopped)),
     open: Deferred.succeed(gate, undefined)
   }
 })

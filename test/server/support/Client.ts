@@ -1,6 +1,7 @@
 /** A client of a Unix socket, as the system gives it: it writes bytes, and takes the lines that come. */
 import { connect, type Socket } from "node:net"
 import { Deferred, Effect, Option, Queue, Stream, type Scope } from "effect"
+import { waitingFor } from "../../support/Waiting.ts"
 
 export interface Client {
   readonly socket: Socket
@@ -49,6 +50,7 @@ export const connectTo = (path: string): Effect.Effect<Client, Error, Scope.Scop
       end: Effect.sync(() => void socket.end()),
       destroy: Effect.sync(() => void socket.destroy()),
       next: Queue.take(lines).pipe(
+        waitingFor("a line of the server"),
         Effect.flatMap(Effect.orElse(() => Effect.dieMessage("the server has ended the connection"))),
         Effect.map(parse)
       ),

@@ -7,6 +7,7 @@ import { connect as connectTo, type Socket } from "node:net"
 import { join } from "node:path"
 import { temporaryFolder } from "../../support/Harness.ts"
 import * as ScriptedModel from "../../support/ScriptedModel.ts"
+import { waitingFor } from "../../support/Waiting.ts"
 
 /** The user whose sessions are served. */
 export const uid = 1000
@@ -154,7 +155,7 @@ export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope>
       Effect.gen(function* () {
         const seen: Array<Frame> = []
         for (;;) {
-          const frame = yield* Queue.take(frames)
+          const frame = yield* waitingFor(`a frame after ${JSON.stringify(seen.slice(-3))}`)(Queue.take(frames))
           seen.push(frame)
           if (fits(frame)) return seen
         }
@@ -162,7 +163,7 @@ export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope>
     return {
       ask: (request) => write(`${JSON.stringify(request)}\n`),
       write,
-      next: Queue.take(frames),
+      next: waitingFor("a frame of the server")(Queue.take(frames)),
       until,
       untilType: (type) => until((frame) => frame["type"] === type),
       finish: Effect.sync(() => void socket.end()),

@@ -23,6 +23,7 @@ import { callParts, calls, says, type Script } from "../../support/ScriptedModel
 import { GatedModel, runtime, type Held } from "./GatedModel.ts"
 import { invariants } from "./Invariants.ts"
 import { SessionModel, type Delivery } from "./SessionModel.ts"
+import { waitingFor } from "../../support/Waiting.ts"
 
 export type Command =
   | { readonly do: "create" | "wake" | "resume" | "interrupt" | "stop" | "move" | "remove"; readonly session: number }
@@ -148,7 +149,8 @@ const settle = Effect.fnUntraced(function* (world: World, id: string, asked: boo
     )
     world.held.set(id, request)
   }
-  if (expected?.state === "calling" && asked) assert.strictEqual(yield* Queue.take(world.begun), id)
+  if (expected?.state === "calling" && asked)
+    assert.strictEqual(yield* waitingFor(`a call of ${id} to begin`)(Queue.take(world.begun)), id)
   if (expected?.state === "idle") {
     yield* sessions.wait(SessionID.make(id))
     world.held.delete(id)

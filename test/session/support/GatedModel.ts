@@ -3,6 +3,7 @@ import { LanguageModel } from "@effect/ai"
 import { Daybook, layerLanguageModel } from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
 import { ref, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
+import { waitingFor } from "../../support/Waiting.ts"
 
 export interface Held extends Pick<SeenRequest, "prompt" | "tools"> {
   readonly answer: (script: Script) => Effect.Effect<void>
@@ -36,12 +37,15 @@ export const runtime = (options: Daybook.Options) =>
                     tools,
                     answer: (given) => Effect.asVoid(Deferred.succeed(script, given))
                   })
-                  return yield* Deferred.await(script)
+                  return yield* waitingFor("the test to answer a request")(Deferred.await(script))
                 })
               )
           })
           return Layer.merge(
-            Layer.succeed(GatedModel, { request: Queue.take(requests), pending: Queue.size(requests) }),
+            Layer.succeed(GatedModel, {
+              request: waitingFor("a request of the runner to the model")(Queue.take(requests)),
+              pending: Queue.size(requests)
+            }),
             layerLanguageModel({ ref }).pipe(Layer.provide(Layer.effect(LanguageModel.LanguageModel, model)))
           )
         })

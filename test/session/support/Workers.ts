@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { Order } from "./worker.ts"
+import { waitingFor } from "../../support/Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
@@ -62,7 +63,7 @@ export const startWorker = (script: string, order: Order): Effect.Effect<Worker,
       })
       const signal = (name: NodeJS.Signals) => Effect.sync(() => void child.kill(name))
       return {
-        line: Queue.take(lines),
+        line: waitingFor(`a line of the worker ${JSON.stringify(order)}`)(Queue.take(lines)),
         kill: Effect.zipRight(signal("SIGKILL"), Deferred.await(ended)),
         pause: signal("SIGSTOP"),
         goOn: signal("SIGCONT")
