@@ -36,6 +36,5 @@ if (wanted === undefined) {
   const entry = earlier || ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
   require("./load.js").load(join(bundle, entry)).main(texts.version, words)
 } else {
-  process.stdout.on("error", () => undefined)
-  process.stdout.write(wanted)
+  require("./load.js").load(join(bundle, "stream.js")).print("daybook", wanted)
 }

@@ -1,5 +1,5 @@
 /**
- * Bundles the commands into dist/bundle. `ctx.js` is the whole of `ctx`. `daybook` is there twice: `reader.js` is one file
+ * Bundles the commands into dist/bundle. `ctx.js` is the whole of `ctx`, `stream.js` prints help. `daybook` is there twice: `reader.js` is one file
  * with the store and nothing that runs a session, from which the verbs that only read start; `main.js` has everything, as
  * ES modules split at every dynamic import, so that a provider is loaded when it answers. Each of its files is then turned
  * into CommonJS, which Node starts faster and V8 can take from its code cache. The native driver stays outside. Then the
@@ -122,6 +122,12 @@ const ctx = await build({
   format: "cjs",
   define: { CTX_VERSION: JSON.stringify(version) }
 })
+const stream = await build({
+  ...options,
+  write: false,
+  entryPoints: { stream: join(root, "src", "Stream.ts") },
+  format: "cjs"
+})
 const { metafile, outputFiles } = await build({
   ...options,
   format: "esm",
@@ -133,7 +139,8 @@ const { metafile, outputFiles } = await build({
 // What is there is replaced only by a bundle that could be made.
 await rm(outdir, { recursive: true, force: true })
 await mkdir(outdir, { recursive: true })
-for (const { contents, path } of [...ctx.outputFiles, ...reader.outputFiles]) await writeFile(path, contents)
+for (const { contents, path } of [ctx, reader, stream].flatMap(({ outputFiles }) => outputFiles))
+  await writeFile(path, contents)
 for (const { path, text } of outputFiles) {
   // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
   const supported = { "dynamic-import": false }

@@ -1,6 +1,6 @@
 /** The command `daybook`: its verbs, and from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
 import { CliConfig, Command } from "@effect/cli"
-import { Console, Effect } from "effect"
+import { Console, Effect, type Context } from "effect"
 import * as Arguments from "./Arguments.ts"
 import { agents } from "./commands/agents.ts"
 import { answer } from "./commands/answer.ts"
@@ -17,6 +17,7 @@ import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
 import { UsageError } from "./Errors.ts"
+import { Output } from "./Output.ts"
 import { oneLine } from "./render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
@@ -65,16 +66,22 @@ const root = Command.make("daybook").pipe(
   ])
 )
 
-/** The parser prints its errors itself; ours go through `render/Failure.ts`, once. */
-const quietErrors = (console: Console.Console): Console.Console => ({ ...console, error: () => Effect.void })
+/** The parser prints its errors itself; ours go through `render/Failure.ts`, once. What it prints else goes through Output. */
+const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<Output>): Console.Console => ({
+  ...console,
+  error: () => Effect.void,
+  log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
+})
 
 /** Runs the words after `daybook`. Help is answered before (bin/daybook.js). */
 export const run = (version: string, words: ReadonlyArray<string>) => {
   const parse = (line: ReadonlyArray<string>) =>
-    Effect.consoleWith((console) =>
-      Command.run(root, { name: "daybook", version, executable: "daybook" })(["node", "daybook", ...line]).pipe(
-        Effect.withConsole(quietErrors(console)),
-        Effect.provide(CliConfig.layer({ isCaseSensitive: true, autoCorrectLimit: 0 }))
+    Effect.flatMap(Output, (output) =>
+      Effect.consoleWith((console) =>
+        Command.run(root, { name: "daybook", version, executable: "daybook" })(["node", "daybook", ...line]).pipe(
+          Effect.withConsole(throughOutput(console, output)),
+          Effect.provide(CliConfig.layer({ isCaseSensitive: true, autoCorrectLimit: 0 }))
+        )
       )
     )
   const [name = "", ...rest] = words

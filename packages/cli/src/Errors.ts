@@ -45,5 +45,10 @@ export class Interrupted extends Schema.TaggedError<Interrupted>("@daybook/cli/I
   message: Schema.String
 }) {}
 
-/** Whoever read stdout has gone away; there is nobody to tell. */
+/** stdout or stderr refused what was written, for another reason than that its reader went away. */
+export class OutputFailed extends Schema.TaggedError<OutputFailed>("@daybook/cli/OutputFailed")("OutputFailed", {
+  message: Schema.String
+}) {}
+
+/** The reader of stdout has gone away. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>("@daybook/cli/OutputClosed")("OutputClosed", {}) {}

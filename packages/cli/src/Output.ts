@@ -1,41 +1,55 @@
 /**
- * Where the command writes. stdout is waited for, so that a slow reader slows the source and nothing piles up; a reader
- * that went away is a typed failure, not a crash. Spec: CL-33, CL-34 in specs/cli.md.
+ * Where the command writes. stdout is waited for, so that a slow reader slows the source and nothing piles up. A reader
+ * that went away and output that cannot be written are typed failures. Spec: CL-33, CL-34, CL-44 in specs/cli.md.
  */
 import { Context, Effect, Layer } from "effect"
-import { OutputClosed } from "./Errors.ts"
+import { OutputClosed, OutputFailed } from "./Errors.ts"
+import { describe, standard, type Sink, type Trouble } from "./Stream.ts"
 
 export class Output extends Context.Tag("@daybook/cli/Output")<
   Output,
   {
     /** Whether stdout is a terminal. */
     readonly terminal: boolean
-    readonly write: (text: string) => Effect.Effect<void, OutputClosed>
-    /** A note beside the output; whether it arrives is nobody's concern. */
+    readonly write: (text: string) => Effect.Effect<void, OutputClosed | OutputFailed>
+    /** A note on stderr. The work goes on when it cannot be written; `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>
+    /** The same on stdout, for writers that cannot fail. */
+    readonly print: (text: string) => Effect.Effect<void>
+    /** Fails when a note or a print was lost for another reason than that its reader went away. */
+    readonly complete: Effect.Effect<void, OutputFailed>
   }
 >() {}
 
-const write = (text: string): Effect.Effect<void, OutputClosed> =>
-  text === ""
-    ? Effect.void
-    : Effect.async<void, OutputClosed>((resume) => {
-        process.stdout.write(text, (error) =>
-          resume(error === undefined || error === null ? Effect.void : Effect.fail(new OutputClosed({})))
-        )
-      })
+const write = (sink: Sink, text: string) =>
+  Effect.async<void, Trouble>((resume) =>
+    sink.write(text, (trouble) => resume(trouble === undefined ? Effect.void : Effect.fail(trouble)))
+  )
+
+const failure = (stream: "stdout" | "stderr", trouble: Trouble) =>
+  new OutputFailed({ message: `${stream} cannot be written: ${describe(trouble)}` })
 
 /** The process's own streams. */
 export const layer = Layer.effect(
   Output,
   Effect.sync(() => {
-    // A write's callback tells its failure; without a listener the stream would throw it as well.
-    process.stdout.on("error", () => undefined)
-    process.stderr.on("error", () => undefined)
+    const { stderr, stdout } = standard()
+    let lost: OutputFailed | undefined
+    const losing = (stream: "stdout" | "stderr", text: string) =>
+      Effect.catchAll(write(stream === "stdout" ? stdout : stderr, text), (trouble) =>
+        Effect.sync(() => {
+          if (!trouble.closed) lost ??= failure(stream, trouble)
+        })
+      )
     return Output.of({
-      terminal: process.stdout.isTTY === true,
-      write,
-      note: (text) => Effect.sync(() => void process.stderr.write(text))
+      terminal: stdout.terminal,
+      write: (text) =>
+        Effect.mapError(write(stdout, text), (trouble) =>
+          trouble.closed ? new OutputClosed({}) : failure("stdout", trouble)
+        ),
+      note: (text) => losing("stderr", text),
+      print: (text) => losing("stdout", text),
+      complete: Effect.suspend(() => lost ?? Effect.void)
     })
   })
 )

@@ -79,8 +79,8 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   })
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
-  // It serves also when nobody listens to what it says.
-  yield* Effect.ignore(output.write(announce(place, sockets, output.terminal)))
+  // It serves also when nobody reads what it says; where that cannot be written, a caller would wait for it for ever.
+  yield* Effect.catchTag(output.write(announce(place, sockets, output.terminal)), "OutputClosed", () => Effect.void)
 })
 
 /** Serves until the signal, and leaves everything settled. */

@@ -18,7 +18,7 @@ import {
   type SessionID
 } from "@daybook/core"
 import { Cause, Effect, Exit, Queue, Stream } from "effect"
-import { ActivityFailed, Interrupted } from "./Errors.ts"
+import { ActivityFailed, Interrupted, OutputFailed } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
 import { jsonLine } from "./render/Plain.ts"
@@ -125,10 +125,18 @@ const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, stru
         : output.write(`${jsonLine(view.value, output.terminal)}\n`)
     )
     const stopped = yield* Effect.zipLeft(shown, answered).pipe(
-      // Nobody reads the answer any more: the turn would be for nobody.
-      Effect.catchTag("OutputClosed", () =>
-        Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), Effect.fail(new Interrupted({ message: "" })))
-      )
+      // The answer reaches no reader any more.
+      Effect.catchTags({
+        OutputClosed: () =>
+          Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), new Interrupted({ message: "" })),
+        OutputFailed: ({ message }) =>
+          Effect.zipRight(
+            Effect.ignore(sessions.interrupt(sessionID)),
+            new OutputFailed({
+              message: `${message}; the turn was interrupted, daybook show ${sessionID} has what there is`
+            })
+          )
+      })
     )
     return yield* conclude(sessionID, promptID, view, stopped)
   })

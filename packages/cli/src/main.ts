@@ -8,6 +8,7 @@ import * as Cli from "./Cli.ts"
 import * as Output from "./Output.ts"
 import { failureOfCause } from "./render/Failure.ts"
 import { rootHelp, verbHelp } from "./render/Help.ts"
+import { standard } from "./Stream.ts"
 
 const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
 
@@ -21,16 +22,19 @@ const logs = debug
 
 /** Runs the words after `daybook` and ends the process. */
 export const main = (version: string, words: ReadonlyArray<string>): void => {
-  const program = Cli.run(version, words).pipe(
+  const program = Effect.zipRight(
+    Cli.run(version, words),
+    Effect.flatMap(Output.Output, ({ complete }) => complete)
+  ).pipe(
     Effect.provide(Layer.mergeAll(Output.layer, NodeFileSystem.layer, NodePath.layer, NodeTerminal.layer)),
     Effect.provide(logs)
   )
   Effect.runFork(program).addObserver((exit) => {
     if (Exit.isSuccess(exit)) process.exit(0)
     const { code, sentence } = failureOfCause(exit.cause)
-    if (sentence !== undefined && sentence !== "") process.stderr.write(`daybook: ${sentence}\n`)
-    if (debug) process.stderr.write(`${Cause.pretty(exit.cause, { renderErrorCause: true })}\n`)
-    process.exit(code)
+    const told = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
+    const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""
+    standard().stderr.write(`${told}${where}`, () => process.exit(code))
   })
 }
 

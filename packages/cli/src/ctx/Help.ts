@@ -26,7 +26,7 @@ Exit codes:
   1   no such session, or its files are damaged (EIO: daybook files rebuild)
   2   the command line cannot be used
   13  not yours to read (EACCES)
-  69  the files cannot be reached
+  69  the files cannot be reached, or the output cannot be written
   70  something broke inside
 
 Examples:

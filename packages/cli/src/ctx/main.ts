@@ -6,6 +6,7 @@ import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { rootPath } from "../Paths.ts"
 import { oneLine } from "../render/Plain.ts"
+import { describe, standard, type Trouble } from "../Stream.ts"
 import { help } from "./Help.ts"
 import { parse, type Verb } from "./Options.ts"
 import { exitCode, Refused } from "./Refused.ts"
@@ -16,20 +17,25 @@ declare const CTX_VERSION: string
 
 const verbs = { history, latest, resume, sessions } satisfies Record<Verb, unknown>
 
-/** Whoever read stdout has gone away: there is nobody to tell. */
-class OutputClosed extends Error {}
+/** stdout cannot be written. Not a `Refused`: that is about the files that are read. */
+class OutputFailed extends Error {
+  readonly trouble: Trouble
+
+  constructor(trouble: Trouble) {
+    super(`stdout cannot be written: ${describe(trouble)}`)
+    this.trouble = trouble
+  }
+}
 
 const write = (text: string | Uint8Array): Promise<void> =>
-  new Promise((done, fail) => {
-    if (text.length === 0) return done()
-    process.stdout.write(text, (error) => (error === undefined || error === null ? done() : fail(new OutputClosed())))
-  })
+  new Promise((done, fail) =>
+    standard().stdout.write(text, (trouble) => (trouble === undefined ? done() : fail(new OutputFailed(trouble))))
+  )
 
-const out: Out = {
-  terminal: process.stdout.isTTY === true,
-  write,
-  note: (text) => void process.stderr.write(text)
-}
+const note = (text: string): void =>
+  standard().stderr.write(text, (trouble) => {
+    if (trouble !== undefined && !trouble.closed) process.exitCode ??= exitCode.unavailable
+  })
 
 /** Before a `--`, nothing but these is looked for. */
 const asksFor = (words: ReadonlyArray<string>, ...options: ReadonlyArray<string>): boolean => {
@@ -42,19 +48,17 @@ const run = async (words: ReadonlyArray<string>): Promise<void> => {
   if (asksFor(words, "--version")) return write(`${CTX_VERSION}\n`)
   const options = parse(words, process.getuid?.() ?? 0)
   const root = options.root ?? rootPath(process.env, homedir(), ".")
+  const out: Out = { terminal: standard().stdout.terminal, write, note }
   await verbs[options.verb](out, resolve(root), options)
 }
 
 /** Runs the words after `ctx` and sets the exit code. */
 export const main = (words: ReadonlyArray<string>): void => {
-  // A write's callback tells its failure; without a listener the stream would throw it as well.
-  process.stdout.on("error", () => undefined)
-  process.stderr.on("error", () => undefined)
   run(words).catch((cause: unknown) => {
-    if (cause instanceof OutputClosed) return
-    const refused = cause instanceof Refused ? cause : undefined
-    process.exitCode = refused?.exit ?? exitCode.internal
-    process.stderr.write(`ctx: ${oneLine(refused?.message ?? `something broke inside: ${String(cause)}`, 2_000)}\n`)
-    if (refused === undefined && (process.env["DAYBOOK_DEBUG"] ?? "") !== "") console.error(cause)
+    if (cause instanceof OutputFailed && cause.trouble.closed) return
+    const known = cause instanceof Refused || cause instanceof OutputFailed
+    process.exitCode = cause instanceof Refused ? cause.exit : known ? exitCode.unavailable : exitCode.internal
+    note(`ctx: ${oneLine(known ? cause.message : `something broke inside: ${String(cause)}`, 2_000)}\n`)
+    if (!known && (process.env["DAYBOOK_DEBUG"] ?? "") !== "") console.error(cause)
   })
 }

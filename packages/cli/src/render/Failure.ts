@@ -3,6 +3,7 @@
  */
 import { HelpDoc, ValidationError } from "@effect/cli"
 import { Cause, Predicate } from "effect"
+import { exitOutputFailed } from "../Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** What the process says and how it ends; no sentence means a quiet end. */
@@ -21,6 +22,7 @@ export const exitCode = {
   model: 5,
   database: 6,
   internal: 70,
+  output: exitOutputFailed,
   interrupted: 130
 } as const
 
@@ -75,6 +77,7 @@ const codes = new Map<string, number>([
   ["BudgetExceeded", exitCode.failed],
   ["StructuredOutputFailed", exitCode.failed],
   ["ActivityFailed", exitCode.failed],
+  ["OutputFailed", exitCode.output],
   ["Interrupted", exitCode.interrupted],
   ["RunInterrupted", exitCode.interrupted]
 ])

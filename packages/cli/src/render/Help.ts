@@ -25,6 +25,7 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["4", "conflict: the id is taken, the inbox is full, another process is at work"],
   ["5", "no such model, or its provider failed"],
   ["6", "the database, or the root of files and sockets, cannot be used"],
+  ["74", "stdout or stderr cannot be written"],
   ["130", "interrupted"]
 ]
 

@@ -1,0 +1,96 @@
+/**
+ * Writing to stdout and stderr so that no byte is lost in silence. Node's own streams ignore a short write to a file, as a
+ * full disk gives one: files and devices are written here, all else by Node. Without Effect: `ctx` and the help texts are
+ * written by it as well. Spec: CL-34, CL-44 in specs/cli.md.
+ */
+import { fstatSync, writeSync } from "node:fs"
+
+/** Why a write failed. `closed`: the reader went away, which is no failure of the writer. */
+export interface Trouble {
+  readonly closed: boolean
+  readonly code: string
+}
+
+/** One of the process's two output streams. */
+export interface Sink {
+  readonly terminal: boolean
+  /** Calls back when all of it is written or the write has failed. After a failure nothing more is written. */
+  readonly write: (data: string | Uint8Array, done: (trouble?: Trouble) => void) => void
+}
+
+const troubleOf = (cause: unknown): Trouble => {
+  const code = cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
+  return { closed: code === "EPIPE" || code === "ECONNRESET", code }
+}
+
+const words: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is used up",
+  EFBIG: "the file may not grow any larger",
+  EIO: "an input/output error"
+}
+
+/** The failure as part of a sentence. */
+export const describe = ({ code }: Trouble): string => {
+  const known = words[code]
+  return known === undefined ? code : `${known} (${code})`
+}
+
+/** Files, and devices that are no terminal. */
+const isDirect = (fd: number, terminal: boolean): boolean => {
+  if (terminal) return false
+  try {
+    const stats = fstatSync(fd)
+    return stats.isFile() || stats.isCharacterDevice() || stats.isBlockDevice()
+  } catch {
+    return false
+  }
+}
+
+const writeAll = (fd: number, bytes: Uint8Array): Trouble | undefined => {
+  try {
+    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
+    return undefined
+  } catch (cause) {
+    return troubleOf(cause)
+  }
+}
+
+const make = (fd: 1 | 2): Sink => {
+  const stream = fd === 1 ? process.stdout : process.stderr
+  const terminal = stream.isTTY === true
+  const direct = isDirect(fd, terminal)
+  // The callback of a write reports its failure; without a listener the stream would throw it as well.
+  stream.on("error", () => undefined)
+  let failed: Trouble | undefined
+  const end = (done: (trouble?: Trouble) => void, trouble: Trouble | undefined) => {
+    failed ??= trouble
+    done(failed)
+  }
+  return {
+    terminal,
+    write: (data, done) => {
+      if (failed !== undefined || data.length === 0) return done(failed)
+      if (direct) return end(done, writeAll(fd, typeof data === "string" ? Buffer.from(data) : data))
+      stream.write(data, (error) => end(done, error === undefined || error === null ? undefined : troubleOf(error)))
+    }
+  }
+}
+
+let sinks: { readonly stdout: Sink; readonly stderr: Sink } | undefined
+
+/** The process's streams. */
+export const standard = () => (sinks ??= { stdout: make(1), stderr: make(2) })
+
+/** `EX_IOERR` of sysexits.h. */
+export const exitOutputFailed = 74
+
+/** Writes a text and ends the process: how the help texts are printed. */
+export const print = (command: string, text: string): void => {
+  const { stderr, stdout } = standard()
+  stdout.write(text, (trouble) => {
+    if (trouble === undefined || trouble.closed) return
+    process.exitCode = exitOutputFailed
+    stderr.write(`${command}: stdout cannot be written: ${describe(trouble)}\n`, () => undefined)
+  })
+}
