@@ -169,17 +169,53 @@ describe("classifyError", () => {
     )
   })
 
-  it("MD-35: the wait is read from milliseconds, seconds, and a date against the response's date", () => {
-    const wait = (headers: Record<string, string>) => classifyError(response(429, {}, headers)).retryAfterMs
-    assert.strictEqual(wait({ "retry-after-ms": "250", "retry-after": "9" }), 250)
-    assert.strictEqual(wait({ "Retry-After": "1.5" }), 1500)
-    assert.strictEqual(
-      wait({ "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", date: "Wed, 21 Oct 2026 07:28:00 GMT" }),
-      30_000
-    )
-    assert.strictEqual(wait({ "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), undefined)
-    assert.strictEqual(wait({ "retry-after": "soon" }), undefined)
-    assert.strictEqual(wait({}), undefined)
+  const at = "Wed, 21 Oct 2026 07:28:30 GMT"
+  const date = "Wed, 21 Oct 2026 07:28:00 GMT"
+  const longest = Math.floor(Number.MAX_SAFE_INTEGER / 1000)
+  for (const [headers, wait, until] of [
+    [{ "retry-after-ms": "250", "retry-after": "9" }, 250],
+    [{ "Retry-After": "1.5" }, 1500],
+    [{ "retry-after": "60" }, 60_000],
+    [{ "retry-after": at, date }, 30_000],
+    [{ "retry-after": "Wednesday, 21-Oct-26 07:28:30 GMT", date }, 30_000],
+    [{ "retry-after": "Wed Oct 21 07:28:30 2026", date }, 30_000],
+    [{ "retry-after": "2026-10-21T07:28:30Z", date }, 30_000],
+    [{ "retry-after": at, date: "yesterday" }, undefined, Date.parse(at)],
+    [{ "retry-after": at }, undefined, Date.parse(at)],
+    [{ "retry-after": "Wed, 21 Oct 2020 07:28:00 GMT", date }, 0],
+    [{ "retry-after": "0" }, 0],
+    [{ "retry-after": "9".repeat(400) }, longest * 1000],
+    [{ "retry-after-ms": "9".repeat(20) }, longest],
+    [{ "retry-after-ms": "-5", "retry-after": "2" }, 2000],
+    ...["-5", "-0.1", "NaN", "Infinity", "1e3", "0x10", "", "soon", "Wed", "5 apples", "60, 60"].map(
+      (text) => [{ "retry-after": text, date }, undefined] as const
+    ),
+    [{}, undefined],
+    [{ "anthropic-ratelimit-requests-reset": "2026-10-21T07:28:45Z", date }, 45_000],
+    [{ "anthropic-ratelimit-unified-reset": String(Date.parse(at) / 1000) }, undefined, Date.parse(at)],
+    [{ "x-ratelimit-reset": String(Date.parse(at)), date }, 30_000],
+    [{ "x-ratelimit-reset-tokens": "6m0.5s", "x-ratelimit-reset-requests": "20ms" }, 360_500],
+    [
+      {
+        "x-ratelimit-reset-tokens": "6m0s",
+        "x-ratelimit-remaining-tokens": "9",
+        "x-ratelimit-reset-requests": "7.66s"
+      },
+      7660
+    ],
+    [{ "ratelimit-reset": "12", "ratelimit-remaining": "0" }, 12_000],
+    [{ "ratelimit-reset": "12", "ratelimit-remaining": "3" }, undefined],
+    [{ "ratelimit-reset": "-12" }, undefined],
+    [{ "ratelimit-reset": "12", "retry-after": "3" }, 3000]
+  ] as ReadonlyArray<readonly [Record<string, string>, number | undefined, number?]>) {
+    it(`MD-35: the wait that a provider asks for is read from ${JSON.stringify(headers).slice(0, 120)}`, () => {
+      const { retryAfterMs, retryAtMs } = classifyError(response(429, {}, headers))
+      assert.deepStrictEqual([retryAfterMs, retryAtMs], [wait, until])
+    })
+  }
+
+  it("MD-35: rate limits that a failure of another kind reports are no wait", () => {
+    assert.isUndefined(classifyError(response(500, {}, { "ratelimit-reset": "12" })).retryAfterMs)
   })
 
   it("MD-34: nothing secret and nothing unbounded leaves the classification", () => {

@@ -2,16 +2,17 @@
 import { Sessions, type ModelPolicy, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
+import { broken, waitBefore } from "../../packages/core/src/runner/ProviderStream.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { finish, held, says, ScriptedModel, streams, textParts, type Script } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf } from "./support/Runs.ts"
 
 const overloaded: Script = streams({ type: "error", error: { type: "overloaded_error", message: "busy" } })
 
-const asksToWait: Script = streams({
-  type: "error",
-  error: { statusCode: 429, message: "slow down", responseHeaders: { "retry-after-ms": "700" } }
-})
+const asks = (responseHeaders: Record<string, string>): Script =>
+  streams({ type: "error", error: { statusCode: 429, message: "slow down", responseHeaders } })
+
+const asksToWait = asks({ "retry-after-ms": "700" })
 
 const refused: Script = streams({ type: "error", error: { statusCode: 401, message: "no key" } })
 
@@ -115,6 +116,88 @@ it.scoped("TU-12: the wait that the provider asks for comes before the policy's 
     yield* model.request
     assert.isUndefined(yield* Fiber.join(run))
     assert.strictEqual((yield* dataOf(id, "session.next.retried"))[0]?.error.statusCode, 429)
+  }).pipe(withPolicy({ retry }))
+)
+
+it.scoped(
+  "EX-T14: a wait of 14 seconds is honoured though the policy's own waits are shorter, and retried tells it",
+  () =>
+    Effect.gen(function* () {
+      const { id, model, run } = yield* started(asks({ "retry-after": "14" }), says("thanks"))
+      yield* model.request
+      yield* untilAsleep(14_000)
+      yield* TestClock.adjust("13 seconds")
+      assert.strictEqual(yield* model.pending, 0)
+      yield* TestClock.adjust("1 seconds")
+      yield* model.request
+      assert.isUndefined(yield* Fiber.join(run))
+      assert.deepStrictEqual(
+        (yield* dataOf(id, "session.next.retried")).map(({ waitMs }) => waitMs),
+        [14_000]
+      )
+    }).pipe(withPolicy({ retry }))
+)
+
+it.scoped("EX-T13: a date without the answer's own is read against the clock, and one in the past is no wait", () =>
+  Effect.gen(function* () {
+    const date = (ms: number) => asks({ "retry-after": new Date(ms).toUTCString() })
+    const { id, model, run } = yield* started(date(5_000), date(1_000), says("thanks"))
+    yield* model.request
+    yield* untilAsleep(5_000)
+    yield* TestClock.adjust("5 seconds")
+    yield* model.request
+    yield* untilAsleep(230, 480)
+    yield* TestClock.adjust("500 millis")
+    yield* model.request
+    assert.isUndefined(yield* Fiber.join(run))
+    const [first, second] = yield* dataOf(id, "session.next.retried")
+    assert.strictEqual(first?.waitMs, 5_000)
+    assert.isBelow(second?.waitMs ?? Infinity, 500)
+  }).pipe(withPolicy({ retry }))
+)
+
+for (const [name, wait, words, policy] of [
+  ["over 15 minutes", "901", "it asks to wait 15m 1s, longer than the 15m allowed", { retry }],
+  [
+    "over the policy's limit",
+    "3",
+    "it asks to wait 3s, longer than the 2s allowed",
+    { retry: { ...retry, maxRetryAfter: Duration.seconds(2) } }
+  ],
+  ["without an end", "9".repeat(300), "it asks to wait more than a year, longer than the 15m allowed", { retry }],
+  ["of a provider that is asked once", "60", "it asks to wait 1m", {}]
+] as const) {
+  it.scoped(`EX-T14: a wait ${name} fails the run at once, and the error names it`, () =>
+    Effect.gen(function* () {
+      const { id, model, run } = yield* started(asks({ "retry-after": wait }), says("too late"))
+      yield* model.request
+      assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
+      assert.include((yield* dataOf(id, "session.next.step.failed"))[0]?.error.message, words)
+      assert.deepStrictEqual(yield* retries(id), [])
+    }).pipe(withPolicy(policy))
+  )
+}
+
+it.effect("EX-T14: the wait that is asked for is kept to the millisecond, up to 15 minutes and with them", () =>
+  Effect.gen(function* () {
+    const fault = broken("slow down", true)
+    for (const retryAfterMs of [1, 29_999, 30_001, 60_000, 900_000]) {
+      const wait = yield* waitBefore({ retry }, { ...fault, failure: { ...fault.failure, retryAfterMs } }, 1)
+      assert.strictEqual(Duration.toMillis(wait), retryAfterMs)
+    }
+  })
+)
+
+it.scoped("EX-T13: an interrupt ends a long wait at once", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const { id, model, run } = yield* started(asks({ "retry-after": "900" }), says("never"))
+    yield* model.request
+    yield* untilAsleep(900_000)
+    yield* sessions.interrupt(id)
+    assert.strictEqual(yield* Fiber.join(run), "RunInterrupted")
+    assert.strictEqual(yield* Clock.currentTimeMillis, 0)
+    assert.strictEqual((yield* dataOf(id, "session.next.retried"))[0]?.waitMs, 900_000)
   }).pipe(withPolicy({ retry }))
 )
 

@@ -17,6 +17,8 @@ export interface PolicySettings {
         readonly times: number
         readonly baseDelay?: Duration.DurationInput
         readonly maxDelay?: Duration.DurationInput
+        /** The longest wait that a provider may ask for; a request that it answers with more fails. */
+        readonly maxRetryAfter?: Duration.DurationInput
       }
     | false
 }
@@ -50,9 +52,11 @@ const retryOf = (under: ModelPolicy["retry"], over: PolicySettings["retry"]): Mo
   if (over === undefined) return under
   if (over === false || over.times <= 0) return undefined
   const base = under ?? standard.retry
+  const maxRetryAfter = over.maxRetryAfter ?? base?.maxRetryAfter
   return {
     times: Math.floor(over.times),
     baseDelay: Duration.decode(over.baseDelay ?? base?.baseDelay ?? "1 second"),
-    maxDelay: Duration.decode(over.maxDelay ?? base?.maxDelay ?? "30 seconds")
+    maxDelay: Duration.decode(over.maxDelay ?? base?.maxDelay ?? "30 seconds"),
+    ...(maxRetryAfter === undefined ? {} : { maxRetryAfter: Duration.decode(maxRetryAfter) })
   }
 }

@@ -1,5 +1,6 @@
 /** One durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
 import type { SessionEvent } from "@daybook/core"
+import { Duration } from "effect"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"
@@ -56,8 +57,9 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.finish} ${input} in, ${output} out`
     }
     case "session.next.step.failed":
-    case "session.next.retried":
       return event.data.error.message
+    case "session.next.retried":
+      return `attempt ${event.data.attempt}, ${nextTry(event.data)}: ${event.data.error.message}`
     case "session.next.request.framed": {
       const { baselineSeq, hash, settings, system, tools } = event.data
       const changed = [
@@ -94,6 +96,10 @@ const summary = (event: SessionEvent): string => {
       return JSON.stringify(event.data)
   }
 }
+
+/** When a failed request is made again. */
+export const nextTry = ({ waitMs }: { readonly waitMs?: number }): string =>
+  waitMs === undefined ? "trying again" : `trying again in ${Duration.format(Duration.millis(waitMs))}`
 
 const firstText = (content: ReadonlyArray<{ readonly type: string; readonly text?: string }>): string | undefined =>
   content.find((part) => part.type === "text")?.text

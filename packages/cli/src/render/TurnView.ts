@@ -6,6 +6,7 @@
 import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
 import { Predicate } from "effect"
 import { compacted } from "./CompactionText.ts"
+import { nextTry } from "./EventLine.ts"
 import { oneLine, visible } from "./Plain.ts"
 
 /** What to write where: the answer goes to stdout, everything about it to stderr. */
@@ -93,7 +94,7 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.retried":
       return note(
         view,
-        `… attempt ${event.data.attempt} failed, trying again: ${oneLine(event.data.error.message, 140)}`
+        `… attempt ${event.data.attempt} failed, ${nextTry(event.data)}: ${oneLine(event.data.error.message, 140)}`
       )
     case "session.next.compaction.started":
       return note(view, "… making room: summarising the conversation so far")

@@ -97,19 +97,17 @@ const ask = Effect.fnUntraced(function* (
     return { text, cut: finish === "length" }
   })
   const tried = (count: number): Effect.Effect<Answer, SummaryFailed | AppendError> =>
-    Effect.catchIf(attempt, Provider.isFault, (fault) => {
-      const retry = Provider.mayRetry(model.policy, fault, count)
-      if (retry === undefined) {
-        return Effect.fail(new SummaryFailed({ type: "provider", message: fault.failure.message }))
-      }
-      return log
-        .append(sessionID, [Provider.retried(count, fault)], { owner })
-        .pipe(
-          Effect.zipRight(Provider.retryDelay(fault, retry, count)),
-          Effect.flatMap(Effect.sleep),
-          Effect.zipRight(tried(count + 1))
+    Effect.catchIf(attempt, Provider.isFault, (fault) =>
+      Effect.gen(function* () {
+        const wait = yield* Effect.mapError(
+          Provider.waitBefore(model.policy, fault, count),
+          ({ failure }) => new SummaryFailed({ type: "provider", message: failure.message })
         )
-    })
+        yield* log.append(sessionID, [Provider.retried(count, fault, wait)], { owner })
+        yield* Effect.sleep(wait)
+        return yield* tried(count + 1)
+      })
+    )
   return yield* tried(1)
 })
 

@@ -195,9 +195,10 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
   provider: providerCall
 })
 
-/** A provider attempt that failed and is tried again; `attempt` counts from 1. */
+/** A provider attempt that failed; the next one begins `waitMs` after this event. `attempt` counts from 1. */
 export const Retried = durable("session.next.retried", 1, {
   attempt: Schema.Int,
+  waitMs: optional(Schema.NonNegativeInt),
   error: Schema.Struct({
     message: Schema.String,
     statusCode: optional(Schema.Int),

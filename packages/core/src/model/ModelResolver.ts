@@ -101,9 +101,11 @@ export interface ModelPolicy {
   readonly retry?: {
     /** Tries after the first. */
     readonly times: number
-    /** The first wait; it doubles with jitter up to `maxDelay`. A provider's `retry-after` comes first. */
+    /** The first wait; it doubles with jitter up to `maxDelay`. */
     readonly baseDelay: Duration.Duration
     readonly maxDelay: Duration.Duration
+    /** A wait that the provider asks for is honoured up to here; a longer one ends the run. 15 minutes by default. */
+    readonly maxRetryAfter?: Duration.Duration
   }
 }
 

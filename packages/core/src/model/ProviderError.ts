@@ -17,6 +17,8 @@ export interface ProviderFailure {
   readonly statusCode?: number
   /** How long the provider asks to wait. */
   readonly retryAfterMs?: number
+  /** Until when it asks to wait, in milliseconds since the epoch: a date that came without the answer's own `date`. */
+  readonly retryAtMs?: number
   /** Only headers that help to understand the failure (request ids, rate limits). */
   readonly responseHeaders?: Readonly<Record<string, string>>
   /** The start of the response body. */
@@ -33,14 +35,14 @@ export const classifyError = (error: unknown): ProviderFailure => {
   const overflow = isOverflow(facts, text)
   const status = facts.status
   const headers = allowedHeaders(facts.headers)
-  const retryAfterMs = retryAfter(facts.headers)
+  const wait = retryWait(facts)
   const retryable = !overflow && isRetryable(facts, text)
   return {
     message: messageOf(facts),
     retryable,
     overflow,
     ...(status === undefined ? {} : { statusCode: status }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...wait,
     ...(headers === undefined ? {} : { responseHeaders: headers }),
     ...(facts.body === undefined ? {} : { responseBody: bounded(redactSecrets(facts.body), maxBodyChars) })
   }
@@ -217,7 +219,7 @@ const messageOf = (facts: Facts): string => {
 }
 
 const shownHeaders =
-  /^(?:retry-after|retry-after-ms|content-type|date|request-id|x-request-id|cf-ray|anthropic-ratelimit-[\w-]+|x-ratelimit-[\w-]+)$/
+  /^(?:retry-after|retry-after-ms|content-type|date|request-id|x-request-id|cf-ray|(?:anthropic-|x-)?ratelimit-[\w-]+)$/
 
 const allowedHeaders = (headers: Facts["headers"]): Record<string, string> | undefined => {
   const shown: Record<string, string> = {}
@@ -228,22 +230,77 @@ const allowedHeaders = (headers: Facts["headers"]): Record<string, string> | und
   return Object.keys(shown).length === 0 ? undefined : shown
 }
 
-/** `retry-after-ms`, or `retry-after` in seconds or as a date, read against the response's own `date`. */
-const retryAfter = (headers: Facts["headers"]): number | undefined => {
-  const get = (name: string) =>
-    string(Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1])?.trim()
-  const ms = number(get("retry-after-ms"))
-  if (ms !== undefined) return ms
-  const after = get("retry-after")
-  const seconds = number(after)
-  if (seconds !== undefined) return Math.round(seconds * 1000)
-  const wait = Date.parse(after ?? "") - Date.parse(get("date") ?? "")
-  return Number.isFinite(wait) ? Math.max(0, wait) : undefined
+type Wait = Pick<ProviderFailure, "retryAfterMs" | "retryAtMs">
+
+/**
+ * The wait that the provider asks for: `retry-after-ms`, else `retry-after`, else, after a 429, the latest reset of a rate
+ * limit that is used up. A value of another form is passed over (MD-35).
+ */
+const retryWait = ({ headers, status }: Facts): Wait => {
+  const all = new Map(
+    Object.entries(headers ?? {}).flatMap(([name, value]) =>
+      Predicate.isString(value) ? [[name.toLowerCase(), value.trim()] as const] : []
+    )
+  )
+  const date = dateOf(all.get("date"))
+  const until = (at: number): Wait =>
+    date === undefined ? { retryAtMs: at } : { retryAfterMs: Math.max(0, at - date) }
+  const ms = amount(all.get("retry-after-ms"))
+  if (ms !== undefined) return { retryAfterMs: Math.ceil(ms) }
+  const after = all.get("retry-after")
+  const seconds = amount(after)
+  if (seconds !== undefined) return { retryAfterMs: Math.ceil(seconds * 1000) }
+  const at = dateOf(after)
+  if (at !== undefined) return until(at)
+  if (status !== 429) return {}
+  const resets = [...all].flatMap(([name, value]): ReadonlyArray<Wait> => {
+    const left = all.get(name.replace("reset", "remaining"))
+    if (
+      !/^(?:x-|anthropic-)?ratelimit-(?:[\w-]+-)?reset(?:-[\w-]+)?$/.test(name) ||
+      (left !== undefined && left !== "0")
+    )
+      return []
+    const wait = resetOf(value)
+    return wait === undefined ? [] : [wait.retryAtMs === undefined ? wait : until(wait.retryAtMs)]
+  })
+  // A date and a duration are compared only where the answer says when it was made.
+  const longest = (key: keyof Wait) => resets.reduce((most, wait) => Math.max(most, wait[key] ?? -1), -1)
+  const [afterMs, atMs] = [longest("retryAfterMs"), longest("retryAtMs")]
+  return afterMs >= 0 ? { retryAfterMs: afterMs } : atMs >= 0 ? { retryAtMs: atMs } : {}
 }
 
-const number = (text: string | undefined): number | undefined => {
-  const value = text === undefined || text === "" ? Number.NaN : Number(text)
-  return Number.isFinite(value) && value >= 0 ? value : undefined
+/** A reset of a rate limit: a duration as `6m0.5s`, seconds, seconds or milliseconds since the epoch, or a date. */
+const resetOf = (text: string): Wait | undefined => {
+  if (/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(text)) {
+    const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)]
+    const total = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
+    return { retryAfterMs: Math.ceil(Math.min(total, Number.MAX_SAFE_INTEGER)) }
+  }
+  const count = amount(text)
+  if (count === undefined) {
+    const at = dateOf(text)
+    return at === undefined ? undefined : { retryAtMs: at }
+  }
+  // Nobody waits for thirty years: numbers that large are moments.
+  if (count > 1e11) return { retryAtMs: count }
+  return count > 1e9 ? { retryAtMs: count * 1000 } : { retryAfterMs: Math.ceil(count * 1000) }
+}
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A count in plain digits, at most 2^53 / 1000, so that no sum of it leaves the safe integers. */
+const amount = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d+(?:\.\d+)?$/.test(text)
+    ? Math.min(Number(text), Math.floor(Number.MAX_SAFE_INTEGER / 1000))
+    : undefined
+
+/** A moment in one of HTTP's three forms, or in that of RFC 3339; JavaScript alone would read `-5` as a date. */
+const dateOf = (text: string | undefined): number | undefined => {
+  if (text === undefined || !/^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? |\d{4}-\d\d-\d\d[T ])/i.test(text))
+    return undefined
+  // The oldest form names no zone and means GMT.
+  const at = Date.parse(/^[a-z]{3} .*\d{4}$/i.test(text) ? `${text} GMT` : text)
+  return Number.isFinite(at) ? at : undefined
 }
 
 const string = (value: unknown): string | undefined => (Predicate.isString(value) && value !== "" ? value : undefined)

@@ -3,7 +3,7 @@
  * when and how late it may be tried again. Records nothing. Spec: EX-T9..EX-T12 (TU-12, TO-7, TO-8).
  */
 import type { LanguageModel, Tool, Toolkit } from "@effect/ai"
-import { Duration, Effect, Random, Stream } from "effect"
+import { Clock, Duration, Effect, Random, Stream } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import type { ModelPolicy, ResolvedModel } from "../model/ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "../model/ProviderError.ts"
@@ -68,29 +68,53 @@ export const within =
           onTimeout: () => broken(`the provider took longer than ${Duration.format(timeout)}`, true)
         })
 
-/** Whether the policy allows another attempt after this many. */
-export const mayRetry = ({ retry }: ModelPolicy, { failure }: StreamFault, attempts: number) =>
-  retry !== undefined && attempts <= retry.times && failure.retryable ? retry : undefined
+/** The longest wait that a provider may ask for, where the policy names no other. */
+const maxRetryAfter = Duration.minutes(15)
 
-/** What the provider asks for, else doubling with jitter; never longer than the policy's longest wait. */
-export const retryDelay = (
-  { failure }: StreamFault,
-  { baseDelay, maxDelay }: NonNullable<ModelPolicy["retry"]>,
-  attempt: number
-) =>
-  Effect.map(Random.nextRange(0.8, 1.2), (jitter) =>
-    Duration.min(
-      failure.retryAfterMs === undefined
-        ? Duration.millis(Math.round(Duration.toMillis(baseDelay) * 2 ** (attempt - 1) * jitter))
-        : Duration.millis(failure.retryAfterMs),
-      maxDelay
-    )
-  )
+/** What the provider asks to wait from now on; a wait that is over is none. */
+const askedWait = ({ retryAfterMs, retryAtMs }: ProviderFailure): Effect.Effect<Duration.Duration | undefined> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const ms = retryAfterMs ?? (retryAtMs === undefined ? 0 : retryAtMs - now)
+    return ms > 0 ? Duration.millis(Math.ceil(ms)) : undefined
+  })
 
-/** The attempt that is given up, for readers of the log. */
-export const retried = (attempt: number, { failure }: StreamFault) =>
+const inWords = (wait: Duration.Duration): string =>
+  Duration.greaterThan(wait, Duration.days(365)) ? "more than a year" : Duration.format(wait)
+
+const withWords = (fault: StreamFault, words: string): StreamFault => ({
+  ...fault,
+  failure: { ...fault.failure, message: `${fault.failure.message}; ${words}` }
+})
+
+/**
+ * How long to wait before the attempt after this many: what the provider asks for, else doubling with jitter. Fails with
+ * the fault, and the wait that was asked for, where the policy allows no other attempt.
+ */
+export const waitBefore = Effect.fnUntraced(function* (
+  { retry }: ModelPolicy,
+  fault: StreamFault,
+  attempts: number
+): Effect.fn.Return<Duration.Duration, StreamFault> {
+  const asked = yield* askedWait(fault.failure)
+  if (retry === undefined || attempts > retry.times || !fault.failure.retryable) {
+    return yield* Effect.fail(asked === undefined ? fault : withWords(fault, `it asks to wait ${inWords(asked)}`))
+  }
+  if (asked === undefined) {
+    const jitter = yield* Random.nextRange(0.8, 1.2)
+    const wait = Duration.millis(Math.round(Duration.toMillis(retry.baseDelay) * 2 ** (attempts - 1) * jitter))
+    return Duration.min(wait, retry.maxDelay)
+  }
+  const longest = retry.maxRetryAfter ?? maxRetryAfter
+  if (Duration.lessThanOrEqualTo(asked, longest)) return asked
+  const words = `it asks to wait ${inWords(asked)}, longer than the ${inWords(longest)} allowed: resume the session then`
+  return yield* Effect.fail(withWords(fault, words))
+})
+
+/** The attempt that is given up, and the wait before the next one, for readers of the log. */
+export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration) =>
   draft("session.next.retried", {
     attempt,
+    waitMs: Math.ceil(Duration.toMillis(wait)),
     error: {
       message: failure.message,
       isRetryable: failure.retryable,

@@ -203,16 +203,15 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
 
   /** Tries again where the policy allows it and nothing durable came of the attempt (TU-12). */
   const attempt = (count: number): Effect.Effect<void, Provider.StreamFault | AppendError> =>
-    Effect.catchIf(consume, Provider.isFault, (fault) => {
-      const retry = state.output ? undefined : Provider.mayRetry(model.policy, fault, count)
-      if (retry === undefined) return Effect.fail(fault)
-      return Effect.gen(function* () {
-        yield* append([Provider.retried(count, fault)])
+    Effect.catchIf(consume, Provider.isFault, (fault) =>
+      Effect.gen(function* () {
+        const wait = yield* Provider.waitBefore(state.output ? {} : model.policy, fault, count)
+        yield* append([Provider.retried(count, fault, wait)])
         state = Recorder.start(sessionID, messageID, model.info)
-        yield* Effect.sleep(yield* Provider.retryDelay(fault, retry, count))
+        yield* Effect.sleep(wait)
         yield* attempt(count + 1)
       })
-    })
+    )
 
   /** A tool that aborts and ends last must not be taken for one that ended well. */
   const awaitTools = Effect.zipRight(
