@@ -1,12 +1,13 @@
 /** What lies under a root in the end: sessions of every scope, with runs, contexts and pictures, some of them removed. */
-import { readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { draft, EventLog, SessionID, type Draft } from "@daybook/core"
+import { draft, EventLog, MessageID, SessionID, SessionStore, type Draft } from "@daybook/core"
 import { verify } from "@daybook/files"
-import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import { Chunk, Effect, FastCheck as fc, Layer, Runtime, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { temporaryFolder } from "../support/Database.ts"
+import * as Store from "../../packages/core/src/session/SessionStore.ts"
+import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { session } from "../support/Logs.ts"
 import { cut } from "../support/PlausibleLogs.ts"
 import { framedLog } from "./context/support/FramedLogs.ts"
@@ -114,5 +115,110 @@ it.effect.prop(
         assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(verify({ root: once, uid }))), [])
       }).pipe(Effect.provide(storeAt(join(folder, "store.db"))))
     }).pipe(Effect.scoped),
-  { fastCheck: { numRuns: cases(3) }, timeout: cases(120_000) }
+  { fastCheck: { numRuns: cases(6) }, timeout: cases(120_000) }
+)
+
+it.effect(
+  "FL-8, PK-6, FI-82: however a session grows, its files are those of a fresh export, and go with it",
+  () =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const [folder, id] = [yield* temporaryFolder, SessionID.make("ses_grows")]
+      const root = join(folder, "ctx")
+      const exporter = yield* exporterAt({ root, uid })
+      const runtime = yield* Effect.runtime<EventLog | SessionStore>()
+      let n = 0
+      const equals = Effect.gen(function* () {
+        const fresh = join(folder, `fresh-${n++}`)
+        yield* exportAll({ root: fresh, uid })
+        assert.deepStrictEqual(tree(root), tree(fresh))
+        rmSync(fresh, { recursive: true })
+      })
+      const property = fc.asyncProperty(
+        framedLog("grows"),
+        fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 }),
+        fc.nat(40),
+        (drafts, lengths, middle) =>
+          Effect.gen(function* () {
+            for (const [index, portion] of cut(placedAt("grows", drafts), lengths).entries()) {
+              yield* log.append(id, portion)
+              yield* exporter.catchUp
+              if (index === middle) yield* equals
+            }
+            yield* equals
+          }).pipe(
+            Effect.ensuring(Effect.orDie(Effect.zipRight(log.remove(id), exporter.catchUp))),
+            Effect.zipRight(Effect.sync(() => assert.deepStrictEqual(tree(root), {}))),
+            Runtime.runPromise(runtime)
+          )
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(30) }))
+    }).pipe(Effect.scoped, Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog)))),
+  cases(120_000)
+)
+
+const at = { assistantMessageID: MessageID.make("msg_0") }
+const model = { providerID: "scripted", id: "one" }
+const tokens = { input: 3, output: 2, reasoning: 1, cache: { read: 1, write: 0 } }
+
+/** A step of its own, whose request shows results after this place as they are and those up to it as placeholders. */
+const stepAfterPruning = (n: number, through: number): NonEmptyReadonlyArray<Draft> => [
+  draft("session.next.context.pruned", { through }),
+  draft("session.next.request.framed", {
+    hash: `frame${n}`,
+    baselineSeq: -1,
+    system: ["You help."],
+    tools: { offered: [], defined: [] },
+    settings: { contextWindow: 50_000 }
+  }),
+  draft("session.next.step.started", { assistantMessageID: MessageID.make(`msg_${n}`), agent: "build", model }),
+  draft("session.next.step.ended", {
+    assistantMessageID: MessageID.make(`msg_${n}`),
+    finish: "stop",
+    cost: 0,
+    tokens
+  })
+]
+
+it.scoped("PK-6, FI-52: a folder of the context goes with its last file, after a kill in between as well", () =>
+  Effect.gen(function* () {
+    const [log, id, root] = [yield* EventLog, SessionID.make("ses_0"), join(yield* temporaryFolder, "ctx")]
+    const swap = join(root, "home/7/agent/build/session/ses_0/context/swap")
+    const provider = { executed: false }
+    yield* log.append(id, [
+      draft("session.created", { location: { directory: "/work" } }),
+      draft("session.next.step.started", { ...at, agent: "build", model }),
+      draft("session.next.tool.input.started", { ...at, callID: "call_0", name: "read" }),
+      draft("session.next.tool.input.ended", { ...at, callID: "call_0", text: "{}" }),
+      draft("session.next.tool.called", { ...at, callID: "call_0", tool: "read", input: {}, provider }),
+      draft("session.next.tool.success", {
+        ...at,
+        callID: "call_0",
+        structured: {},
+        content: [{ type: "text", text: "a result ".repeat(400) }],
+        provider
+      }),
+      draft("session.next.step.ended", { ...at, finish: "stop", cost: 0, tokens })
+    ])
+    let killed = false
+    const before = (operation: string, path: string) => {
+      if (operation !== "remove" || !path.endsWith("/context/swap") || killed) return
+      killed = true
+      throw Object.assign(new Error("killed"), { code: "EIO" })
+    }
+    for (const [n, through] of [5, -1, 5, -1].entries()) {
+      yield* log.append(id, stepAfterPruning(n + 1, through))
+      // Of the first two, one export ends before it removes the folder.
+      yield* Effect.either(exportAll({ root, uid, before }))
+      yield* exportAll({ root, uid })
+      assert.strictEqual(existsSync(swap), through === 5)
+    }
+    assert.isTrue(killed)
+    mkdirSync(swap)
+    yield* exportAll({ root, uid })
+    assert.isFalse(existsSync(swap))
+    yield* log.remove(id)
+    yield* exportAll({ root, uid })
+    assert.deepStrictEqual(tree(root), {})
+  }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog))))
 )

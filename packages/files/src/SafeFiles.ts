@@ -257,6 +257,17 @@ export const make = (options: SafeFilesOptions) => {
         }
       }),
 
+    /** Removes the folder if it is there and empty. Anything else stays. */
+    removeFolder: (folder: string): Effect.Effect<void, SafeError> =>
+      attempt("remove", folder, () => {
+        before("remove", folder)
+        try {
+          fs.rmdirSync(absolute(folder))
+        } catch (error) {
+          if (!["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"].includes(codeOf(error))) throw error
+        }
+      }),
+
     /** What lies in the folder, by name; nothing where there is no folder. */
     list: (
       folder: string

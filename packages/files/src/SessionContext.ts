@@ -9,6 +9,9 @@ import type { PackState } from "./context/PackState.ts"
 /** The folder of the context in the session's folder. */
 export const contextPrefix = "context/"
 
+/** Folders of the context that exist only while they hold something, inner ones first. */
+export const contextFolders = ["swap", "dedup/blob", "dedup"].map((name) => `${contextPrefix}${name}`)
+
 /** The file of bytes that a row names, relative to the session's folder. */
 export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(hash)}`
 

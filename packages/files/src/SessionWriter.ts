@@ -18,7 +18,7 @@ import { isLog, logs, textOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import type { Sum } from "./SafeFiles.ts"
 import * as SessionContext from "./SessionContext.ts"
-import { contextPrefix } from "./SessionContext.ts"
+import { contextFolders, contextPrefix } from "./SessionContext.ts"
 import { valueFiles } from "./Values.ts"
 
 export interface WriterOptions {
@@ -246,6 +246,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       })
     )
 
+  /** Removes folders of the context that hold nothing any more. */
+  const removeEmptied = (folder: Keeper.Folder) =>
+    Effect.forEach(
+      contextFolders.filter((path) => ![...folder.records.keys()].some((name) => name.startsWith(`${path}/`))),
+      (path) => files.removeFolder(`${folder.path}/${path}`),
+      { discard: true }
+    )
+
   const finish = Effect.fnUntraced(function* (
     id: string,
     { atEnd }: { readonly atEnd: boolean }
@@ -287,6 +295,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       folder.records.get(name)?.lasting === true ||
       (!due && name.startsWith(contextPrefix) && !foreign.has(name))
     yield* Keeper.bring(keeper, folder, new Map([...context, ...values]), { ...inspection, foreign }, spared)
+    // Before the session is recorded as shown: after a kill it is done again.
+    if (due) yield* removeEmptied(folder)
     const entry = JSON.stringify(entryOf(fold, address.session))
     const follows = entry !== record.entry
     // Whoever was left behind is no longer, when all of its log was read since.
@@ -304,6 +314,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     if (!(yield* files.reach(`${folder.path}/context`))) return false
     yield* Keeper.sweepLeftovers(keeper, folder)
     yield* Keeper.ensureFolders(keeper, folder, inContext)
+    yield* removeEmptied(folder)
     const mode = modes.file(folder.path)
     for (const [name, { next, size, stamp }] of folder.records) {
       const found = yield* files.stamp(`${folder.path}/${name}`)
@@ -346,16 +357,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     }
     if (yield* files.reach(folder.path)) {
       yield* Keeper.sweepLeftovers(keeper, folder)
-      const below = new Set([`${folder.path}/context`])
       for (const [name, file] of folder.records) {
         const path = `${folder.path}/${name}`
-        const cut = name.lastIndexOf("/")
-        if (cut !== -1) below.add(`${folder.path}/${name.slice(0, cut)}`)
         const ours = yield* isOurs(path, name, file)
         if (ours === true) yield* files.remove(path)
         else if (ours === false) yield* Keeper.setAside(keeper, folder, name)
       }
-      for (const path of [...below, folder.path]) yield* files.removeEmpty(path)
+      for (const path of contextFolders) yield* files.removeFolder(`${folder.path}/${path}`)
+      yield* files.removeEmpty(`${folder.path}/${contextPrefix}`)
     }
     yield* ledger.keep(folder.path, new Map([...folder.records.keys()].map((name) => [name, undefined])))
     yield* ledger.forget(id)
