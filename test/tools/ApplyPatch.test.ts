@@ -134,8 +134,8 @@ describe("apply_patch", () => {
   const add = (path: string) => [`*** Add File: ${path}`, "+escaped"]
   const hostile: ReadonlyArray<readonly [what: string, lines: ReadonlyArray<string>, type: string, message: RegExp]> = [
     ["no patch", ["garbage"], "patch.invalid", /line 4 of the patch/],
-    ["an absolute path", add("/tmp/daybook-escape"), "path.invalid", /absolute/],
-    ["an absolute path of another system", add("C:\\x"), "path.invalid", /absolute/],
+    ["an absolute path outside", add("/tmp/daybook-escape"), "path.outside", /leads out/],
+    ["an absolute path of another system", add("C:\\x"), "path.invalid", /Windows/],
     ["a path through the parent", add("../outside/new"), "path.outside", /leads out/],
     ["a path that leaves in its middle", add("folder/../../outside/new"), "path.outside", /leads out/],
     ["a NUL", add("a\0b"), "path.invalid", /NUL/],

@@ -45,7 +45,8 @@ describe("write", () => {
   )
 
   const attacks: ReadonlyArray<readonly [what: string, path: string, type: string]> = [
-    ["an absolute path", "/tmp/daybook-escape", "path.invalid"],
+    ["an absolute path outside", "/tmp/daybook-escape", "path.outside"],
+    ["a path of Windows", "C:\\daybook-escape", "path.invalid"],
     ["a path through the parent", "../outside/new", "path.outside"],
     ["a new file behind a link to outside", "link/new", "path.outside"],
     ["new folders behind a link to outside", "link/a/b/new", "path.outside"],

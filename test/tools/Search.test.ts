@@ -58,7 +58,6 @@ describe("glob", () => {
   )
 
   const refused: ReadonlyArray<readonly [what: string, pattern: string]> = [
-    ["an absolute glob", "/etc/*"],
     ["a glob that leads upwards", "../**"],
     ["one that does so in a brace", "{a,../b}/*"],
     ["one that does so later on", "a/../../b/*"],

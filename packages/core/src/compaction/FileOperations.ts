@@ -46,7 +46,8 @@ const patched = ({ structured }: ToolPart): ReadonlyArray<string> => {
 
 /** A folder's listing and a kept tool output are no files of the project. */
 const readsFile = ({ input, structured }: ToolPart): boolean =>
-  structured?.["type"] !== "directory" && pathIn(input, "path")?.startsWith(referencePrefix) !== true
+  structured?.["type"] !== "directory" &&
+  [pathIn(structured, "path"), pathIn(input, "path")].every((path) => path?.startsWith(referencePrefix) !== true)
 
 type Touched = { readonly read: ReadonlyArray<string>; readonly modified: ReadonlyArray<string> }
 const untouched: Touched = { read: [], modified: [] }

@@ -13,6 +13,7 @@ import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
+import { objectIn } from "../tool/LenientInput.ts"
 import { toCost, toTokens } from "./Usage.ts"
 
 /** A part of the provider's stream, tools' types left open. */
@@ -217,7 +218,8 @@ const inputRecord = (params: unknown): JsonRecord => (isRecord(params) ? params 
 type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
 const call = (state: State, part: ToolCallPart): Result => {
   const { id, metadata, name } = part
-  const params: unknown = part.params
+  // Some models give the JSON of their input; providers take nothing but an object back.
+  const params = objectIn(part.params)
   const executed = part.providerExecuted === true
   if (id === "" || name === "") return fault("a call has no id or no name")
   const before = state.calls.get(id)

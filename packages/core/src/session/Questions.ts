@@ -4,12 +4,13 @@
  * arrives like one of this. Which calls are open is decided in the transaction that closes them. Spec: TO-81..TO-86.
  */
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Schema, Stream } from "effect"
 import { draft, type Draft, type SessionEvent } from "../events/SessionEvents.ts"
 import { MessageID, SessionID } from "../Identifiers.ts"
 import { EventLog, type AppendError, type LogUnavailable, type ReadError } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { decodeInput } from "../tool/LenientInput.ts"
 import { Answers, QuestionClosed, QuestionItems, type PendingQuestion, type QuestionRef } from "./Question.ts"
 import { SessionOwner } from "./SessionOwner.ts"
 import { InvalidInput } from "./Sessions.ts"
@@ -49,10 +50,21 @@ type AskedRow = {
 
 const Ref = Schema.Struct({ sessionID: SessionID, messageID: MessageID, callID: Schema.NonEmptyString })
 
-const decodeCalled = Schema.decodeUnknownOption(
-  Schema.parseJson(Schema.Struct({ input: Schema.Struct({ questions: QuestionItems }) }))
-)
-const decodeMessageID = Schema.decodeUnknownOption(MessageID)
+const decodeCalled = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ input: Schema.Unknown })))
+/** The log holds the input as the model gave it; the tool reads it in the same way (TO-17). */
+const decodeAsked = decodeInput(questionTool, Schema.Struct({ questions: QuestionItems }))
+const decodeMessageID = Schema.decodeUnknown(MessageID)
+
+/** The question in a call that waits; none when the tool refuses its input. */
+const pendingIn = (sessionID: SessionID, row: AskedRow): Effect.Effect<Option.Option<PendingQuestion>> =>
+  Effect.option(
+    Effect.gen(function* () {
+      const { input } = yield* decodeCalled(row.called)
+      const { questions } = yield* decodeAsked(input)
+      const messageID = yield* decodeMessageID(row.message_id)
+      return { sessionID, messageID, callID: row.key, questions, askedAt: row.time_ran }
+    })
+  )
 
 /** Answers and dismissals of one call that are in the log, in whatever version: `/` follows `.`. */
 const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, row: Pick<AskedRow, "key" | "message_id" | "seq">) =>
@@ -88,21 +100,7 @@ const make = Effect.gen(function* () {
     const asked = yield* open(sessionID)
     // The process that asked is gone: its call is to be failed, and an answer would reach nobody (TU-2).
     if (asked.length === 0 || !(yield* owners.isOwned(sessionID))) return []
-    return asked.flatMap((row): ReadonlyArray<PendingQuestion> => {
-      const called = decodeCalled(row.called)
-      const messageID = decodeMessageID(row.message_id)
-      return Option.isNone(called) || Option.isNone(messageID)
-        ? []
-        : [
-            {
-              sessionID,
-              messageID: messageID.value,
-              callID: row.key,
-              questions: called.value.input.questions,
-              askedAt: row.time_ran
-            }
-          ]
-    })
+    return Arr.getSomes(yield* Effect.forEach(asked, (row) => pendingIn(sessionID, row)))
   })
 
   /** In the transaction, with the new event in it: of two that close a question, one is refused. */

@@ -17,14 +17,16 @@ const decode = Schema.decodeUnknownOption(
 )
 
 /**
- * The current list. Calls that only look are passed over: one that ran beside a change may hold the list before it. What
- * another tool under this name left is no list.
+ * The current list. Results say whether they changed it; calls that only looked are passed over, since one that ran
+ * beside a change may hold the list before it. Results of releases up to 0.1 do not say: there the input has items. What
+ * another tool under this name left is not a list.
  */
 export const selectTodos = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.map(
     sql<{ readonly settled: string }>`SELECT settled FROM session_part
       WHERE session_id = ${sessionID} AND name = 'todo' AND status = 'completed'
-      AND json_type(called, '$.input.items') IS NOT NULL ORDER BY seq DESC LIMIT 1`,
+      AND coalesce(json_extract(settled, '$.structured.changed'), json_type(called, '$.input.items') IS NOT NULL)
+      ORDER BY seq DESC LIMIT 1`,
     ([row]): ReadonlyArray<TodoItem> =>
       Option.match(decode(row?.settled), { onNone: () => [], onSome: ({ structured }) => structured.items })
   )

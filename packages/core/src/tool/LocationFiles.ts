@@ -45,12 +45,14 @@ export interface OpenFile {
 export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
   LocationFiles,
   {
-    /** Something that exists: a path relative to the Location, `<reference>:<path>`, or `tool-output:<name>`. */
+    /** Something that exists: a path in the Location, `<reference>:<path>`, or `tool-output:<name>`. */
     readonly resolve: (sessionID: SessionID, name: string) => Effect.Effect<Target, ToolFailure>
     /** A file to be written; its parents need not exist. A broken symbolic link, a folder or a device is refused. */
     readonly resolveWritable: (name: string) => Effect.Effect<WritableTarget, ToolFailure>
     /** Any folder of the machine, for an `external_directory` check: `inside` tells whether it is in the Location. */
     readonly resolveFolder: (name: string) => Effect.Effect<Target & { readonly inside: boolean }, ToolFailure>
+    /** A glob relative to a folder, where the glob begins with an absolute path that leads into this folder. */
+    readonly relativeGlob: (folder: Target, pattern: string) => Effect.Effect<string, ToolFailure>
     /** Opens a regular file or a folder for reading. Never blocks: anything else is refused. */
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
     /** Keeps two changes of one file apart: the second begins when the first is done. */
@@ -126,13 +128,29 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
   const outside = (name: string) =>
     refuse("path.outside", `${quoted(name)} leads out of the Location; only files inside it can be used`)
 
-  /** Checks the words of a path, before anything of it is looked up. */
+  /**
+   * An absolute path below the canonical folder. The Location has other spellings where a link leads to it: the first
+   * folder on the way that is in the Location really decides, so that links inside it are left to the checks that follow.
+   * Of what lies outside, nothing is told but that it does.
+   */
+  const localize = Effect.fnUntraced(function* (root: string, name: string) {
+    if (isWithin(root, name)) return name
+    const parts = name.split("/")
+    for (let count = 2; count <= parts.length; count++) {
+      const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(parts.slice(0, count).join("/"))))
+      if (Option.isNone(real)) break
+      if (isWithin(root, real.value)) return [real.value, ...parts.slice(count)].join("/")
+    }
+    return yield* outside(name)
+  })
+
+  /** Checks the words of a path, before anything in the Location is looked up. */
   const lexical = Effect.fnUntraced(function* (root: string, name: string) {
     if (name === "") return yield* refuse("path.invalid", `the path is empty; "." is the Location itself`)
     if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
-    if (path.isAbsolute(name) || path.win32.isAbsolute(name)) {
-      const hint = isWithin(root, path.resolve(name)) ? `: use ${quoted(resourceOf(root, path.resolve(name)))}` : ""
-      return yield* refuse("path.invalid", `${quoted(name)} is absolute; give a path relative to the Location${hint}`)
+    if (path.isAbsolute(name)) return yield* localize(root, path.resolve(name))
+    if (path.win32.isAbsolute(name)) {
+      return yield* refuse("path.invalid", `${quoted(name)} is a path of Windows; give one relative to the Location`)
     }
     const full = path.resolve(root, name)
     return isWithin(root, full) ? full : yield* outside(name)
@@ -242,8 +260,19 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return same ? { handle, stats } : yield* changed
   })
 
+  const relativeGlob: LocationFiles["Type"]["relativeGlob"] = Effect.fn("LocationFiles.relativeGlob")(
+    function* (folder, pattern) {
+      if (!path.isAbsolute(pattern)) return pattern
+      const full = yield* localize(folder.root ?? (yield* rootOf), pattern.replaceAll(/\/+/g, "/"))
+      if (full === folder.real) return "**/*"
+      if (isWithin(folder.real, full)) return path.relative(folder.real, full)
+      return yield* refuse("tool.input", `the glob ${quoted(pattern)} leads out of ${quoted(folder.resource)}`)
+    }
+  )
+
   return LocationFiles.of({
     resolve,
+    relativeGlob,
     resolveWritable,
     resolveFolder,
     open,

@@ -1,7 +1,7 @@
 /**
  * What a tool is to Daybook: an `@effect/ai` tool (name, description, Schema parameters and result) with its handler
  * and the form its result takes for the model. Registration and settlement are in `ToolRegistry.ts`.
- * Spec: TO-1, TO-2, TO-3, TO-16.
+ * Spec: TO-1, TO-2, TO-3, TO-16, TO-17.
  */
 import type { Tool } from "@effect/ai"
 import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
@@ -10,6 +10,7 @@ import type { Agent } from "../agent/Agents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import { clip, describeIssues } from "../Issues.ts"
 import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
+import { decodeInput, objectIn } from "./LenientInput.ts"
 import { jsonSchemaTool } from "./WireTool.ts"
 
 /** The tool could not do what was asked. The model reads `message` and goes on (TO-1..TO-4). */
@@ -157,11 +158,11 @@ export const define = <
   options: ToolOptions<Schema.Schema.Type<Params>, Schema.Schema.Type<Success>, Schema.Schema.Type<Failure>>
 ): ToolDefinition => {
   const { name } = tool
-  const decode = Schema.decodeUnknown(tool.parametersSchema, { errors: "all", onExcessProperty: "error" })
+  const decode = decodeInput(name, tool.parametersSchema)
   const encode = Schema.encodeUnknown(tool.successSchema, { errors: "all" })
 
   const run = Effect.fnUntraced(function* (input: unknown, call: ToolCall) {
-    const params: Schema.Schema.Type<Params> = yield* Effect.mapError(decode(input ?? {}), (error) =>
+    const params: Schema.Schema.Type<Params> = yield* Effect.mapError(decode(input), (error) =>
       fault("tool.input", `invalid input for tool "${name}": ${describeIssues(error, "the input")}`)
     )
     const success = yield* Effect.mapError(options.handler(params, call), (error) =>
@@ -209,11 +210,11 @@ export interface JsonSchemaToolOptions {
   ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
 }
 
-/** A tool from a JSON schema, with its handler. Input has to be an object; no input is an empty one. */
+/** A tool from a JSON schema, with its handler. Input has to be an object, or its JSON; no input is an empty one. */
 export const fromJsonSchema = (options: JsonSchemaToolOptions): ToolDefinition => {
   const { authorize, execute, name } = options
   const record = (input: unknown): Effect.Effect<JsonRecord, ToolFailure> => {
-    const given = input ?? {}
+    const given = objectIn(input ?? {})
     return Predicate.isReadonlyRecord(given)
       ? Effect.succeed(given)
       : fault("tool.input", `invalid input for tool "${name}": the input: expected an object`)

@@ -97,7 +97,11 @@ const stepped = (state: PackState, { data, seq }: EventOfType<"session.next.step
 const newer = (a: PackState["todo"], b: PackState["todo"]): PackState["todo"] =>
   a === undefined || (b !== undefined && b.seq > a.seq) ? b : a
 
-const Items = Schema.Struct({ items: Schema.Array(TodoItem) })
+/** Results of releases up to 0.1 do not say whether they changed the list; there the call's input tells. */
+const Items = Schema.Struct({
+  items: Schema.Array(TodoItem),
+  changed: Schema.optionalWith(Schema.Boolean, { exact: true })
+})
 const itemsOf = Schema.decodeUnknownOption(Items)
 
 type CallEvent = EventOfType<
@@ -120,7 +124,7 @@ const todoCalled = (state: PackState, event: CallEvent): PackState => {
     const writes = event.data.tool === "todo" && event.data.input["items"] !== undefined
     return { ...state, calls: [...others, { ...known, writes }] }
   }
-  const items = known.writes ? itemsOf(event.data.structured) : Option.none()
+  const items = Option.filter(itemsOf(event.data.structured), ({ changed = known.writes }) => changed)
   const todo = newer(
     state.pending.todo,
     Option.getOrUndefined(Option.map(items, ({ items }) => ({ seq: known.seq, items })))

@@ -26,7 +26,7 @@ const invalid = (pattern: string, why: string) =>
 /** Why a glob is refused; undefined when it is not. */
 const fault = (pattern: string): ToolFailure | undefined => {
   if (pattern.length > maximumPattern) return invalid(pattern, `is longer than ${maximumPattern} characters`)
-  if (pattern.startsWith("/") || /^[A-Za-z]:/.test(pattern)) return invalid(pattern, "is absolute; make it relative")
+  if (/^[A-Za-z]:/.test(pattern)) return invalid(pattern, "is absolute; make it relative")
   if (pattern.split(/[/,{}]/).includes("..")) return invalid(pattern, `leads upwards; use the parameter "path" instead`)
   if (pattern.startsWith("!")) return invalid(pattern, "only excludes; say what to look for")
   if ((pattern.match(/[*?[]/g) ?? []).length > maximumWildcards) {
@@ -35,7 +35,7 @@ const fault = (pattern: string): ToolFailure | undefined => {
   return undefined
 }
 
-/** Refuses a glob that is absolute, leads upwards, only excludes, or is too costly. */
+/** Refuses a glob that leads upwards, only excludes, or is too costly. */
 export const checkGlob = (pattern: string): Effect.Effect<void, ToolFailure> =>
   Effect.suspend(() => fault(pattern) ?? Effect.void)
 
@@ -60,7 +60,7 @@ const gather = async (folder: string, pattern: string, includeIgnored: boolean, 
   return { files, more: false }
 }
 
-/** Lists files under a canonical folder. The glob is one that `checkGlob` lets pass. */
+/** Lists files under a canonical folder. The glob is relative, and one that `checkGlob` lets pass. */
 export const listFiles = Effect.fn("FileListing.list")(function* (options: {
   readonly folder: string
   readonly pattern: string

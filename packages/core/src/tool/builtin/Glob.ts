@@ -41,13 +41,14 @@ export const makeGlob = Effect.gen(function* () {
     handler: Effect.fn("Tool.glob")(function* ({ includeIgnored = false, path: name = ".", pattern }, call) {
       yield* checkGlob(pattern)
       const target = yield* files.resolve(call.sessionID, name)
+      const relative = yield* files.relativeGlob(target, pattern)
       yield* permission.authorize({
         ...call,
         permission: "glob",
         resources: [target.resource],
-        title: `Find ${pattern} in ${target.resource}`
+        title: `Find ${relative} in ${target.resource}`
       })
-      const found = yield* listFiles({ folder: target.real, pattern, includeIgnored })
+      const found = yield* listFiles({ folder: target.real, pattern: relative, includeIgnored })
       yield* files.recheck(target.real, target.root)
       const shown: Array<string> = []
       let bytes = 0

@@ -75,13 +75,14 @@ export const makeGrep = Effect.gen(function* () {
       yield* checkGlob(include)
       yield* checkExpression(pattern)
       const target = yield* files.resolve(call.sessionID, name)
+      const relative = yield* files.relativeGlob(target, include)
       yield* permission.authorize({
         ...call,
         permission: "grep",
         resources: [target.resource],
         title: `Search ${target.resource} for ${pattern.slice(0, 500)}`
       })
-      const found = yield* candidates(files, target, include, includeIgnored)
+      const found = yield* candidates(files, target, relative, includeIgnored)
       const { resourceOf } = found
       const allowed = found.files.filter(
         (file) => verdictOf(call.agent.permissions, "read", resourceOf(file)) !== "deny"

@@ -46,7 +46,7 @@ export const makeTodo = Effect.map(SessionStore, (store) =>
     }),
     // A change needs no echo: the model has just written the list.
     render: ({ changed, items }) => ({
-      structured: { items },
+      structured: { items, changed },
       content: changed ? [{ type: "text", text: counted(items) }] : []
     })
   })

@@ -1,0 +1,175 @@
+/**
+ * Reads a tool's input as it was meant. A model that names a field in another way, or writes a number as text, would pay
+ * a whole turn for being refused; so what it gave is brought into the form that the schema describes before it is
+ * decoded, and handlers and permissions see only that. This list is the whole of the tolerance (TO-17):
+ *
+ * - fields that the schema does not know are left out
+ * - names of fields and words of enumerations count without case, `_` and `-`, and in the other spellings of `InputHabits.ts`
+ * - `null` for an optional field, and `""` where a text may not be empty, are an absent field
+ * - a text with JSON stands for the object or list that is expected
+ * - a text with a decimal number stands for the number, `"true"` and `"false"` for a truth value
+ * - a bare text stands for an object whose only required field is a text
+ * - `{ "input": ... }` stands for what is in it
+ * - a number that only says how much is wanted is taken at the nearest bound
+ *
+ * What still does not fit is refused by the decoder, in words about the input as it was brought into form. Pure.
+ */
+import { Tool } from "@effect/ai"
+import { type Effect, type ParseResult, Predicate, Schema } from "effect"
+import { folded, habitsOf, type Habits } from "./InputHabits.ts"
+
+/** A JSON schema, as it is advertised. */
+type Form = Readonly<Record<string, unknown>>
+
+const record = (value: unknown): Form => (Predicate.isReadonlyRecord(value) ? value : {})
+const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+const propertiesOf = (form: Form) => record(form["properties"])
+const requiredOf = (form: Form) => list(form["required"]).filter(Predicate.isString)
+const membersOf = (form: Form) => (Array.isArray(form["anyOf"]) ? form["anyOf"].map(record) : undefined)
+
+/** Whether the value has the form, as far as its outermost layer tells. */
+const accepts = (form: Form, value: unknown): boolean => {
+  const members = membersOf(form)
+  if (members !== undefined) return members.some((member) => accepts(member, value))
+  if (Array.isArray(form["enum"])) return form["enum"].includes(value)
+  switch (form["type"]) {
+    case "object":
+      return Predicate.isReadonlyRecord(value) && requiredOf(form).every((name) => Object.hasOwn(value, name))
+    case "array":
+      return Array.isArray(value)
+    case "string":
+      return Predicate.isString(value) && (value !== "" || form["minLength"] === undefined)
+    case "integer":
+      return Number.isSafeInteger(value)
+    case "number":
+      return Predicate.isNumber(value)
+    case "boolean":
+      return Predicate.isBoolean(value)
+    case "null":
+      return value === null
+    default:
+      return true
+  }
+}
+
+const parsed = (value: unknown): unknown => {
+  if (!Predicate.isString(value) || !/^\s*[[{]/.test(value)) return undefined
+  try {
+    return JSON.parse(value)
+  } catch {
+    return undefined
+  }
+}
+
+const numberOf = (value: unknown): unknown =>
+  Predicate.isString(value) && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value) ? Number(value) : value
+
+const booleanOf = (value: unknown): unknown => {
+  const word = Predicate.isString(value) ? value.trim().toLowerCase() : undefined
+  return word === "true" ? true : word === "false" ? false : value
+}
+
+const wordOf = (words: ReadonlyArray<unknown>, value: unknown, habits: Habits): unknown => {
+  if (!Predicate.isString(value) || words.includes(value)) return value
+  const given = folded(value)
+  return words.find((word) => Predicate.isString(word) && folded(word) === given) ?? habits.words?.[given] ?? value
+}
+
+/** The nearest number within the bounds of the form. */
+const nearest = (form: Form, value: number): number => {
+  const bound = (name: string, step = 0) => (Predicate.isNumber(form[name]) ? form[name] + step : undefined)
+  const least = bound("minimum") ?? bound("exclusiveMinimum", 1) ?? -Infinity
+  const most = bound("maximum") ?? bound("exclusiveMaximum", -1) ?? Infinity
+  return Math.min(Math.max(value, least), most)
+}
+
+const amount = (form: Form, name: string, value: unknown, { bounded = [], milliseconds = [] }: Habits): unknown => {
+  if (!Predicate.isNumber(value) || !bounded.includes(name)) return value
+  return nearest(form, milliseconds.includes(name) && value >= 10_000 ? Math.ceil(value / 1_000) : value)
+}
+
+/** Under which of the schema's names each field is meant; the names that it declares come first. */
+const named = (form: Form, value: Form, habits: Habits): ReadonlyMap<string, unknown> => {
+  const properties = propertiesOf(form)
+  const names = new Map(Object.keys(properties).map((name) => [folded(name), name]))
+  const fields = new Map(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
+  for (const [given, field] of Object.entries(value)) {
+    const name = names.get(folded(given)) ?? habits.fields?.[folded(given)]
+    if (name === undefined || !Object.hasOwn(properties, name)) continue
+    if (fields.get(name) === undefined || fields.get(name) === null) fields.set(name, field)
+  }
+  return fields
+}
+
+const fieldsOf = (form: Form, value: Form, habits: Habits): Form => {
+  const properties = propertiesOf(form)
+  const required = requiredOf(form)
+  const fields: Array<readonly [string, unknown]> = []
+  for (const [name, given] of named(form, value, habits)) {
+    const own = record(properties[name])
+    const blank = (given === null || given === "") && !accepts(own, given)
+    if (blank && !required.includes(name)) continue
+    fields.push([name, amount(own, name, fit(own, given, habits), habits)])
+  }
+  return Object.fromEntries(fields)
+}
+
+const objectOf = (form: Form, value: unknown, habits: Habits): unknown => {
+  // Fields of any name: there is nothing to compare them with.
+  if (form["properties"] === undefined) return Predicate.isReadonlyRecord(value) ? value : (parsed(value) ?? value)
+  const given = Predicate.isReadonlyRecord(value) ? value : parsed(value)
+  if (Predicate.isReadonlyRecord(given)) return fieldsOf(form, given, habits)
+  const [only, ...more] = requiredOf(form)
+  const isText = only !== undefined && more.length === 0 && record(propertiesOf(form)[only])["type"] === "string"
+  return isText && Predicate.isString(value) ? { [only]: value } : value
+}
+
+/** The value in the given form, as far as the habits explain how it differs. */
+const fit = (form: Form, value: unknown, habits: Habits): unknown => {
+  const members = membersOf(form)
+  if (members !== undefined) {
+    const tried = members.map((member) => ({ member, value: fit(member, value, habits) }))
+    const plain = members.findIndex((member) => accepts(member, value))
+    return (tried[plain] ?? tried.find((each) => accepts(each.member, each.value)))?.value ?? value
+  }
+  if (Array.isArray(form["enum"])) return wordOf(form["enum"], value, habits)
+  switch (form["type"]) {
+    case "object":
+      return objectOf(form, value, habits)
+    case "array": {
+      const items = Array.isArray(value) ? value : parsed(value)
+      return Array.isArray(items) ? items.map((item) => fit(record(form["items"]), item, habits)) : value
+    }
+    case "integer":
+    case "number":
+      return numberOf(value)
+    case "boolean":
+      return booleanOf(value)
+    default:
+      return value
+  }
+}
+
+/** What stands alone in a field `input` that the schema does not have. */
+const unwrapped = (form: Form, value: unknown): unknown => {
+  if (!Predicate.isReadonlyRecord(value) || Object.hasOwn(propertiesOf(form), "input")) return value
+  return Object.keys(value).length === 1 && Object.hasOwn(value, "input") ? value["input"] : value
+}
+
+/** An input that may be the JSON of an object, for a tool whose schema is another's. */
+export const objectIn = (input: unknown): unknown => {
+  const given = parsed(input)
+  return Predicate.isReadonlyRecord(given) ? given : input
+}
+
+/** Decodes what a model gave a tool of this name, with the tolerance above. No input is an empty object. */
+export const decodeInput = <A, I>(
+  tool: string,
+  schema: Schema.Schema<A, I>
+): ((input: unknown) => Effect.Effect<A, ParseResult.ParseError>) => {
+  const form = record(Tool.getJsonSchemaFromSchemaAst(schema.ast))
+  const habits = habitsOf(tool)
+  const decode = Schema.decodeUnknown(schema, { errors: "all" })
+  return (input) => decode(fit(form, unwrapped(form, input ?? {}), habits))
+}
