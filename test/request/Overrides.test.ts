@@ -110,7 +110,7 @@ it.scoped("RQ-26: tools are turned off by name pattern, and the last match decid
   }).pipe(Effect.scoped, Effect.provide(runtime(quiet)))
 )
 
-it.scoped("RQ-26: the next prompt has all tools again, unless it says otherwise itself", () =>
+it.scoped("RQ-26: the prompt of the next activity has all tools again, unless it sets its own", () =>
   Effect.gen(function* () {
     yield* threeTools
     const { id } = yield* newSession()
@@ -119,7 +119,7 @@ it.scoped("RQ-26: the next prompt has all tools again, unless it says otherwise 
   }).pipe(Effect.scoped, Effect.provide(runtime(quiet)))
 )
 
-it.scoped("RQ-26: a steer is a prompt as well: from its promotion on, its tools are offered", () =>
+it.scoped("RQ-26: tools that a steer sets itself take the place of the opener's, from its promotion on", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     yield* tool("lift", () => Effect.succeed("lifted"))

@@ -5,37 +5,11 @@
 import { Sessions, SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Ref, type Layer, type Scope } from "effect"
-import { build } from "esbuild"
-import { fork } from "node:child_process"
-import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { crash } from "./support/Crash.ts"
 import { dataOf, eventsOf, resultsIn, tool, transcript } from "./support/Runs.ts"
-
-const root = join(import.meta.dirname, "..", "..")
-
-/** Runs the child until its tool is running, and kills it. */
-const crash = Effect.fnUntraced(function* (folder: string, filename: string, id: string) {
-  const outfile = join(folder, "child.mjs")
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-  yield* Effect.promise(() =>
-    build({
-      entryPoints: [join(import.meta.dirname, "support", "crashChild.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      packages: "external",
-      alias: { "@daybook/core": join(root, "packages", "core", "src", "index.ts") }
-    })
-  )
-  yield* Effect.async<void>((resume) => {
-    const child = fork(outfile, [filename, folder, id], { stdio: "inherit", execArgv: [] })
-    child.once("message", () => child.kill("SIGKILL"))
-    child.once("exit", (_, signal) => resume(signal === "SIGKILL" ? Effect.void : Effect.dieMessage("it ended itself")))
-  })
-})
 
 type Runtime = Layer.Layer.Success<ReturnType<typeof runtime>>
 

@@ -1,21 +1,20 @@
-/** A process that dies in the middle of a turn: run by `Recovery.test.ts`, which kills it when its tool is running. */
-import { Sessions } from "@daybook/core"
-import { Effect, Stream } from "effect"
-import { runtime, say } from "../../support/Harness.ts"
+/** A process that `Crash.ts` kills in the middle of a turn, while its tool runs and a steer waits if there is one. */
+import { PromptInput, Sessions } from "@daybook/core"
+import { Effect, Queue, Schema, Stream } from "effect"
+import { runtime } from "../../support/Harness.ts"
 import { callParts, ScriptedModel, textParts } from "../../support/ScriptedModel.ts"
 import { tool } from "./Runs.ts"
 
-const [, , filename = "", directory = "", id = ""] = process.argv
+const [, , filename = "", directory = "", id = "", asked = ""] = process.argv
+const { prompt, steer } = Schema.decodeSync(
+  Schema.parseJson(Schema.Struct({ prompt: PromptInput, steer: Schema.optional(PromptInput) }))
+)(asked)
 
 const program = Effect.gen(function* () {
   const sessions = yield* Sessions
   const model = yield* ScriptedModel
-  yield* tool("hang", () =>
-    Effect.zipRight(
-      Effect.sync(() => process.send?.("running")),
-      Effect.never
-    )
-  )
+  const running = yield* Queue.unbounded<void>()
+  yield* tool("hang", () => Effect.zipRight(Queue.offer(running, undefined), Effect.never))
   yield* tool("web", () => Effect.never)
   const session = yield* sessions.create({ id, location: { directory } })
   const metadata = { anthropic: { type: "server_tool_use" } }
@@ -27,7 +26,10 @@ const program = Effect.gen(function* () {
     ...callParts("running", "hang", {})
   ] as const
   yield* model.answer(Stream.concat(Stream.fromIterable(parts), Stream.never))
-  yield* say(session.id, "go", { id: "msg_go" })
+  yield* sessions.prompt({ sessionID: session.id, prompt, id: "msg_go" })
+  yield* Queue.take(running)
+  if (steer !== undefined) yield* sessions.prompt({ sessionID: session.id, prompt: steer })
+  process.send?.("running")
   yield* sessions.wait(session.id)
 }).pipe(Effect.scoped, Effect.provide(runtime({ filename })))
 

@@ -12,8 +12,9 @@ import { Mcp } from "../mcp/Mcp.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { assemble, systemTexts, type AssembledRequest } from "../request/Request.ts"
 import { definition, type OutputState } from "../request/StructuredOutput.ts"
+import type { Wishes } from "../request/Wishes.ts"
 import type { Message, Session } from "../session/Message.ts"
-import type { ModelRef, PromptInput } from "../session/Schemas.ts"
+import type { ModelRef } from "../session/Schemas.ts"
 import { ToolRegistry, type MaterializedTools } from "../tool/ToolRegistry.ts"
 
 export interface PreparationInput {
@@ -23,8 +24,8 @@ export interface PreparationInput {
   readonly baseline: string
   readonly baselineSeq: number
   readonly messages: ReadonlyArray<Message>
-  /** The prompt that the session works on: the last that became visible. */
-  readonly prompt: PromptInput | undefined
+  /** What the activity's prompts ask of its requests. */
+  readonly wishes: Wishes
   /** Where the tool of a structured answer notes what came of it. */
   readonly output: OutputState
   /** Results of tools were left out since the last step. */
@@ -59,7 +60,7 @@ export const make = Effect.gen(function* () {
   const prepare = Effect.fn("Preparation.prepare")(function* (
     input: PreparationInput
   ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
-    const { agent, baseline, baselineSeq, info, messages, output, prompt, session } = input
+    const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
     const { settings, system } = yield* hooks.onRequest(
       { system: systemTexts(agent, info.ref, baseline), settings: agent.settings ?? {} },
       { sessionID: session.id, agent, model: info }
@@ -67,9 +68,9 @@ export const make = Effect.gen(function* () {
     const model = yield* resolve(modelOf(session, agent), settings)
     // Servers that are still connecting are waited for, so that one turn's tools are the next one's (MC-7).
     yield* mcp.ready
-    const format = prompt?.output
+    const format = wishes.output
     const materialized = yield* tools.materialize(agent, {
-      overrides: prompt?.tools,
+      overrides: wishes.tools,
       extra: format === undefined ? [] : [definition(format, output)]
     })
     const request = assemble({

@@ -3,7 +3,7 @@
  * context, and how that would be framed. Writes nothing. Whether it would be compacted first is said, not done.
  * Spec: RQ-37..RQ-39.
  */
-import { Array as Arr, Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import { ContextEpoch, type Epoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import { initialize, reconcile, replace, type Observed } from "../context/SystemContext.ts"
@@ -11,6 +11,7 @@ import { MessageID, type SessionID } from "../Identifiers.ts"
 import type { ReadError } from "../log/EventLog.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
+import { join, type Wishes } from "../request/Wishes.ts"
 import { Lineage } from "../session/Lineage.ts"
 import type { Message } from "../session/Message.ts"
 import { InitializationBlocked, type RunError } from "../session/RunError.ts"
@@ -74,6 +75,7 @@ export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }
     const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
     const next = Option.getOrElse(yield* inbox.pick(sessionID), () => "resume" as const)
     const inputs = yield* inbox.eligible(sessionID, next)
+    const held = yield* store.wishes(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
     const seq = stored.at(-1)?.seq ?? 0
     const prompts = inputs.map(({ createdAt, id, prompt }, index): Message => ({
       type: "user",
@@ -106,11 +108,7 @@ export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }
       baseline,
       baselineSeq: epoch?.baselineSeq ?? -1,
       messages,
-      prompt:
-        Arr.last(inputs).pipe(
-          Option.map(({ prompt }) => prompt),
-          Option.getOrUndefined
-        ) ?? (yield* store.currentPrompt(sessionID)),
+      wishes: inputs.reduce<Wishes>((held, { prompt }) => join(held, prompt), held),
       output: noOutput()
     })
     const { request } = prepared

@@ -33,6 +33,7 @@ import {
   StructuredOutputFailed,
   type OutputState
 } from "../request/StructuredOutput.ts"
+import { join, noWishes, type Wishes } from "../request/Wishes.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { Lineage } from "../session/Lineage.ts"
 import { locationKey } from "../session/Locations.ts"
@@ -124,6 +125,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     agent: Agent | undefined
     /** Turns so far. */
     turns: number
+    wishes: Wishes
     output: OutputState
   }
 
@@ -141,6 +143,11 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     for (;;) {
       const inputs = yield* eligible(sessionID, mode)
       if (!activity.started && activity.trigger !== "resume" && inputs.length === 0) return false
+      const [{ admittedSeq } = { admittedSeq: undefined }] = inputs
+      const held = activity.started
+        ? activity.wishes
+        : yield* store.wishes(sessionID, { trigger: activity.trigger, admittedSeq })
+      activity.wishes = inputs.reduce<Wishes>((wishes, { prompt }) => join(wishes, prompt), held)
       if (inputs.length > 0) activity.output = noOutput()
       const opening = activity.started
         ? []
@@ -170,12 +177,6 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
     Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: historyMoved, CursorExpired: historyMoved })
 
-  /** The prompt that the session works on; of a long one that is shown, no second copy is read. */
-  const promptIn = (sessionID: SessionID, messages: ReadonlyArray<Message>) => {
-    const last = messages.findLast((message) => message.type === "user")
-    return last === undefined ? store.currentPrompt(sessionID) : Effect.succeed(last)
-  }
-
   /** What there would be to compact, when somebody asks for it. */
   const requested = Effect.fnUntraced(function* (input: RunInput, session: Session) {
     const agent = yield* lineage.agentOf(session)
@@ -190,7 +191,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       baseline: epoch?.baseline ?? "",
       baselineSeq: epoch?.baselineSeq ?? -1,
       messages,
-      prompt: yield* promptIn(session.id, messages),
+      wishes: yield* store.wishes(session.id, { trigger: "resume", admittedSeq: undefined }),
       output: noOutput()
     })
     yield* budget(session)
@@ -270,7 +271,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
     const { info } = yield* resolved
     const messages = yield* loadHistory(sessionID, epoch.baselineSeq)
-    const prompt = yield* promptIn(sessionID, messages)
+    const { wishes } = activity
     const { model, request, settings, tools } = yield* prepare({
       session,
       agent,
@@ -278,7 +279,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       baseline: epoch.baseline,
       baselineSeq: epoch.baselineSeq,
       messages,
-      prompt,
+      wishes,
       output: activity.output,
       prunedSince: again === "pruned"
     })
@@ -304,7 +305,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         model,
         prompt: Prompt.make(promptOf(request)),
         tools,
-        toolChoice: prompt?.output === undefined ? "auto" : "required",
+        toolChoice: wishes.output === undefined ? "auto" : "required",
         open: Effect.suspend(() => open(sessionID, owner, Arr.append(frameChange(session, request.frame), step)))
       })
     ).pipe(
@@ -319,7 +320,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       )
     )
     if (result === "compacted") return result
-    const output = prompt?.output === undefined ? undefined : yield* checkOutput(input, activity, result.continue)
+    const output = wishes.output === undefined ? undefined : yield* checkOutput(input, activity, result.continue)
     const goesOn = output === undefined ? result.continue : output === "continue"
     return goesOn || (yield* waits(sessionID, "steer")) ? ("continue" as const) : ("done" as const)
   })
@@ -354,6 +355,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       started: false,
       agent: undefined,
       turns: 0,
+      wishes: noWishes,
       output: noOutput()
     }
     const work = Effect.suspend(() => {

@@ -64,6 +64,9 @@ export type OutputFormat = typeof OutputFormat.Type
 export const ClientRequest = Schema.Struct({ id: Schema.NonEmptyString, cwd: Schema.NonEmptyString })
 export type ClientRequest = typeof ClientRequest.Type
 
+/** Tools by name pattern (`*` any run of characters), on or off; the last match decides. */
+export const Tools = Schema.Record({ key: Schema.NonEmptyString, value: Schema.Boolean })
+
 const asked = {
   text: Schema.String,
   files: Schema.optionalWith(Schema.Array(FileAttachment), { exact: true }),
@@ -71,11 +74,8 @@ const asked = {
   references: Schema.optionalWith(Schema.Array(ReferenceMention), { exact: true }),
   /** Privileged text for this prompt, shown directly before it. */
   system: optionalText,
-  /**
-   * Tools by name pattern (`*` any run of characters), on or off until the next prompt; the last match decides. Nothing
-   * that the agent's rules deny is offered.
-   */
-  tools: Schema.optionalWith(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Boolean }), { exact: true }),
+  /** Holds for the rest of the activity, unless a later prompt has its own. The agent's rules still deny (RQ-26, RQ-27). */
+  tools: Schema.optionalWith(Tools, { exact: true }),
   output: Schema.optionalWith(OutputFormat, { exact: true }),
   /** The request of a client of the socket that this is: part of what was asked, so that a repetition can be told. */
   client: Schema.optionalWith(ClientRequest, { exact: true })

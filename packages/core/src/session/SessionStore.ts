@@ -10,9 +10,11 @@ import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
+import { selectWishes, type Opening } from "./ActivityRows.ts"
 import { addressKey, type Address } from "./Address.ts"
 import type { AssistantMessage, Input, Message, Session } from "./Message.ts"
-import type { Delivery, Prompt } from "./Schemas.ts"
+import type { Wishes } from "../request/Wishes.ts"
+import type { Delivery } from "./Schemas.ts"
 import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
 import {
@@ -48,8 +50,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
       sessionID: SessionID,
       options: { readonly limit: number; readonly delivery?: Delivery; readonly through?: number }
     ) => Effect.Effect<ReadonlyArray<Input>, StoreError>
-    /** What was asked last of what is visible: the prompt that the session works on. */
-    readonly currentPrompt: (sessionID: SessionID) => Effect.Effect<Prompt | undefined, StoreError>
+    /** The wishes that an activity with this opening goes on with, before its own first prompts join (RQ-45). */
+    readonly wishes: (sessionID: SessionID, opening: Opening) => Effect.Effect<Wishes, EventUnreadable | StoreError>
     /** Whether a drain would find something to do: an input, or a compaction that was asked for. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /** Sessions in which inputs wait, in the order of their ids. */
@@ -318,15 +320,12 @@ const make = Effect.gen(function* () {
           AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
           ORDER BY admitted_seq LIMIT ${limit}`
       ).pipe(Effect.flatMap((rows) => Either.all(rows.map(inputRow)))),
-    currentPrompt: (sessionID) =>
-      run(
-        sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq >= 0
-          AND withdrawn_seq IS NULL
-          ORDER BY promoted_seq DESC LIMIT 1`
-      ).pipe(
-        Effect.flatMap(([row]) =>
-          row === undefined ? Effect.succeed(undefined) : Effect.map(inputRow(row), ({ prompt }) => prompt)
-        )
+    wishes: (sessionID, opening) =>
+      retryBusy(sql.withTransaction(selectWishes(sql, sessionID, opening))).pipe(
+        Effect.catchTags({
+          SqlError: (error) => unavailable("read")(error),
+          ParseError: ({ message }) => new MessageUnreadable({ sessionID, messageID: "", details: message })
+        })
       ),
     hasWork: (sessionID) =>
       Effect.map(

@@ -3,8 +3,8 @@
  * which step it was, and what framed it. Spec: RQ-34 (EP-10, CP-49).
  */
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Effect, Either } from "effect"
-import { ContextPruned, RequestFramed, type EventOfType } from "../events/SessionEvents.ts"
+import { Effect } from "effect"
+import { ContextPruned, RequestFramed, type EventOfType, type SessionEvent } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
 import { toEvents } from "../log/EventRow.ts"
@@ -62,28 +62,25 @@ const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number):
   )
 
 type Framed = EventOfType<"session.next.request.framed">
-type Pruned = EventOfType<"session.next.context.pruned">
 
-const storedName = ({ type, version }: { readonly type: string; readonly version: number }): string =>
-  `${type}.${version}`
+interface StoredType {
+  readonly type: string
+  readonly version: number
+}
 
-/** The last events of a type before a place, newest first. Rows of other types are passed over without their payloads. */
-const selectOfType = (
+/** The last events of these types before a place, newest first. Rows of other types are passed over without their payloads. */
+export const selectOfTypes = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  stored: string,
+  types: ReadonlyArray<StoredType>,
   before: number,
   limit: number
-): Effect.Effect<ReadonlyArray<Framed | Pruned>, SqlError.SqlError | EventUnreadable> =>
+): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
   Effect.flatMap(
     sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data FROM event
-      WHERE session_id = ${sessionID} AND seq < ${before} AND type = ${stored} ORDER BY seq DESC LIMIT ${limit}`,
-    (rows) =>
-      Either.map(toEvents(rows), (events) =>
-        events.flatMap((event) =>
-          event.type === "session.next.request.framed" || event.type === "session.next.context.pruned" ? [event] : []
-        )
-      )
+      WHERE session_id = ${sessionID} AND seq < ${before}
+      AND type IN ${sql.in(types.map(({ type, version }) => `${type}.${version}`))} ORDER BY seq DESC LIMIT ${limit}`,
+    toEvents
   )
 
 /** Whether the frame after these events is told by them alone. */
@@ -111,7 +108,7 @@ const selectFramed = (
     let framed: ReadonlyArray<Framed> = []
     for (;;) {
       const oldest = framed[0]?.seq ?? before
-      const found = yield* selectOfType(sql, sessionID, storedName(RequestFramed), oldest, portion)
+      const found = yield* selectOfTypes(sql, sessionID, [RequestFramed], oldest, portion)
       const earlier = found.flatMap((event) => (event.type === "session.next.request.framed" ? [event] : []))
       framed = [...earlier.toReversed(), ...framed]
       if (found.length < portion || isWhole(framed)) return framed
@@ -129,7 +126,7 @@ const selectPruned = (
       SELECT pruned_seq FROM session WHERE id = ${sessionID}`
     // Nothing is looked for that was never there.
     if (typeof session?.pruned_seq !== "number") return undefined
-    const [event] = yield* selectOfType(sql, sessionID, storedName(ContextPruned), before, 1)
+    const [event] = yield* selectOfTypes(sql, sessionID, [ContextPruned], before, 1)
     return event?.type === "session.next.context.pruned" ? event.data.through : undefined
   })
 

@@ -1,0 +1,87 @@
+/**
+ * Where the work of an activity began, and what its prompts asked for, found in the log by keys: a resume goes on with the
+ * activity before it, and so does a steer that was sent to an activity that was cut off. Spec: RQ-45.
+ */
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import type { EventUnreadable } from "../log/EventLog.ts"
+import { join, noWishes, type Wishes } from "../request/Wishes.ts"
+import { OutputFormat, Tools } from "./Schemas.ts"
+import { selectOfTypes } from "./ShownRows.ts"
+
+type Failure = SqlError.SqlError | EventUnreadable
+
+/** What opens an activity; `admittedSeq` is the place of its first steer's admission. */
+export interface Opening {
+  readonly trigger: "steer" | "queue" | "resume"
+  readonly admittedSeq: number | undefined
+}
+
+const boundaries = [ActivityStarted, ActivitySettled]
+
+/** Whether an activity that opens before this event goes on with the work of the one before it. */
+const goesOn = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number,
+  { admittedSeq, trigger }: Opening
+): Effect.Effect<boolean, Failure> => {
+  if (trigger !== "steer" || admittedSeq === undefined) return Effect.succeed(trigger === "resume")
+  return Effect.map(selectOfTypes(sql, sessionID, boundaries, before, 1), ([last]) =>
+    last?.type === "session.next.activity.settled"
+      ? last.data.outcome !== "completed" && admittedSeq < last.seq
+      : last !== undefined
+  )
+}
+
+/** The admission of the first prompt that became visible after an event. */
+const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) =>
+  Effect.map(
+    sql<{ readonly admitted_seq: number }>`SELECT admitted_seq FROM session_input
+      WHERE session_id = ${sessionID} AND promoted_seq > ${after} AND withdrawn_seq IS NULL
+      ORDER BY promoted_seq LIMIT 1`,
+    ([row]) => row?.admitted_seq
+  )
+
+/** The start of the first of the activities that the last one goes on with; undefined where the log has none. */
+const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<number | undefined, Failure> =>
+  Effect.gen(function* () {
+    let before = Number.MAX_SAFE_INTEGER
+    for (;;) {
+      const [event] = yield* selectOfTypes(sql, sessionID, [ActivityStarted], before, 1)
+      if (event?.type !== "session.next.activity.started") return undefined
+      const { trigger } = event.data
+      const admittedSeq = trigger === "steer" ? yield* firstAdmission(sql, sessionID, event.seq) : undefined
+      if (!(yield* goesOn(sql, sessionID, event.seq, { trigger, admittedSeq }))) return event.seq
+      before = event.seq
+    }
+  })
+
+const Stored = Schema.Struct({
+  tools: Schema.NullOr(Schema.parseJson(Tools)),
+  output: Schema.NullOr(Schema.parseJson(OutputFormat))
+})
+
+const decode = Schema.decodeUnknown(Schema.Array(Stored))
+
+/** What holds for an activity before its own first prompts are looked at. */
+export const selectWishes = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
+  Effect.gen(function* () {
+    if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return noWishes
+    const start = yield* selectStart(sql, sessionID)
+    // Without activities in the log, as in older ones, the last prompt alone counts.
+    const from =
+      start === undefined
+        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
+        : sql`${start}`
+    const rows = yield* sql`
+      SELECT json_extract(prompt, '$.tools') AS tools, json_extract(prompt, '$.output') AS output FROM session_input
+      WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
+    const asked = yield* decode(rows)
+    return asked.reduce<Wishes>(
+      (held, { output, tools }) => join(held, { ...(tools ? { tools } : {}), ...(output ? { output } : {}) }),
+      noWishes
+    )
+  })

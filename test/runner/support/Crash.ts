@@ -1,0 +1,42 @@
+/** Kills a real process in the middle of a turn, with SIGKILL, and leaves its database behind. */
+import type { PromptInput, SessionID } from "@daybook/core"
+import { Effect } from "effect"
+import { build } from "esbuild"
+import { fork } from "node:child_process"
+import { symlinkSync } from "node:fs"
+import { join } from "node:path"
+
+const root = join(import.meta.dirname, "..", "..", "..")
+
+/** What the child is asked; the steer waits when it dies. */
+export interface Asked {
+  readonly prompt: PromptInput
+  readonly steer?: PromptInput
+}
+
+/** Runs the child until its tool is running and the steer waits, and kills it. */
+export const crash = Effect.fnUntraced(function* (
+  folder: string,
+  filename: string,
+  id: SessionID,
+  asked: Asked = { prompt: { text: "go" } }
+) {
+  const outfile = join(folder, "child.mjs")
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  yield* Effect.promise(() =>
+    build({
+      entryPoints: [join(import.meta.dirname, "crashChild.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      packages: "external",
+      alias: { "@daybook/core": join(root, "packages", "core", "src", "index.ts") }
+    })
+  )
+  yield* Effect.async<void>((resume) => {
+    const child = fork(outfile, [filename, folder, id, JSON.stringify(asked)], { stdio: "inherit", execArgv: [] })
+    child.once("message", () => child.kill("SIGKILL"))
+    child.once("exit", (_, signal) => resume(signal === "SIGKILL" ? Effect.void : Effect.dieMessage("it ended itself")))
+  })
+})
