@@ -1,5 +1,6 @@
 /** Durable append: one event an append, each in a session of its own publisher, beside bare inserts (design 10). */
-import { Effect } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Effect, Fiber } from "effect"
 import { EventLog } from "../packages/core/src/log/EventLog.ts"
 import { Identifiers } from "../packages/core/src/Identifiers.ts"
 import { median, perSecond, quantile } from "./Figures.ts"
@@ -40,6 +41,46 @@ const publish = (publishers: number, appends: number) =>
     return { rate: perSecond(latencies.length, started), latencies }
   })
 
+/** Who publishes beside the healthy ones: nobody, as many others, or as many that are refused each time. */
+type Beside = "nobody" | "others" | "refused"
+
+const besidePublishers = 32
+const besideAppends = 6000
+
+/** What healthy publishers achieve, in appends a second. */
+const publishBeside = (beside: Beside) =>
+  Effect.gen(function* () {
+    const [log, identifiers, sql] = [yield* EventLog, yield* Identifiers, yield* SqlClient.SqlClient]
+    const healthy = yield* Effect.replicateEffect(identifiers.session, besidePublishers)
+    const others = yield* Effect.replicateEffect(identifiers.session, beside === "nobody" ? 0 : besidePublishers)
+    yield* Effect.forEach([...healthy, ...others], (id) => log.append(id, [Workload.created]), {
+      concurrency: "unbounded"
+    })
+    /** As a full inbox: it looks, and refuses. */
+    const full = (id: string) => () =>
+      Effect.zipRight(sql`SELECT count(*) FROM session_input WHERE session_id = ${id}`, Effect.fail("full"))
+    const forever = (id: (typeof others)[number]) => {
+      const drafts = Workload.events()
+      const options = beside === "refused" ? { commit: full(id) } : {}
+      return Effect.forever(Effect.ignore(Effect.suspend(() => log.append(id, [drafts.next().value], options))))
+    }
+    const noise = yield* Effect.fork(Effect.forEach(others, forever, { concurrency: "unbounded", discard: true }))
+    const started = performance.now()
+    yield* Effect.forEach(
+      healthy,
+      (id) =>
+        Effect.gen(function* () {
+          const drafts = Workload.events()
+          for (let left = besideAppends / besidePublishers; left > 0; left--)
+            yield* log.append(id, [drafts.next().value])
+        }),
+      { concurrency: "unbounded", discard: true }
+    )
+    const rate = perSecond(besideAppends, started)
+    yield* Fiber.interrupt(noise)
+    return rate
+  })
+
 const bare = async (directory: string, perTransaction: number, appends: number) => {
   const filename = freshFile(directory)
   const db = await raw(filename)
@@ -76,12 +117,15 @@ export interface Result {
   readonly p99: number
   /** One publisher's p50 above a bare commit's, in milliseconds. */
   readonly overRaw: number
+  /** Healthy publishers beside as many that are refused, against the same alone, and beside as many healthy others. */
+  readonly besideRefused: { readonly rate: number; readonly againstAlone: number; readonly againstOthers: number }
 }
 
 /** Rounds of everything in turn; medians over the rounds. */
 export const measure = async (directory: string, rounds: number): Promise<Result> => {
   const one: Array<Awaited<ReturnType<typeof bare>>> = []
   const hundred: Array<number> = []
+  const beside: Array<Result["besideRefused"]> = []
   const singles: Array<{ readonly p50: number; readonly p99: number; readonly over: number }> = []
   const byCount = new Map(
     appendsAt.map(([count]) => [count, { rates: [] as Array<number>, ratios: [] as Array<number> }])
@@ -101,6 +145,14 @@ export const measure = async (directory: string, rounds: number): Promise<Result
       }
     }
     hundred.push((await bare(directory, 100, 20_000)).rate)
+    const rates = new Map<Beside, number>()
+    for (const kind of ["nobody", "others", "refused"] as const) {
+      const filename = freshFile(directory)
+      rates.set(kind, await withOurs(filename, publishBeside(kind)))
+      removeFile(filename)
+    }
+    const [alone = NaN, others = NaN, rate = NaN] = rates.values()
+    beside.push({ rate, againstAlone: rate / alone, againstOthers: rate / others })
   }
   return {
     rawOne: median(one.map(({ rate }) => rate)),
@@ -114,6 +166,11 @@ export const measure = async (directory: string, rounds: number): Promise<Result
     })),
     p50: median(singles.map(({ p50 }) => p50)),
     p99: median(singles.map(({ p99 }) => p99)),
-    overRaw: median(singles.map(({ over }) => over))
+    overRaw: median(singles.map(({ over }) => over)),
+    besideRefused: {
+      rate: median(beside.map(({ rate }) => rate)),
+      againstAlone: median(beside.map(({ againstAlone }) => againstAlone)),
+      againstOthers: median(beside.map(({ againstOthers }) => againstOthers))
+    }
   }
 }

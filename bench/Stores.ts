@@ -1,5 +1,6 @@
 /** The two sides of each comparison: our log over its database, and bare better-sqlite3 on the same disk and schema. */
 import Sqlite from "better-sqlite3"
+import type { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
@@ -27,7 +28,7 @@ export const ours = (filename: string) =>
     Layer.orDie
   )
 
-export type Ours = EventLog | Identifiers.Identifiers
+export type Ours = EventLog | Identifiers.Identifiers | SqlClient.SqlClient
 
 /** Runs the effect with our log over the file. */
 export const withOurs = <A, E>(filename: string, effect: Effect.Effect<A, E, Ours>): Promise<A> =>

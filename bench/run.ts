@@ -55,7 +55,10 @@ const append = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Fig
     { name: "raw append, p99", value: found.rawP99, unit: "ms" },
     { name: "append, 1 publisher, p50", value: found.p50, unit: "ms" },
     { name: "append, 1 publisher, p50 above raw", value: found.overRaw, unit: "ms", bar: atMost(0.2) },
-    { name: "append, 1 publisher, p99", value: found.p99, unit: "ms" }
+    { name: "append, 1 publisher, p99", value: found.p99, unit: "ms" },
+    { name: "append, 32 publishers beside 32 that are refused", value: found.besideRefused.rate, unit: "per second" },
+    { name: "the same, against 32 alone", value: found.besideRefused.againstAlone, unit: "x" },
+    { name: "the same, against 32 beside 32 healthy others", value: found.besideRefused.againstOthers, unit: "x" }
   ]
 }
 

@@ -1,8 +1,9 @@
 /** Admission: IN-1..IN-12. What waits is looked at through the facade, what was stored through the log. */
 import { Daybook, draft, EventLog, MessageID, SessionID, Sessions, type Input } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Either, Fiber } from "effect"
+import { Deferred, Effect, Either, Fiber, Metric } from "effect"
 import { join } from "node:path"
+import * as Metrics from "../../packages/core/src/Metrics.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 
@@ -229,6 +230,17 @@ it.layer(runtime({ inboxLimit: 3 }))("a full inbox", (it) => {
       assert.deepStrictEqual(yield* say(id, "a", { id: "msg_full-a", resume: false }), inputs[0])
       const { id: other } = yield* newSession()
       assert.strictEqual((yield* say(other, "d", { id: "msg_full-d", resume: false })).sessionID, other)
+    })
+  )
+
+  it.effect("IN-12: an admission that finds the inbox full never reaches the writer that all sessions share", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      yield* Effect.forEach(["a", "b", "c"], (text) => say(id, text, { resume: false }))
+      const commits = Effect.map(Metric.value(Metrics.batchSize), ({ count }) => count)
+      const before = yield* commits
+      for (let n = 0; n < 20; n++) yield* Effect.flip(say(id, "d", { resume: false }))
+      assert.strictEqual(yield* commits, before)
     })
   )
 

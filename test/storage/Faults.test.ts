@@ -56,7 +56,7 @@ it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for ev
   })
 )
 
-it.scopedLive("EV-2: a fault in a group commit is met by writing each append again, alone: all are stored once", () =>
+it.scopedLive("LG-22: a fault in a group commit is met by writing each append again, alone: all are stored once", () =>
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
     yield* Effect.gen(function* () {

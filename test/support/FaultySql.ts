@@ -43,7 +43,7 @@ const guarded = (connection: Connection, control: Control): Connection => {
 }
 
 /** The event log over the file, with its faults under the test's control. */
-export const faultyLog = (filename: string) => {
+export const faultyLog = (filename: string, options: SqlEventLog.Options = {}) => {
   const control: Control = { fails: () => false, ran: [] }
   const faulty = Layer.effect(
     SqlClient.SqlClient,
@@ -59,7 +59,7 @@ export const faultyLog = (filename: string) => {
     )
   )
   const database = Layer.provideMerge(faulty, Database.layer({ filename }))
-  return SqlEventLog.layer().pipe(
+  return SqlEventLog.layer(options).pipe(
     Layer.provideMerge(Layer.mergeAll(database, Identifiers.layer, Layer.succeed(Faults, control)))
   )
 }

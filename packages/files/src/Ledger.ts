@@ -4,6 +4,7 @@
  * that is damaged or of another version is kept aside, and everything is compared and written again.
  * Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
  */
+import { immediately } from "@daybook/core"
 import { Reactivity } from "@effect/experimental"
 import { SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
@@ -137,7 +138,7 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   // A commit survives the process; after a power cut the files tell what it did not.
   yield* sql`PRAGMA synchronous = NORMAL`
   const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
-  if (tables.length === 0) return yield* sql.withTransaction(Effect.forEach(schema, (part) => sql.unsafe(part)))
+  if (tables.length === 0) return yield* immediately(sql)(Effect.forEach(schema, (part) => sql.unsafe(part)))
   if ((yield* pragma(sql, "application_id")) !== applicationID || (yield* pragma(sql, "user_version")) !== version) {
     return yield* Effect.fail(new NotOurs())
   }
@@ -335,7 +336,7 @@ export const make = Effect.fn("Ledger.make")(function* (
       records.size === 0 && session === undefined
         ? Effect.void
         : run(
-            sql.withTransaction(
+            immediately(sql)(
               Effect.gen(function* () {
                 yield* putFiles(folder, records)
                 if (session === undefined) return
@@ -347,7 +348,7 @@ export const make = Effect.fn("Ledger.make")(function* (
           ),
     forget: (id) =>
       run(
-        sql.withTransaction(
+        immediately(sql)(
           Effect.zipRight(sql`DELETE FROM checkpoint WHERE id = ${id}`, sql`DELETE FROM session WHERE id = ${id}`)
         )
       ).pipe(Effect.asVoid)

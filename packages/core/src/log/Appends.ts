@@ -1,9 +1,10 @@
 /**
  * One transaction's worth of appends: heads, sequence numbers, rows, projections and commit hooks of any number of
- * requests, as a few statements. Called inside a write transaction; knows nothing of queues. Spec: LG-1..LG-6.
+ * requests, as a few statements, and how refused ones are kept apart from the others. Called inside a write
+ * transaction; knows nothing of queues. Spec: LG-1..LG-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Either, Predicate } from "effect"
+import { Array as Arr, Cause, Effect, Either, Exit, Option, Predicate } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Encoded } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
@@ -11,7 +12,7 @@ import type { EventID, SessionID } from "../Identifiers.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { eachRun, insertRows, write } from "../projection/SqlTables.ts"
-import { execute, executeRaw } from "../storage/Database.ts"
+import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
 import { checksumOf, columns, unavailable } from "./EventRow.ts"
@@ -24,8 +25,8 @@ export interface Projector<R = SqlClient.SqlClient> {
   readonly name: string
   /**
    * Statements on the given `SqlClient` join the append's transaction; its tables must be there, so begin with `CREATE
-   * TABLE IF NOT EXISTS`. Only SQL belongs here: it may run again when a neighbour in the same commit fails. The events
-   * are of several sessions; failing stores none of them.
+   * TABLE IF NOT EXISTS`. Only SQL belongs here: it may run again when a neighbour in the same commit is refused. The
+   * events are of several sessions; when it refuses them, it is asked again about fewer, down to one append.
    */
   readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused, R>
 }
@@ -48,15 +49,22 @@ export interface Request {
   readonly commit: ((events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, unknown>) | undefined
 }
 
-/** A hook's own failure, told apart from the log's. */
+/** A hook's own failure, not the log's. */
 export class HookFailed {
+  readonly _tag = "HookFailed"
   readonly error: unknown
   constructor(error: unknown) {
     this.error = error
   }
 }
 
-export type Answer = Either.Either<NonEmptyReadonlyArray<SessionEvent>, SeqConflict | OwnerLost>
+/** Why one append was not written; the database itself may have failed as well. */
+export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | HookFailed
+
+/** What became of one append. */
+export type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
+
+type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
 type Head = { readonly seq: number; readonly owner_id: string | null; readonly owner_epoch: number }
 
@@ -143,7 +151,7 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
 
 /**
  * Writes all requests, in order. Requests that expected another head, or that an old owner made, are answered so and
- * write nothing; any other failure fails the whole effect, and the transaction with it.
+ * write nothing; any other failure fails the whole effect.
  */
 export const writeBatch = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -155,16 +163,16 @@ export const writeBatch = Effect.fnUntraced(function* (
   const moved = new Map<string, number>()
   const rows: Array<Record<(typeof columns)[number], string | number>> = []
   const written: Array<SessionEvent> = []
-  const answers: Array<Answer> = []
+  const answers: Array<Result> = []
   for (const { created, drafts, expectedSeq, owner, sessionID } of requests) {
     const head = heads.get(sessionID)
     const last = moved.get(sessionID) ?? head?.seq ?? -1
     if (owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)) {
-      answers.push(Either.left(new OwnerLost({ sessionID, ...owner })))
+      answers.push(Exit.fail(new OwnerLost({ sessionID, ...owner })))
       continue
     }
     if (expectedSeq !== undefined && expectedSeq !== last) {
-      answers.push(Either.left(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
+      answers.push(Exit.fail(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
       continue
     }
     const events = Arr.map(drafts, ({ encoded, id, type }, index): SessionEvent => {
@@ -178,7 +186,7 @@ export const writeBatch = Effect.fnUntraced(function* (
     })
     moved.set(sessionID, last + events.length)
     for (const event of events) written.push(event)
-    answers.push(Either.right(events))
+    answers.push(Exit.succeed(events))
   }
   if (!Arr.isNonEmptyArray(written)) return answers
   yield* writeHeads(sql, moved)
@@ -186,19 +194,61 @@ export const writeBatch = Effect.fnUntraced(function* (
   yield* writeProjections(sql, projectors, written)
   for (const [index, answer] of answers.entries()) {
     const commit = requests[index]?.commit
-    if (commit !== undefined && Either.isRight(answer)) {
-      yield* Effect.mapError(commit(answer.right), (error) => new HookFailed(error))
+    if (commit !== undefined && Exit.isSuccess(answer)) {
+      yield* Effect.mapError(commit(answer.value), (error) => new HookFailed(error))
     }
   }
   return answers
 })
 
-/** What a batch that came alone failed with, for its caller. */
+/**
+ * Whether an append itself is at fault, by a rule that it breaks, its hook or a projector, and the database goes on. A
+ * defect and an interruption are a hook's or a projector's: statements fail typed.
+ */
+export const isRefused = (cause: Cause.Cause<BatchError>): boolean =>
+  Option.match(Cause.failureOption(cause), {
+    onNone: () => true,
+    onSome: (error) => !(error instanceof SqlError.SqlError) || reasonOf(error) === "constraint"
+  })
+
+/** What an append that was written by itself failed with, for its caller. */
+export const toResult = (sessionID: SessionID, cause: Cause.Cause<BatchError>): Result =>
+  Exit.failCause(Cause.map(cause, (error) => (error instanceof HookFailed ? error : toAppendError(sessionID, error))))
+
+/**
+ * Writes the requests, but for those that are refused: they are found by halving, undone and answered. The rest is
+ * written in as few statements as before. Fails when the database fails, and the transaction with it.
+ */
+export const writeApart = (
+  sql: SqlClient.SqlClient,
+  projectors: ReadonlyArray<Projector<never>>,
+  requests: NonEmptyReadonlyArray<Request>
+): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
+  Effect.catchAllCause(
+    immediately(sql)(writeBatch(sql, projectors, requests)),
+    (cause): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
+      if (!isRefused(cause)) return Effect.failCause(cause)
+      return requests.length === 1
+        ? Effect.succeed([toResult(requests[0].sessionID, cause)])
+        : Effect.map(
+            Effect.forEach(halves(requests), (half) => writeApart(sql, projectors, half)),
+            Arr.flatten
+          )
+    }
+  )
+
+/** The two halves of the requests, in order. */
+export const halves = (requests: NonEmptyReadonlyArray<Request>): ReadonlyArray<NonEmptyReadonlyArray<Request>> =>
+  [requests.slice(0, requests.length >> 1), requests.slice(requests.length >> 1)].filter((half) =>
+    Arr.isNonEmptyArray(half)
+  )
+
+/** The log's own error for what a write failed with. */
 export const toAppendError = (
   sessionID: SessionID,
-  error: SqlError.SqlError | EventRefused | HookFailed
-): EventRefused | LogUnavailable | HookFailed => {
-  if (error instanceof HookFailed || error instanceof EventRefused) return error
+  error: SqlError.SqlError | EventRefused
+): EventRefused | LogUnavailable => {
+  if (error instanceof EventRefused) return error
   return reasonOf(error) === "constraint"
     ? refused(sessionID, brokenRule(error, "event"))
     : unavailable("append")(error)

@@ -162,7 +162,7 @@ export interface AppendOptions<E = never> {
   readonly owner?: OwnerToken
   /**
    * Runs in the append's transaction after the projections, and sees them (EV-3). Only SQL belongs here: it may run
-   * twice when a neighbour in the same group commit fails. Its failure stores nothing.
+   * again when a neighbour in the same group commit is refused. Its failure stores nothing of this append.
    */
   readonly commit?: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, E>
 }

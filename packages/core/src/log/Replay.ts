@@ -151,6 +151,5 @@ export const toReplayError = (
 ): EventRefused | ReplayRefused | InvalidDurableEvent | LogUnavailable => {
   if (!(error instanceof SqlError.SqlError)) return error
   if (reasonOf(error) !== "constraint") return unavailable("replay")(error)
-  const told = toAppendError(sessionID, error)
-  return "_tag" in told ? told : unavailable("replay")(error)
+  return toAppendError(sessionID, error)
 }

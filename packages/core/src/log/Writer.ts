@@ -3,23 +3,33 @@
  * transaction with one fsync, and answers each caller:
  *
  *   append -> queue -> [take one, yield, take the rest] -> transaction -> announce -> answers
- *                                                             | fails, more than one: each again, alone
+ *                                                             | refused: once more, and what is refused stays out
+ *                                                             | the database failed: each again, alone
  *
- * so that a neighbour's failure is nobody else's. Spec: LG-5, LG-6.
+ * A session that was refused is written behind the others until it succeeds, in the same transaction, so that one that
+ * is refused again and again costs its neighbours nothing but its own attempt. Spec: LG-5, LG-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
-import { Array as Arr, Cause, Chunk, Effect, Either, Exit, Metric, Option, Queue } from "effect"
+import { Array as Arr, Cause, Chunk, Effect, Exit, Metric, Option, Queue } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as Metrics from "../Metrics.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
-import { toAppendError, writeBatch, type Answer, type HookFailed, type Projector, type Request } from "./Appends.ts"
+import {
+  halves,
+  isRefused,
+  toResult,
+  writeApart,
+  writeBatch,
+  type Failure,
+  type Projector,
+  type Request,
+  type Result
+} from "./Appends.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { LogUnavailable, type AppendError } from "./EventLog.ts"
+import { LogUnavailable } from "./EventLog.ts"
 import { unavailable } from "./EventRow.ts"
 
-type Failure = Exclude<AppendError, { readonly _tag: "InvalidDurableEvent" }> | HookFailed
-type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
 type Waiting = {
   readonly request: Request
   readonly answer: (result: Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>) => void
@@ -27,6 +37,9 @@ type Waiting = {
 
 /** Appends in one transaction. */
 const batchLimit = 256
+
+/** Sessions that are remembered as refused; of more than these the oldest are written with the others again. */
+const suspectLimit = 1024
 
 /** A broken invariant of the batch writer: it answers every request. */
 const unanswered: Result = Exit.die("the writer left an append unanswered")
@@ -45,33 +58,72 @@ export const make = Effect.fnUntraced(function* (
   // No longer than there are callers: each of them waits for its answer.
   const queue = yield* Queue.unbounded<Waiting>()
 
-  const transaction = (requests: NonEmptyReadonlyArray<Request>) =>
-    retryBusy(immediately(sql)(writeBatch(sql, projectors, requests)))
+  /** Sessions whose last append was refused. */
+  const suspects = new Set<string>()
+
+  const remember = ({ sessionID }: Request, result: Result) => {
+    suspects.delete(sessionID)
+    if (!wasRefused(result)) return
+    suspects.add(sessionID)
+    for (const oldest of suspects) {
+      if (suspects.size <= suspectLimit) return
+      suspects.delete(oldest)
+    }
+  }
 
   const alone = (request: Request): Effect.Effect<Result> =>
-    transaction([request]).pipe(
-      Effect.mapError((error) => toAppendError(request.sessionID, error)),
-      Effect.flatMap(([answer]) => answer ?? unanswered),
-      Effect.exit
+    retryBusy(immediately(sql)(writeBatch(sql, projectors, [request]))).pipe(
+      Effect.matchCause({
+        onFailure: (cause) => toResult(request.sessionID, cause),
+        onSuccess: ([result]) => result ?? unanswered
+      })
     )
 
-  const together = (requests: NonEmptyReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Result>> =>
-    requests.length === 1
-      ? Effect.map(alone(requests[0]), Arr.of)
-      : Effect.matchCauseEffect(transaction(requests), {
-          onFailure: (cause): Effect.Effect<ReadonlyArray<Result>> => {
-            // Nobody's fault, and each alone would wait as long again.
-            const failure = Option.getOrUndefined(Cause.failureOption(cause))
-            return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
-              ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
-              : // Rolled back: one of them is at fault, and each finds out for itself.
-                Effect.forEach(requests, alone)
-          },
-          onSuccess: (answers: ReadonlyArray<Answer>) => Effect.succeed(answers.map(toExit))
-        })
+  /** The groups one after another in one transaction; what is refused of a group stays out. */
+  const apart = (groups: ReadonlyArray<NonEmptyReadonlyArray<Request>>) =>
+    retryBusy(
+      immediately(sql)(
+        Effect.map(
+          Effect.forEach(groups, (group) => writeApart(sql, projectors, group)),
+          Arr.flatten
+        )
+      )
+    )
 
-  const toExit = (answer: Answer): Result =>
-    Either.isRight(answer) ? Exit.succeed(answer.right) : Exit.fail(answer.left)
+  const whole = (requests: NonEmptyReadonlyArray<Request>) =>
+    retryBusy(immediately(sql)(writeBatch(sql, projectors, requests))).pipe(
+      Effect.map((results): ReadonlyArray<Result> => results),
+      Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
+    )
+
+  /** The suspects behind the others, each by itself; their results stand where their requests do. */
+  const split = (
+    requests: NonEmptyReadonlyArray<Request>,
+    trusted: ReadonlyArray<Request>,
+    suspected: ReadonlyArray<Request>
+  ) =>
+    Effect.map(
+      apart([trusted, ...suspected.map(Arr.of)].filter((group) => Arr.isNonEmptyReadonlyArray(group))),
+      (results): ReadonlyArray<Result> => {
+        const found = new Map([...trusted, ...suspected].map((request, index) => [request, results[index]]))
+        return requests.map((request) => found.get(request) ?? unanswered)
+      }
+    )
+
+  const together = (requests: NonEmptyReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Result>> => {
+    if (requests.length === 1) return Effect.map(alone(requests[0]), Arr.of)
+    const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))
+    return Effect.catchAllCause(
+      suspected.length === 0 ? whole(requests) : split(requests, trusted, suspected),
+      (cause): Effect.Effect<ReadonlyArray<Result>> => {
+        // Nobody's fault, and each alone would wait as long again.
+        const failure = Option.getOrUndefined(Cause.failureOption(cause))
+        return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
+          ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
+          : Effect.forEach(requests, alone)
+      }
+    )
+  }
 
   const step = Effect.fnUntraced(function* (first: Waiting) {
     // Callers that the last commit answered get to append again before the batch is closed.
@@ -80,9 +132,13 @@ export const make = Effect.fnUntraced(function* (
     const batch: Arr.NonEmptyArray<Waiting> = [first, ...Chunk.toReadonlyArray(rest)]
     const results = yield* together(Arr.map(batch, ({ request }) => request))
     const committed = results.flatMap((result) => (Exit.isSuccess(result) ? result.value : []))
+    // Suspects were written last, wherever they came.
+    committed.sort((a, b) => a.position - b.position)
     if (Arr.isNonEmptyReadonlyArray(committed)) announce(committed)
-    for (const [index, { answer }] of batch.entries()) {
-      answer(results[index] ?? unanswered)
+    for (const [index, { answer, request }] of batch.entries()) {
+      const result = results[index] ?? unanswered
+      remember(request, result)
+      answer(result)
     }
     yield* Metric.update(Metrics.batchSize, batch.length)
     yield* Metric.incrementBy(Metrics.appends, committed.length)
@@ -115,3 +171,11 @@ export const make = Effect.fnUntraced(function* (
 
   return { submit } satisfies Writer
 })
+
+/** Not a conflict, which costs nothing to answer, and not the database's own failure. */
+const wasRefused = (result: Result): boolean =>
+  Exit.isFailure(result) &&
+  Option.match(Cause.failureOption(result.cause), {
+    onNone: () => true,
+    onSome: ({ _tag }) => _tag === "EventRefused" || _tag === "HookFailed"
+  })

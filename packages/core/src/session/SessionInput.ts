@@ -55,6 +55,14 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const expander = yield* PromptExpander
   const hooks = yield* HostRequests
 
+  /** Before anything is written: those that a full inbox refuses do not reach the writer that all sessions share. */
+  const checkFull = (sessionID: SessionID) =>
+    Effect.filterOrFail(
+      store.waitingCount(sessionID),
+      (depth) => depth < inboxLimit,
+      () => new InboxFullError({ sessionID, limit: inboxLimit })
+    )
+
   /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
   const checkRoom = (sessionID: SessionID) =>
     sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
@@ -93,6 +101,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const session = yield* store.get(sessionID)
     const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, asked, delivery)
     if (before !== undefined) return before
+    yield* checkFull(sessionID)
     if (asked.output !== undefined) {
       yield* Either.mapLeft(
         checkOf(asked.output),
@@ -115,9 +124,9 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
       })
     )
     return yield* Effect.catchTag(input, "EventRefused", (refused) =>
-      // Somebody admitted the id between the look and the write: theirs counts.
+      // Another caller admitted the id between the look and the write: that admission counts.
       Effect.flatMap(receipt(messageID, sessionID, asked, delivery), (theirs) =>
-        // Nobody did: the session itself is gone, or the log says what is wrong.
+        // There is none: the session itself is gone, or the log says what is wrong.
         theirs === undefined ? Effect.zipRight(store.get(sessionID), Effect.fail(refused)) : Effect.succeed(theirs)
       )
     )

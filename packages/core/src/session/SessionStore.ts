@@ -8,7 +8,7 @@ import { MessageID, type SessionID } from "../Identifiers.ts"
 import { SessionNotFound, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
-import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { ReadSql, retryBusy, snapshot } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import { selectWishes, type Opening } from "./ActivityRows.ts"
 import { addressKey, type Address } from "./Address.ts"
@@ -206,12 +206,12 @@ const make = Effect.gen(function* () {
     })
 
   /** One consistent view for several statements. */
-  const snapshot = <A>(effect: Effect.Effect<A, SqlError.SqlError>) => run(sql.withTransaction(effect))
+  const consistent = <A>(effect: Effect.Effect<A, SqlError.SqlError>) => run(snapshot(sql)(effect))
 
   const messages = Effect.fn("SessionStore.messages")(function* (options: MessagesOptions) {
     const { cursor, order = "asc", sessionID } = options
     const limit = pageLimit(options.limit, 50, 500)
-    const { inputs, parts, rows, total } = yield* snapshot(
+    const { inputs, parts, rows, total } = yield* consistent(
       Effect.gen(function* () {
         const found =
           order === "asc"
@@ -231,7 +231,7 @@ const make = Effect.gen(function* () {
   })
 
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
-    return yield* snapshot(
+    return yield* consistent(
       Effect.gen(function* () {
         const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
           SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
@@ -264,11 +264,11 @@ const make = Effect.gen(function* () {
     sessionID: SessionID,
     at: { readonly baselineSeq: number; readonly before: number }
   ) {
-    return yield* snapshot(selectContextStart(sql, sessionID, at))
+    return yield* consistent(selectContextStart(sql, sessionID, at))
   })
 
   const stepAt = Effect.fn("SessionStore.stepAt")(function* (sessionID: SessionID, at: number) {
-    const found = yield* retryBusy(sql.withTransaction(selectFramedStep(sql, sessionID, at))).pipe(
+    const found = yield* retryBusy(snapshot(sql)(selectFramedStep(sql, sessionID, at))).pipe(
       Effect.catchTag("SqlError", (error) => unavailable("read")(error))
     )
     if (found === undefined) return undefined
@@ -298,7 +298,7 @@ const make = Effect.gen(function* () {
       Effect.flatMap((rows) => Either.all(rows.map((row) => readable(row.id, "", toSession(row)))))
     ),
     message: Effect.fn("SessionStore.message")(function* (sessionID, messageID) {
-      const { inputs, parts, rows } = yield* snapshot(
+      const { inputs, parts, rows } = yield* consistent(
         Effect.gen(function* () {
           const found = yield* sql<MessageRow>`SELECT * FROM session_message
             WHERE id = ${messageID} AND session_id = ${sessionID}`

@@ -55,24 +55,30 @@ const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError &
 export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
 
+const failedInside = (error: SqlError.SqlError): boolean =>
+  error.cause instanceof Error && error.cause.message.includes("within a transaction")
+
 /**
- * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
- * cannot upgrade once a second writer has come between. `sql` statements inside join it. A failing commit fails typed.
+ * Runs the effect between `begin` and a commit, and undoes it when it fails or is interrupted. Every failure of the
+ * database is typed, that of the commit included: the driver's own `withTransaction` makes defects of them, which no
+ * retry sees.
  */
-export const immediately =
-  (sql: SqlClient.SqlClient) =>
+const bracketed =
+  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.scoped(
         Effect.flatMap(restore(sql.reserve), (connection) => {
           const run = (statement: string) => connection.executeRaw(statement, [])
           // SQLite has ended the transaction by itself after some errors (disk full): then there is nothing to undo.
-          const undo = Effect.ignore(run("ROLLBACK"))
+          const undo = Effect.ignore(Effect.retry(run("ROLLBACK"), { times: 1 }))
+          // The connection is reserved: a transaction that is open is what a failed rollback left.
+          const start = Effect.catchIf(run(begin), failedInside, () => Effect.zipRight(run("ROLLBACK"), run(begin)))
           const inside = restore(
             Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
           )
           return Effect.zipRight(
-            run("BEGIN IMMEDIATE"),
+            start,
             Effect.matchCauseEffect(inside, {
               onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
               onSuccess: (value) =>
@@ -85,6 +91,48 @@ export const immediately =
         })
       )
     )
+
+/**
+ * Runs the effect inside the transaction of the context so that its failure undoes what it wrote and leaves the rest.
+ * When that cannot be undone, the failure is a `SqlError`: the transaction is lost.
+ */
+const nested = <A, E, R>(
+  [connection, depth]: readonly [Effect.Effect.Success<SqlClient.SqlClient["reserve"]>, number],
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError.SqlError, R> =>
+  Effect.uninterruptibleMask((restore) => {
+    const name = `daybook_${depth + 1}`
+    const run = (statement: string) => connection.executeRaw(`${statement} ${name}`, [])
+    const undo = Effect.zipRight(run("ROLLBACK TO"), run("RELEASE"))
+    const inside = restore(
+      Effect.provideService(effect, SqlClient.TransactionConnection, [connection, depth + 1] as const)
+    )
+    return Effect.zipRight(
+      run("SAVEPOINT"),
+      Effect.matchCauseEffect(inside, {
+        onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
+        onSuccess: (value) => Effect.as(run("RELEASE"), value)
+      })
+    )
+  })
+
+const transaction =
+  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.withFiberRuntime(({ currentContext }) => {
+      const around = Context.getOption(currentContext, SqlClient.TransactionConnection)
+      return Option.isSome(around) ? nested(around.value, effect) : bracketed(sql, begin)(effect)
+    })
+
+/**
+ * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
+ * cannot upgrade once a second writer has come between. `sql` statements inside join it. Inside a transaction it is a
+ * savepoint of that one: its failure undoes its own writes and leaves the rest.
+ */
+export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN IMMEDIATE")
+
+/** Runs the reads in one transaction: all of them see the same commit. */
+export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
 
 /**
  * One statement. Inside a write transaction it goes straight to the connection: the span and the scope that a statement
@@ -233,7 +281,9 @@ const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
   options.filename === ":memory:"
     ? Effect.succeed<SqlClient.SqlClient>(sql)
     : open({ filename: options.filename, readonly: true, disableWAL: true }).pipe(
-        Effect.tap((client) => Effect.orDie(client`PRAGMA busy_timeout = 1000`))
+        Effect.tap((client) =>
+          Effect.mapError(client`PRAGMA busy_timeout = 1000`, (error) => refuse(options.filename, error))
+        )
       )
 
 /** Opens the database, brings its schema up to date, and gives both connections for the life of the layer. */

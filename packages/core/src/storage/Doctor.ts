@@ -12,7 +12,7 @@ import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log
 import type { AnyRow } from "../projection/Change.ts"
 import { selectSessions, writePage } from "../projection/Rebuild.ts"
 import { tableNames, tables, type TableName } from "../projection/Tables.ts"
-import { applicationID, ReadSql, schemaVersion, scratch, type DatabaseError } from "./Database.ts"
+import { applicationID, ReadSql, schemaVersion, scratch, snapshot, type DatabaseError } from "./Database.ts"
 import { reasonOf } from "./StorageReason.ts"
 
 /** One thing that is not as it should be. */
@@ -255,7 +255,7 @@ const checkSession = Effect.fnUntraced(
     const promoted = projections.length === 0 ? yield* checkPromoted(sql, sessionID) : []
     return [...findings, ...projections, ...promoted]
   },
-  (effect, sql) => sql.withTransaction(effect)
+  (effect, sql) => snapshot(sql)(effect)
 )
 
 /**
