@@ -37,6 +37,8 @@ export interface Admission {
   readonly address: Address
   readonly place: Place
   readonly request: Send
+  /** Surrounds the wait for runs that are before this request. */
+  readonly holding: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
 /** What was admitted, and where: the same again for the same request. */
@@ -56,7 +58,10 @@ const create = ({ address, backend, place: { cwd, world }, subject }: Admission)
   )
 
 /** Waits until nothing runs or waits in the session. */
-const untilIdle = Effect.fn("Admission.untilIdle")(function* ({ backend, keeper }: Admission, { id }: Session) {
+const untilIdle = Effect.fn("Admission.untilIdle")(function* (
+  { backend, holding, keeper }: Admission,
+  { id }: Session
+) {
   const { log, sessions, store } = backend
   const isIdle = Effect.zipWith(
     store.get(id),
@@ -72,12 +77,14 @@ const untilIdle = Effect.fn("Admission.untilIdle")(function* ({ backend, keeper 
       Stream.filter(({ type }) => type === "session.next.activity.settled" || type === "session.next.prompt.withdrawn")
     )
   yield* keeper.ring(id)
-  yield* Effect.raceFirst(
-    Effect.flatMap(keeper.stuck(id), (refused) => Effect.fail(refused)),
-    Stream.concat(Stream.succeed(undefined), ends).pipe(
-      Stream.mapEffect(() => isIdle),
-      Stream.takeUntil((idle) => idle),
-      Stream.runDrain
+  yield* holding(
+    Effect.raceFirst(
+      Effect.flatMap(keeper.stuck(id), (refused) => Effect.fail(refused)),
+      Stream.concat(Stream.succeed(undefined), ends).pipe(
+        Stream.mapEffect(() => isIdle),
+        Stream.takeUntil((idle) => idle),
+        Stream.runDrain
+      )
     )
   )
 })

@@ -12,7 +12,7 @@ import {
   type SessionID
 } from "@daybook/core"
 import { Cause, Context, Effect } from "effect"
-import * as Answers from "./Answers.ts"
+import * as Count from "./Count.ts"
 
 /** What is needed of a runtime. */
 export type BackendServices = Sessions | SessionExecution | SessionStore | EventLog
@@ -24,8 +24,8 @@ export interface Backend {
   readonly log: Context.Tag.Service<typeof EventLog>
   /** Waits until the files tell of the event at this position. */
   readonly reached: (position: number) => Effect.Effect<void>
-  /** Runs that clients are being told of. */
-  readonly answers: Answers.Answers
+  /** Runs whose end a client is still to be told. */
+  readonly answers: Count.Count
 }
 
 /** The runtime of the context; without files there is nothing to wait for. */
@@ -42,7 +42,7 @@ export const fromContext = (
     Effect.catchAllCause(reached(position), (cause) =>
       Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError("the files are not kept", cause)
     ),
-  answers: Answers.make()
+  answers: Count.make()
 })
 
 /** Events that are read backwards at a time: an activity begins a few events before its first text. */

@@ -37,6 +37,8 @@ export interface FollowOptions {
   readonly tells?: (frame: Frame) => boolean
   /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
+  /** Called when the first run begins of which the client is told. */
+  readonly onStart?: () => void
   /** Fails when the run cannot begin. */
   readonly stuck: Effect.Effect<Refused>
 }
@@ -61,7 +63,6 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
 
   const out = writer(options)
   let telling = false
-  yield* Effect.addFinalizer(() => (telling ? backend.answers.end : Effect.void))
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
       if ("refused" in item) {
@@ -73,8 +74,8 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
       const [next, told] = RunFrames.step(state, item)
       state = next
       if (!telling && state.current !== undefined) {
-        yield* backend.answers.begin
         telling = true
+        options.onStart?.()
       }
       for (const what of told) {
         yield* out.tell(what)

@@ -4,6 +4,7 @@
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { Cause, Effect, FiberSet, type Scope } from "effect"
+import * as Count from "./Count.ts"
 import { make as makeConnection, type Connection } from "./Connection.ts"
 import { clear, prepare, publish, SocketBusy, SocketUnusable, temporaryPath, unpublish } from "./SocketPath.ts"
 import { encodeFrame, errorFrame } from "./Wire.ts"
@@ -24,6 +25,8 @@ export interface Listener {
   readonly path: string
   /** How many clients are connected now. */
   readonly connections: Effect.Effect<number>
+  /** Waits until no client is connected. */
+  readonly idle: Effect.Effect<void>
 }
 
 const defaultMaxConnections = 256
@@ -34,6 +37,11 @@ const turnAwayMs = 1000
 const full = encodeFrame(
   errorFrame({ code: "EBUSY", message: "too many clients are connected here: try again when one has gone" })
 )
+
+const broken = encodeFrame(
+  errorFrame({ code: "EIO", message: "an internal error ended this connection; it is in the server's log" })
+)
+const lastWords = "1 second"
 
 /** Tells a client that there is no room, as far as it listens, and lets go of it. */
 const turnAway = (socket: Socket): void => {
@@ -81,28 +89,38 @@ export const listen: <R>(
   const max = options.maxConnections ?? defaultMaxConnections
   const path = yield* prepare(options.root, options.name)
   const run = yield* FiberSet.makeRuntime<R, void, never>()
-  let connected = 0
+  const connected = Count.make()
   let accepted = 0
 
   const attend = (socket: Socket, id: number) =>
     Effect.scoped(
-      Effect.flatMap(makeConnection(socket, id), (connection) => Effect.zipRight(handle(connection), connection.finish))
+      Effect.flatMap(makeConnection(socket, id), (connection) =>
+        handle(connection).pipe(
+          Effect.catchAllCause((cause) =>
+            Cause.isInterruptedOnly(cause)
+              ? Effect.failCause(cause)
+              : Effect.zipRight(
+                  Effect.logError("A client's connection failed", cause),
+                  Effect.ignore(Effect.timeout(connection.write(broken), lastWords))
+                )
+          ),
+          Effect.zipRight(connection.finish)
+        )
+      )
     ).pipe(
-      Effect.catchAllCause((cause) =>
-        Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("A client's connection failed", cause)
-      ),
-      Effect.ensuring(Effect.sync(() => connected--))
+      Effect.catchAllCause(() => Effect.void),
+      Effect.ensuring(Effect.sync(connected.end))
     )
 
   const server = createServer({ allowHalfOpen: true, highWaterMark: readAhead }, (socket) => {
     // Before anything else can happen to it: a fault that nobody listens to would end the process.
     socket.on("error", () => {})
-    if (connected >= max) return turnAway(socket)
-    connected++
+    if (connected.now() >= max) return turnAway(socket)
+    connected.begin()
     run(attend(socket, ++accepted))
   })
   // What cannot be accepted for want of descriptors stays with its client.
   server.on("error", () => {})
   yield* bind(server, path)
-  return { path, connections: Effect.sync(() => connected) }
+  return { path, connections: Effect.sync(connected.now), idle: connected.none }
 })

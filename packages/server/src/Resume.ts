@@ -40,6 +40,8 @@ export interface ResumeOptions {
   /** The id of the last row that the client has; all rows, when it is not given. */
   readonly after: string | undefined
   readonly write: Write
+  /** Called when the client is told of a run that goes on. */
+  readonly onStart: () => void
 }
 
 /** The run that is under way or comes next, and what tells it to its end. */
@@ -108,7 +110,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
 
 /** The rest of the run: its text so far, then all that comes, to its end. */
 const live = Effect.fnUntraced(function* (
-  { backend, keeper, session, write }: ResumeOptions,
+  { backend, keeper, onStart, session, write }: ResumeOptions,
   replayed: RunFrames.State,
   read: number,
   target: RunID
@@ -142,6 +144,7 @@ const live = Effect.fnUntraced(function* (
     after: read,
     state,
     write,
+    onStart,
     isLast: (frame: Frame) => frame.type === "done" && frame.run === target,
     stuck: keeper.stuck(sessionID)
   })

@@ -3,9 +3,9 @@
  * are taken in order; what takes its time, a run above all, goes on beside the next request, and its frames between the
  * others', each whole. Spec: SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
  */
-import { addressKey, type Address, type Session } from "@daybook/core"
+import { addressKey, type Session } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
-import { Cause, Effect, Either, Fiber, FiberSet, Stream, type Scope } from "effect"
+import { Cause, Deferred, Effect, Either, Fiber, FiberSet, Stream, type Scope } from "effect"
 import { admit, shownBefore, type Admitted } from "./Admission.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { Connection, ConnectionClosed } from "./Connection.ts"
@@ -16,6 +16,7 @@ import { Refused, refusedBy } from "./Refused.ts"
 import { resume } from "./Resume.ts"
 import * as RunFrames from "./RunFrames.ts"
 import { runsOf, stateAt, type Run } from "./Runs.ts"
+import * as Stopping from "./Stopping.ts"
 import { addressIn, find, owns, placeOf, type Subject } from "./Subject.ts"
 import * as TempSessions from "./TempSessions.ts"
 import * as Wire from "./Wire.ts"
@@ -38,6 +39,7 @@ export interface ServedOptions {
   readonly temp: Effect.Effect<Kept, Refused>
   /** Requests that may wait for their admission in one session. */
   readonly backlog: number
+  readonly stopping: Stopping.Stopping
 }
 
 /** One client, for as long as its connection. */
@@ -51,10 +53,37 @@ interface Client {
 
 type Answer<A = void> = Effect.Effect<A, Refused | ConnectionClosed>
 
+/** What an answer is to, as far as it is known. */
+interface About {
+  readonly id: string | undefined
+  run?: RunID
+  /** Where the client is told of a run that has begun: a server that stops waits for its end. */
+  telling?: Backend["answers"]
+}
+
+/** Counts the answer among those that tell of a run, from its start on. */
+const telling =
+  ({ answers }: Backend, about: About) =>
+  (): void => {
+    if (about.telling !== undefined) return
+    about.telling = answers
+    answers.begin()
+  }
+
+/** An admission under way. */
+interface Admitting {
+  readonly session: string
+  readonly id: string
+  readonly fiber: Fiber.RuntimeFiber<Admitted, Refused>
+  /** Done when it waits for a run, or for another admission that does. */
+  readonly held: Deferred.Deferred<void>
+}
+
 /** Serves one connection after the other, or many at once, until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   backlog,
   durable,
+  stopping,
   subject,
   temp
 }: ServedOptions): Effect.fn.Return<(connection: Connection) => Effect.Effect<void>, never, Scope.Scope> {
@@ -65,25 +94,30 @@ export const make = Effect.fnUntraced(function* ({
   const keptOf = (scope: Wire.Scope): Effect.Effect<Kept, Refused> =>
     scope === "temp" ? temp : Effect.succeed(durable)
 
-  const refuse = ({ connection }: Client, { code, message }: Refused, id?: string) =>
-    connection.write(Wire.encodeFrame(Wire.errorFrame({ code, message, id })))
+  const refuse = ({ connection }: Client, { code, message }: Refused, { id, run }: About) =>
+    connection.write(Wire.encodeFrame(Wire.errorFrame({ code, message, id, run })))
 
-  /** Works beside the next requests; what refuses it is told under the request's id. */
-  const beside = (client: Client, id: string | undefined, work: Answer): Effect.Effect<void> =>
+  /** Works beside the next requests; a refusal is written under the request's id, and under its run once that is known. */
+  const beside = (client: Client, about: About, work: Answer): Effect.Effect<void> =>
     Effect.suspend(() => {
       client.requests += 1
-      return work.pipe(
-        Effect.catchTag("Refused", (refused) => refuse(client, refused, id)),
+      return stopping.until(work).pipe(
+        Effect.catchTag("Refused", (refused) => refuse(client, refused, about)),
         Effect.catchTag("ConnectionClosed", () => Effect.void),
         Effect.catchAllCause((cause) =>
           Cause.isInterruptedOnly(cause)
             ? Effect.void
             : Effect.zipRight(
                 Effect.logError("a request could not be answered", cause),
-                Effect.ignore(refuse(client, broken, id))
+                Effect.ignore(refuse(client, broken, about))
               )
         ),
-        Effect.ensuring(Effect.sync(() => (client.requests -= 1))),
+        Effect.ensuring(
+          Effect.sync(() => {
+            client.requests -= 1
+            about.telling?.end()
+          })
+        ),
         FiberSet.run(client.work),
         Effect.asVoid
       )
@@ -102,13 +136,45 @@ export const make = Effect.fnUntraced(function* ({
         })
     )
 
-  /** Admissions under way, by session and client's id: a cancel that comes right behind its send waits for it. */
-  const admissions = new Map<string, Fiber.Fiber<Admitted, Refused>>()
-  const admissionKey = (address: Address, id: string) => `${addressKey(address)} ${id}`
+  /** A cancel that comes right behind its send waits for the admission. */
+  const admissions = new Set<Admitting>()
+  /** Sessions in which an admission waits for a run, and those behind it wait with it. */
+  const holding = new Set<string>()
+
+  /** Tells the admissions of the session that they wait, for as long as the effect does. */
+  const held =
+    (session: string) =>
+    <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          holding.add(session)
+          for (const each of admissions) if (each.session === session) Deferred.unsafeDone(each.held, Effect.void)
+        }),
+        () => wait,
+        () => Effect.sync(() => holding.delete(session))
+      )
+
+  const queued = ({ connection }: Client, id: string, run?: RunID) =>
+    connection.write(Wire.encodeFrame({ type: "queued", id, ...(run === undefined ? {} : { run }) }))
+
+  /** Whether the prompt waits behind a run or behind another prompt. */
+  const waits = Effect.fnUntraced(function* ({ store }: Backend, { id, sessionID }: Admitted["input"]) {
+    const { activity } = yield* store.get(sessionID)
+    const [head] = yield* store.waiting(sessionID, { limit: 1 })
+    // Looked at last: what has begun by now may be the very run that was seen.
+    const input = yield* store.input(id)
+    return input?.promotedSeq === undefined && (activity?.state === "running" || head?.id !== id)
+  })
 
   /** The frames of the run that a client's prompt is, from its start or from its log. */
-  const followPrompt = Effect.fnUntraced(function* (client: Client, kept: Kept, { input, session }: Admitted) {
+  const followPrompt = Effect.fnUntraced(function* (
+    client: Client,
+    kept: Kept,
+    { input, session }: Admitted,
+    about: About & { readonly run: RunID }
+  ) {
     const { backend, keeper } = kept
+    const { run } = about
     const sessionID = session.id
     const promoted = input.withdrawnSeq === undefined ? input.promotedSeq : undefined
     const start =
@@ -120,13 +186,18 @@ export const make = Effect.fnUntraced(function* ({
       start === undefined
         ? RunFrames.standing(session)
         : yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy)
+    const clientID = input.prompt.client?.id
+    if (from === input.admittedSeq && clientID !== undefined) {
+      if (yield* Effect.mapError(waits(backend, input), refusedBy)) yield* queued(client, clientID, run)
+    }
     yield* follow({
       backend,
       sessionID,
       after: from - 1,
-      state: RunFrames.make(fold, { run: runOf(sessionID, input.id), id: input.prompt.client?.id }),
+      state: RunFrames.make(fold, { run, id: clientID }),
       write: client.connection.write,
       isLast: ({ type }) => type === "done",
+      onStart: telling(backend, about),
       // What has begun, or was taken back, waits for nothing.
       stuck: from === input.admittedSeq ? keeper.stuck(sessionID) : Effect.never
     })
@@ -139,7 +210,8 @@ export const make = Effect.fnUntraced(function* ({
     // By its id or by its name it is one session, with one queue.
     const address = byID?.address ?? asked
     const place = yield* placeOf(subject, request, byID, shownBefore(kept.backend, subject, address, request.id))
-    const turn = yield* lane.enter(addressKey(address))
+    const session = addressKey(address)
+    const turn = yield* lane.enter(session)
     if (turn === undefined) {
       return yield* new Refused({
         code: "EBUSY",
@@ -148,24 +220,30 @@ export const make = Effect.fnUntraced(function* ({
     }
     if (address.scope === "temp") temps.use(client.connection.id, address)
     // What was asked for is admitted also when its client has gone meanwhile: it may not have waited for the answer.
-    const admission = yield* admit({ ...kept, subject, address, place, request }).pipe(
+    const fiber = yield* admit({ ...kept, subject, address, place, request, holding: held(session) }).pipe(
       turn,
       Effect.forkIn(scope),
       Effect.uninterruptible
     )
-    const key = admissionKey(address, request.id)
-    admissions.set(key, admission)
-    admission.addObserver(() => {
-      if (admissions.get(key) === admission) admissions.delete(key)
-    })
+    const admitting: Admitting = { session, id: request.id, fiber, held: yield* Deferred.make<void>() }
+    if (holding.has(session)) yield* Deferred.succeed(admitting.held, undefined)
+    admissions.add(admitting)
+    fiber.addObserver(() => admissions.delete(admitting))
+    const about: About = { id: request.id }
     yield* beside(
       client,
-      request.id,
+      about,
       Effect.gen(function* () {
-        const admitted = yield* admission
+        const wait = yield* Effect.raceFirst(
+          Effect.as(Fiber.await(fiber), false),
+          Effect.as(Deferred.await(admitting.held), true)
+        )
+        if (wait) yield* queued(client, request.id)
+        const admitted = yield* fiber
         const run = runOf(admitted.session.id, admitted.input.id)
+        const known = Object.assign(about, { run })
         if (address.scope === "temp") temps.sent(client.connection.id, address, run)
-        yield* following(client, run, followPrompt(client, kept, admitted))
+        yield* following(client, run, followPrompt(client, kept, admitted, known))
       })
     )
   })
@@ -183,8 +261,17 @@ export const make = Effect.fnUntraced(function* ({
       return yield* new Refused({ code: "ENOENT", message: `there is no session "${request.session}"` })
     }
     if (session.address?.scope === "temp") temps.use(client.connection.id, session.address)
-    const live = yield* resume({ ...kept, session, after: request.after, write: client.connection.write })
-    if (live !== undefined) yield* beside(client, undefined, following(client, live.run, live.rest))
+    const about: About = { id: undefined }
+    const live = yield* resume({
+      ...kept,
+      session,
+      after: request.after,
+      write: client.connection.write,
+      onStart: telling(kept.backend, about)
+    })
+    if (live === undefined) return
+    about.run = live.run
+    yield* beside(client, about, following(client, live.run, live.rest))
   })
 
   /** Where a run may be that a client names: in the session of its request, and for a run's own id in any that is at work. */
@@ -223,7 +310,7 @@ export const make = Effect.fnUntraced(function* ({
           Effect.mapError(refusedBy)
         )
 
-  const cancelFound = Effect.fnUntraced(function* (client: Client, kept: Kept, request: Wire.Cancel) {
+  const cancelFound = Effect.fnUntraced(function* (client: Client, kept: Kept, request: Wire.Cancel, about: About) {
     const { backend } = kept
     const { found, session } = yield* findRun(kept, request)
     const told = client.follows.has(found.run)
@@ -238,6 +325,7 @@ export const make = Effect.fnUntraced(function* ({
         after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
         state: RunFrames.make(RunFrames.standing(session), { run: now.run, id: now.clientID }),
         write: client.connection.write,
+        onStart: telling(backend, about),
         tells: ({ type }) => type === "done",
         isLast: ({ type }) => type === "done",
         // It is over.
@@ -249,12 +337,14 @@ export const make = Effect.fnUntraced(function* ({
   const cancel = Effect.fn("Served.cancel")(function* (client: Client, request: Wire.Cancel) {
     const kept = yield* keptOf(request.scope)
     const address = yield* addressIn(subject, request)
-    const admission = admissions.get(admissionKey(address, request.id))
-    const stopped = cancelFound(client, kept, request)
+    const session = addressKey(address)
+    const admission = [...admissions].findLast((each) => each.session === session && each.id === request.id)
+    const about: About = { id: request.id }
+    const stopped = cancelFound(client, kept, request, about)
     // What is not admitted yet has no run; who sent it is told if it never will.
     const work =
-      admission === undefined ? yield* stopped : Effect.zipRight(Fiber.await(admission), Effect.flatten(stopped))
-    yield* beside(client, request.id, work)
+      admission === undefined ? yield* stopped : Effect.zipRight(Fiber.await(admission.fiber), Effect.flatten(stopped))
+    yield* beside(client, about, work)
   })
 
   const dispatch = (client: Client, request: Wire.Request): Answer => {
@@ -282,8 +372,9 @@ export const make = Effect.fnUntraced(function* ({
       code: "EBUSY",
       message: `${requestsAtOnce} requests of this connection are being answered: wait for one of them`
     })
+    if (stopping.begun()) return refuse(client, Stopping.refused, { id: idOf(request) })
     const work = client.requests >= requestsAtOnce && request.op !== "ping" ? busy : dispatch(client, request)
-    return Effect.catchTag(work, "Refused", (refused) => refuse(client, refused, idOf(request)))
+    return Effect.catchTag(stopping.until(work), "Refused", (refused) => refuse(client, refused, { id: idOf(request) }))
   }
 
   return (connection) =>
@@ -291,9 +382,13 @@ export const make = Effect.fnUntraced(function* ({
       const work = yield* FiberSet.make<void>()
       const client: Client = { connection, work, follows: new Map(), requests: 0 }
       // What it sent before it went away is taken all the same.
-      yield* Stream.runForEach(connection.lines, (line) => Effect.ignore(answer(client, line)))
+      yield* connection.lines.pipe(
+        Stream.interruptWhen(stopping.awaitEnd),
+        Stream.runForEach((line) => Effect.ignore(answer(client, line)))
+      )
       // It asks no more, and is still answered.
       yield* Effect.raceFirst(FiberSet.awaitEmpty(work), connection.closed)
+      if (stopping.ended()) yield* Effect.ignore(connection.write(Stopping.farewell))
     }).pipe(
       Effect.scoped,
       Effect.ensuring(

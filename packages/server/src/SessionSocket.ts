@@ -6,13 +6,14 @@
  */
 import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
-import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Schema, Scope } from "effect"
+import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
 import { agentDefaultCwd } from "./Cwd.ts"
 import * as Keeper from "./Keeper.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import * as Served from "./Served.ts"
+import * as Stopping from "./Stopping.ts"
 import { owns, worldOf, type Subject } from "./Subject.ts"
 
 /** Two of what is to be served have one name: their sessions would be each other's. */
@@ -100,18 +101,35 @@ const twice = (doors: ReadonlyArray<Door>) =>
     doors.slice(0, at).some(({ subject }) => subject.kind === kind && subject.name === name)
   )
 
-/** How long clients may take to read how their runs ended. */
-const lastWords = "1 second"
+/** How long runs may take to end. */
+const lastRuns = "5 seconds"
+/** How long the files may take to have it, and clients to read it. */
+const lastAnswers = "1 second"
+/** How long clients may take to read that the server stops. */
+const lastWords = "5 seconds"
 
-/** Ends what runs for clients, as closing the runtime would, while there is somebody to tell. */
-const stop = ({ answers, sessions }: Backend, keeper: Keeper.Keeper) =>
+/** Ends what runs for clients, as closing the runtime would. */
+const stopRuns = ({ backend: { answers, sessions }, keeper }: Served.Kept) =>
   Effect.gen(function* () {
     yield* keeper.close
-    yield* Effect.forEach(yield* keeper.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
+    const interrupt = Effect.forEach(yield* keeper.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
       concurrency: 16,
       discard: true
     })
-    yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastWords)
+    yield* Effect.timeoutOption(Effect.interruptible(interrupt), lastRuns)
+    yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastAnswers)
+  })
+
+/** Ends the runs, then every answer and every connection, each with a word of why, within a bounded time. */
+const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, sockets: ReadonlyArray<ServedSocket>) =>
+  Effect.gen(function* () {
+    yield* stopping.begin
+    yield* Effect.forEach(kept, stopRuns, { concurrency: "unbounded", discard: true })
+    yield* stopping.end
+    yield* Effect.forEach(sockets, ({ idle }) => idle, { discard: true }).pipe(
+      Effect.interruptible,
+      Effect.timeoutOption(lastWords)
+    )
   })
 
 /** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
@@ -133,8 +151,13 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
     }).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))
   })
   let made: Deferred.Deferred<Served.Kept, Refused> | undefined
+  /** The runtime, where it was asked for and is there. */
+  const present = Effect.suspend(() => (made === undefined ? Effect.succeedNone : Deferred.poll(made))).pipe(
+    Effect.flatMap(Effect.transposeOption),
+    Effect.orElseSucceed(() => Option.none<Served.Kept>())
+  )
   // The first who asks may leave before it is there: it is made by a fiber of its own.
-  return Effect.uninterruptibleMask((restore) =>
+  const get = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       if (made === undefined) {
         const next = yield* Deferred.make<Served.Kept, Refused>()
@@ -150,6 +173,7 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
       return yield* restore(Deferred.await(made))
     })
   )
+  return { get, present }
 })
 
 /** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
@@ -193,15 +217,17 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
 
+  const stopping = Stopping.make()
   const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
   const sockets = yield* Effect.forEach(doors, ({ socket, subject }) =>
     Effect.gen(function* () {
       const handle = yield* Served.make({
         subject,
         durable: { backend, keeper },
-        temp,
+        temp: temp.get,
+        stopping,
         backlog: options.backlog ?? defaultBacklog
-      })
+      }).pipe(Effect.provideService(Scope.Scope, scope))
       const { connections: maxConnections } = options
       const listener = yield* listen(
         { root: options.root, name: socket, ...(maxConnections === undefined ? {} : { maxConnections }) },
@@ -211,6 +237,8 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     })
   )
   // After the sockets, so that it is done before they close.
-  yield* Effect.addFinalizer(() => stop(backend, keeper))
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, keeper }, ...Option.toArray(temps)], sockets))
+  )
   return sockets
 })

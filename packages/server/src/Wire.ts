@@ -78,6 +78,8 @@ const ofRun = { id: optional(Schema.String), run: RunID, event: optional(Schema.
 
 /** What a client is told. Further types and fields may come: a client skips what it does not know. */
 export const RunFrame = Schema.Union(
+  /** The prompt waits. With `run` it is on disk; without, it is not admitted yet: the session is brought to its folder first. */
+  Schema.Struct({ type: Schema.Literal("queued"), id: optional(Schema.String), run: optional(RunID) }),
   Schema.Struct({ type: Schema.Literal("start"), ...ofRun, model: optional(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("delta"), id: optional(Schema.String), run: RunID, text: Schema.String }),
   Schema.Struct({
@@ -121,9 +123,11 @@ export const errorFrame = (error: {
   readonly code: ErrorCode
   readonly message: string
   readonly id?: string | undefined
+  readonly run?: RunID | undefined
 }): ErrorFrame => ({
   type: "error",
   ...(error.id === undefined ? {} : { id: error.id }),
+  ...(error.run === undefined ? {} : { run: error.run }),
   code: error.code,
   message: error.message
 })

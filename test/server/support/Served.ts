@@ -2,7 +2,7 @@
 import { Daybook, EventLog, Sessions, type SessionID } from "@daybook/core"
 import { Exporter, type ExporterOptions } from "@daybook/files"
 import { serve, type ServeOptions } from "@daybook/server"
-import { Context, Deferred, Effect, Exit, Layer, Queue, Scope } from "effect"
+import { Chunk, Context, Deferred, Effect, Exit, Layer, Queue, Scope } from "effect"
 import { connect as connectTo, type Socket } from "node:net"
 import { join } from "node:path"
 import { temporaryFolder } from "../../support/Harness.ts"
@@ -19,10 +19,12 @@ export interface Options {
   readonly model?: Parameters<typeof ScriptedModel.layer>[0]
   readonly serve?: Partial<ServeOptions>
   readonly files?: Partial<ExporterOptions>
+  /** In place of the wait for the files. */
+  readonly reached?: (position: number) => Effect.Effect<void>
 }
 
 /** The runtime on the root's database with its files and sockets, for as long as the scope. */
-export const open = ({ files, model: info, root, runtime, serve: options }: Options) =>
+export const open = ({ files, model: info, reached, root, runtime, serve: options }: Options) =>
   Effect.gen(function* () {
     const model = yield* Layer.build(Layer.fresh(ScriptedModel.layer(info)))
     const resolver = Layer.succeedContext(model)
@@ -35,7 +37,10 @@ export const open = ({ files, model: info, root, runtime, serve: options }: Opti
         Layer.succeedContext(core)
       )
     )
-    const context = Context.merge(Context.merge(core, model), exporter)
+    const own = Context.get(exporter, Exporter)
+    const context = Context.merge(Context.merge(core, model), exporter).pipe(
+      Context.add(Exporter, reached === undefined ? own : { ...own, reached })
+    )
     const sockets = yield* serve({
       root,
       uid,
@@ -113,6 +118,8 @@ export interface Client {
   readonly until: (fits: (frame: Frame) => boolean) => Effect.Effect<ReadonlyArray<Frame>>
   /** Frames up to the first of this type. */
   readonly untilType: (type: string) => Effect.Effect<ReadonlyArray<Frame>>
+  /** The frames that still come, until the server ends the connection. */
+  readonly rest: Effect.Effect<ReadonlyArray<Frame>>
   /** Sends no more, and is still answered. */
   readonly finish: Effect.Effect<void>
   /** Is gone, at once. */
@@ -166,6 +173,7 @@ export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope>
       next: waitingFor("a frame of the server")(Queue.take(frames)),
       until,
       untilType: (type) => until((frame) => frame["type"] === type),
+      rest: Effect.zipRight(Deferred.await(ended), Effect.map(Queue.takeAll(frames), Chunk.toReadonlyArray)),
       finish: Effect.sync(() => void socket.end()),
       leave: Effect.sync(() => void socket.destroy()),
       ended: Deferred.await(ended),

@@ -1,24 +1,26 @@
-/** Runs whose end some client is still to be told: what a server that stops waits for, for a moment. */
+/** Counts what is open, such as connections or answers, and waits until nothing is. */
 import { Deferred, Effect } from "effect"
 
-export interface Answers {
-  readonly begin: Effect.Effect<void>
-  readonly end: Effect.Effect<void>
-  /** Waits until there is none. */
+export interface Count {
+  readonly begin: () => void
+  readonly end: () => void
+  readonly now: () => number
+  /** Waits until the count is zero. */
   readonly none: Effect.Effect<void>
 }
 
-export const make = (): Answers => {
+export const make = (): Count => {
   let open = 0
   const waiting = new Set<Deferred.Deferred<void>>()
   return {
-    begin: Effect.sync(() => void (open += 1)),
-    end: Effect.sync(() => {
+    begin: () => void (open += 1),
+    end: () => {
       open -= 1
       if (open > 0) return
       for (const each of waiting) Deferred.unsafeDone(each, Effect.void)
       waiting.clear()
-    }),
+    },
+    now: () => open,
     none: Effect.flatMap(Deferred.make<void>(), (each) => {
       if (open === 0) return Effect.void
       waiting.add(each)
