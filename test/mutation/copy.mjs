@@ -1,0 +1,25 @@
+/** A copy of the last commit with its dependencies, in a folder that ends with the process. */
+import { execFileSync } from "node:child_process"
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** Returns the copy's folder. Hard links keep the dependencies from being copied. */
+export const copyOf = (root) => {
+  const folder = join(mkdtempSync(join(tmpdir(), "daybook-mutate-")), "tree")
+  execFileSync("git", ["worktree", "add", "--quiet", "--detach", folder], { cwd: root })
+  const end = () => {
+    rmSync(join(folder, ".."), { recursive: true, force: true })
+    execFileSync("git", ["worktree", "prune"], { cwd: root })
+  }
+  process.once("exit", end)
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130))
+  const places = ["", ...readdirSync(join(root, "packages")).map((name) => join("packages", name))]
+  for (const place of places) {
+    const modules = join(root, place, "node_modules")
+    if (existsSync(modules)) execFileSync("cp", ["-al", modules, join(folder, place, "node_modules")])
+    const dist = join(root, place, "dist")
+    if (existsSync(dist)) cpSync(dist, join(folder, place, "dist"), { recursive: true, preserveTimestamps: true })
+  }
+  return folder
+}

@@ -1,0 +1,85 @@
+/** Runs the copy's compiler and tests: once with every drawn site reporting, then against each mutant. */
+import { spawn, spawnSync } from "node:child_process"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join, relative } from "node:path"
+import { instrumented } from "./sites.mjs"
+
+const vitest = (copy, args, { env = {}, limit }) =>
+  new Promise((resolve) => {
+    const child = spawn("npx", ["vitest", "run", ...args], {
+      cwd: copy,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true
+    })
+    let output = ""
+    const keep = (part) => (output = (output + part).slice(-4_000))
+    child.stdout.setEncoding("utf8").on("data", keep)
+    child.stderr.setEncoding("utf8").on("data", keep)
+    // A mutant may loop for ever: its whole process group ends.
+    const timer = setTimeout(() => process.kill(-child.pid, "SIGKILL"), limit)
+    child.once("close", (code) => {
+      clearTimeout(timer)
+      resolve({ passed: code === 0, output })
+    })
+  })
+
+/** Whether the compiler refuses the tree. */
+export const typesFail = (copy) => spawnSync("npx", ["tsc", "-b"], { cwd: copy }).status !== 0
+
+const byFile = (sites) => Map.groupBy?.(sites, ({ file }) => file) ?? grouped(sites)
+
+const grouped = (sites) => {
+  const files = new Map()
+  for (const site of sites) files.set(site.file, [...(files.get(site.file) ?? []), site])
+  return files
+}
+
+/**
+ * Runs all tests with the sites reporting. Tests that fail without a mutant are left out. A site that runs as its
+ * module loads does so once for many test files: for those every test counts as reaching it.
+ */
+export const measure = async (copy, sites) => {
+  const [report, hits] = [join(copy, "measure.json"), join(copy, "hits.txt")]
+  const originals = new Map()
+  for (const [file, numbered] of byFile(sites)) {
+    const text = readFileSync(join(copy, file), "utf8")
+    originals.set(file, text)
+    writeFileSync(join(copy, file), instrumented(text, numbered))
+  }
+  const args = ["--config", "test/mutation/vitest.config.ts", "--reporter=json", `--outputFile=${report}`]
+  const { output } = await vitest(copy, args, { env: { DAYBOOK_HITS: hits }, limit: 30 * 60_000 })
+  for (const [file, text] of originals) writeFileSync(join(copy, file), text)
+  if (!existsSync(report)) throw new Error(`the tests did not run:\n${output}`)
+  const durations = new Map()
+  for (const { endTime, name, startTime, status } of JSON.parse(readFileSync(report, "utf8")).testResults) {
+    const file = relative(copy, name)
+    if (status === "passed") durations.set(file, endTime - startTime)
+    else console.log(`left out, it fails without a mutant: ${file}`)
+  }
+  const reaching = new Map()
+  for (const line of (existsSync(hits) ? readFileSync(hits, "utf8") : "").split("\n").filter(Boolean)) {
+    const [number, ...rest] = line.split(" ")
+    const file = relative(copy, rest.join(" "))
+    reaching.set(Number(number), (reaching.get(Number(number)) ?? new Set()).add(file))
+  }
+  const quickFirst = (files) =>
+    [...files].filter((file) => durations.has(file)).toSorted((a, b) => durations.get(a) - durations.get(b))
+  return {
+    durationOf: (file) => durations.get(file) ?? 0,
+    testsOf: ({ called, number }) => quickFirst(called ? (reaching.get(number) ?? []) : durations.keys())
+  }
+}
+
+/** Whether one of the tests fails, the quick ones first. A run that takes far longer than without a mutant fails. */
+export const failsWith = async (copy, tests, { durationOf }) => {
+  const quick = tests.filter((file) => durationOf(file) < 1_000)
+  const slow = tests.filter((file) => durationOf(file) >= 1_000)
+  for (const files of [quick.slice(0, 15), quick.slice(15), slow]) {
+    if (files.length === 0) continue
+    const expected = files.reduce((sum, file) => sum + durationOf(file), 0)
+    const { passed } = await vitest(copy, ["--bail=1", ...files], { limit: 90_000 + 4 * expected })
+    if (!passed) return true
+  }
+  return false
+}

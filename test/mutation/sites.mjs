@@ -1,0 +1,145 @@
+/**
+ * Where a source file can be mutated. A site is a range of the text with its replacement: a swapped operator, a number
+ * that is one more, a negated condition, a removed call. Texts are left alone. Pure: text in, sites out.
+ */
+import { parseSync } from "oxc-parser"
+
+const swapped = {
+  "<": "<=",
+  "<=": "<",
+  ">": ">=",
+  ">=": ">",
+  "===": "!==",
+  "!==": "===",
+  "==": "!=",
+  "!=": "==",
+  "+": "-",
+  "-": "+",
+  "*": "/",
+  "/": "*",
+  "%": "*",
+  "&&": "||",
+  "||": "&&"
+}
+
+const isText = (node) => node.type === "TemplateLiteral" || (node.type === "Literal" && typeof node.value === "string")
+
+/** An expression in place of an expression. */
+const instead = (node, kind, replacement) => ({ kind, start: node.start, end: node.end, replacement, statement: false })
+
+const binary = (node, text) => {
+  const operator = swapped[node.operator]
+  if (operator === undefined) return []
+  if (node.operator === "+" && (isText(node.left) || isText(node.right))) return []
+  const [left, right] = [text.slice(node.left.start, node.left.end), text.slice(node.right.start, node.right.end)]
+  return [instead(node, node.operator, `((${left}) ${operator} (${right}))`)]
+}
+
+const logical = (node, text) =>
+  node.operator === "??" ? [instead(node, "??", `(${text.slice(node.left.start, node.left.end)})`)] : binary(node, text)
+
+const literal = (node) =>
+  typeof node.value === "boolean"
+    ? [instead(node, "boolean", String(!node.value))]
+    : typeof node.value === "number"
+      ? [instead(node, "number", `(${node.raw} + 1)`)]
+      : []
+
+/** An equality is negated as an operator already. */
+const negated = (node, text) =>
+  node.operator === "===" || node.operator === "!=="
+    ? []
+    : [instead(node, "condition", `!(${text.slice(node.start, node.end)})`)]
+
+const extremes = { "Math.min": "Math.max", "Math.max": "Math.min" }
+
+const call = (node, text) => {
+  const other = extremes[text.slice(node.callee.start, node.callee.end)]
+  return other === undefined ? [] : [instead(node.callee, "Math", other)]
+}
+
+const here = (node, text) => {
+  switch (node.type) {
+    case "BinaryExpression":
+      return binary(node, text)
+    case "LogicalExpression":
+      return logical(node, text)
+    case "Literal":
+      return literal(node)
+    case "IfStatement":
+    case "ConditionalExpression":
+      return negated(node.test, text)
+    case "CallExpression":
+      return call(node, text)
+    case "ExpressionStatement":
+      return node.directive === undefined || node.directive === null
+        ? [{ kind: "call removed", start: node.start, end: node.end, replacement: ";", statement: true }]
+        : []
+    default:
+      return []
+  }
+}
+
+/** Types, imports and keys are no code that runs. */
+const runs = (key, node, parent) =>
+  !(node.type.startsWith("TS") && node.expression === undefined) &&
+  !node.type.startsWith("Import") &&
+  !node.type.startsWith("ExportAll") &&
+  !(key === "key" && parent.computed !== true) &&
+  !(key === "property" && parent.computed !== true) &&
+  key !== "typeAnnotation" &&
+  key !== "typeArguments" &&
+  key !== "typeParameters" &&
+  key !== "returnType"
+
+const isFunction = ({ type }) => type === "ArrowFunctionExpression" || type.startsWith("Function")
+
+/** All sites of the file, in the order of the text. `called`: it runs in a function, not when its module is loaded. */
+export const sitesOf = (file, text) => {
+  const sites = []
+  const visit = (node, called) => {
+    sites.push(...here(node, text).map((site) => ({ ...site, file, called })))
+    const within = called || isFunction(node)
+    for (const [key, value] of Object.entries(node)) {
+      for (const child of Array.isArray(value) ? value : [value]) {
+        if (child !== null && typeof child === "object" && typeof child.type === "string" && runs(key, child, node)) {
+          visit(child, within)
+        }
+      }
+    }
+  }
+  visit(parseSync(file, text).program, false)
+  return sites.toSorted((a, b) => a.start - b.start)
+}
+
+/** The text with the site's replacement. */
+export const mutated = (text, { end, replacement, start }) => text.slice(0, start) + replacement + text.slice(end)
+
+/** The text in which each site reports its number before it runs. Sites of one file do not need to be apart. */
+export const instrumented = (text, numbered) => {
+  const inserts = numbered.flatMap(({ end, number, start, statement }) =>
+    statement
+      ? [
+          { at: start, order: start - end, insert: `{ __hit(${number}); ` },
+          { at: end, order: end - start, insert: " }" }
+        ]
+      : [
+          { at: start, order: start - end, insert: `(__hit(${number}), ` },
+          { at: end, order: end - start, insert: ")" }
+        ]
+  )
+  let result = ""
+  let from = 0
+  // At one place the outer site opens first and closes last.
+  for (const { at, insert } of inserts.toSorted((a, b) => a.at - b.at || a.order - b.order)) {
+    result += text.slice(from, at) + insert
+    from = at
+  }
+  return header + result + text.slice(from)
+}
+
+const header =
+  'import { appendFileSync as __append } from "node:fs"; const __seen = new Set(); ' +
+  "const __hit = (n) => { const file = process.env.DAYBOOK_HITS; if (file === undefined) return; " +
+  'const line = n + " " + (process.env.DAYBOOK_TEST_FILE ?? "?") + "\\n"; ' +
+  "if (!__seen.has(line)) { __seen.add(line); __append(file, line) } }; "
