@@ -3,7 +3,7 @@
  * the tests that reach it. A mutant that no test notices is a missing test, or is equivalent to the original: a person
  * decides. Mutants that do not compile are not counted. Exits with 1 when fewer than 85 % are killed.
  *
- *   npm run mutate -- [--sample 100] [--seed N] [--only packages/files] [--json report.json]
+ *   npm run mutate -- [--sample 100] [--seed N] [--only packages/files] [--tests test/files] [--json report.json]
  */
 import { readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     sample: { type: "string", default: "100" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     only: { type: "string", default: "packages" },
+    tests: { type: "string", default: "test" },
     json: { type: "string" }
   }
 })
@@ -59,7 +60,7 @@ const drawn = shuffled(all, Number(values.seed))
   .map((site, number) => ({ ...site, number }))
 console.log(`seed ${values.seed}: ${wanted} of ${all.length} sites; the tests run once to see which reach them`)
 
-const reached = await measure(copy, drawn)
+const reached = await measure(copy, drawn, values.tests)
 const outcomes = []
 const count = (outcome) => outcomes.filter((one) => one.outcome === outcome).length
 

@@ -36,10 +36,10 @@ const grouped = (sites) => {
 }
 
 /**
- * Runs all tests with the sites reporting. Tests that fail without a mutant are left out. A site that runs as its
+ * Runs the folder's tests with the sites reporting. Tests that fail without a mutant are left out. A site that runs as its
  * module loads does so once for many test files: for those every test counts as reaching it.
  */
-export const measure = async (copy, sites) => {
+export const measure = async (copy, sites, folder) => {
   const [report, hits] = [join(copy, "measure.json"), join(copy, "hits.txt")]
   const originals = new Map()
   for (const [file, numbered] of byFile(sites)) {
@@ -47,7 +47,7 @@ export const measure = async (copy, sites) => {
     originals.set(file, text)
     writeFileSync(join(copy, file), instrumented(text, numbered))
   }
-  const args = ["--config", "test/mutation/vitest.config.ts", "--reporter=json", `--outputFile=${report}`]
+  const args = [folder, "--config", "test/mutation/vitest.config.ts", "--reporter=json", `--outputFile=${report}`]
   const { output } = await vitest(copy, args, { env: { DAYBOOK_HITS: hits }, limit: 30 * 60_000 })
   for (const [file, text] of originals) writeFileSync(join(copy, file), text)
   if (!existsSync(report)) throw new Error(`the tests did not run:\n${output}`)
