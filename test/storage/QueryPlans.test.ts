@@ -74,7 +74,7 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
     const texts = new Set<string>()
-    const layer = Layer.mergeAll(Store.layer, Layer.provideMerge(layerQuestions, layerOwner)).pipe(
+    const layer = Layer.mergeAll(Store.layer, Layer.provideMerge(layerQuestions, layerOwner())).pipe(
       Layer.provideMerge(faultyLog(filename))
     )
     yield* Effect.gen(function* () {
@@ -112,7 +112,7 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* Effect.scoped(
         Effect.gen(function* () {
           const owners = yield* SessionOwner
-          yield* owners.acquireNow(id)
+          yield* owners.acquireUnlessBusy(id)
           yield* owners.requestStop(id, { ownerID: "nobody", epoch: 1 }, "act_1")
         })
       )
@@ -153,7 +153,7 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       ])
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* (yield* SessionOwner).acquireNow(id)
+          yield* (yield* SessionOwner).acquireUnlessBusy(id)
           yield* questions.answer({ ...ref, answers: ["this"] })
           yield* questions.outcome(ref)
         })

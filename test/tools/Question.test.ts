@@ -1,13 +1,11 @@
 /** The tool `question` from the facade down: what the model asks, who answers, and every way in which it ends. */
 import { EventLog, QuestionClosed, SessionID, Sessions, type PendingQuestion } from "@daybook/core"
-import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Either, Stream } from "effect"
 import { copyFileSync, existsSync } from "node:fs"
-import { hostname } from "node:os"
 import { join } from "node:path"
-import * as Store from "../../packages/core/src/Store.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 
@@ -274,10 +272,7 @@ it.scopedLive(
       for (const suffix of ["", "-wal"]) {
         if (existsSync(filename + suffix)) copyFileSync(filename + suffix, left + suffix)
       }
-      yield* Effect.flatMap(
-        SqlClient.SqlClient,
-        (sql) => sql`UPDATE event_sequence SET owner_id = ${`${hostname()}/4194999/gone`} WHERE owner_id IS NOT NULL`
-      ).pipe(Effect.provide(Store.layer({ filename: left })))
+      yield* giveFileTo(left, goneOwner)
       yield* Effect.provide(
         Effect.gen(function* () {
           const [sessions, model] = [yield* Sessions, yield* ScriptedModel]

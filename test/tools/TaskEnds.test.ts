@@ -1,15 +1,13 @@
 /** What becomes of tasks when their process ends: in good order, or not. */
 import { Sessions, type SessionID } from "@daybook/core"
-import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { copyFileSync, existsSync } from "node:fs"
-import { hostname } from "node:os"
 import { join } from "node:path"
-import * as Store from "../../packages/core/src/Store.ts"
 import { dataOf } from "../runner/support/Runs.ts"
 import { GatedModel } from "../session/support/GatedModel.ts"
 import { newSession, say, temporaryFolder } from "../support/Harness.ts"
+import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { says } from "../support/ScriptedModel.ts"
 import { childrenOf, family, hands } from "./Family.ts"
 
@@ -53,10 +51,7 @@ it.scopedLive("TU-2: after a crash a task's call is failed, its child is listed 
     for (const suffix of ["", "-wal"]) {
       if (existsSync(filename + suffix)) copyFileSync(filename + suffix, left + suffix)
     }
-    yield* Effect.flatMap(
-      SqlClient.SqlClient,
-      (sql) => sql`UPDATE event_sequence SET owner_id = ${`${hostname()}/4194999/gone`} WHERE owner_id IS NOT NULL`
-    ).pipe(Effect.provide(Store.layer({ filename: left })))
+    yield* giveFileTo(left, goneOwner)
     yield* Effect.gen(function* () {
       const [model, sessions] = [yield* GatedModel, yield* Sessions]
       const [child] = yield* childrenOf(id)

@@ -14,6 +14,7 @@ import * as ContextSettings from "./context/ContextSettings.ts"
 import * as InstructionDiscovery from "./context/InstructionDiscovery.ts"
 import * as Skills from "./context/Skills.ts"
 import * as Identifiers from "./Identifiers.ts"
+import type { SessionID } from "./Identifiers.ts"
 import type { Projector } from "./log/Appends.ts"
 import type { EventLog } from "./log/EventLog.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
@@ -72,10 +73,16 @@ export interface Options {
    */
   readonly toolOutputs?: string | false
   /**
-   * What to do at the start with sessions whose activity a dead process left: nothing (`manual`), so that nothing is
-   * spent unasked, or go on with them (`resume`).
+   * What to do at the start with what dead processes left. `manual`: nothing, so that nothing is spent unasked;
+   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: activities that were cut off go on, and every prompt
+   * that waits is run, those admitted with `resume: false` too.
    */
   readonly recovery?: "manual" | "resume"
+  /**
+   * How long an owner that no longer renews its lease keeps its sessions, in milliseconds: 15,000 by default, 1,000 to
+   * 60,000. A process that is known to be gone on this machine keeps nothing.
+   */
+  readonly leaseMs?: number
   /** Read models of other packages, written in the transaction of each append. */
   readonly projectors?: ReadonlyArray<Projector>
   /** The user's own folder, with `AGENTS.md` and `skills/`; without it, nothing of the user's is read. */
@@ -177,18 +184,32 @@ const locationLayer = (options: Options) =>
 /** Deeper than a family may be is as deep as that. */
 const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
-/** Cut-off sessions that go on at the same time. */
+/** Sessions that go on at the same time after a start. */
 const resumedAtOnce = 16
 
-const resumeInterrupted = Layer.scopedDiscard(
+/** In the background: whether an owner lives may take a lease to know. */
+const resumeLeft = Layer.scopedDiscard(
   Effect.gen(function* () {
-    const sessions = yield* Sessions
+    const [sessions, execution, store] = [
+      yield* Sessions,
+      yield* SessionExecution.SessionExecution,
+      yield* SessionStore.SessionStore
+    ]
     const cutOff = yield* sessions.interrupted
-    yield* Effect.forEach(cutOff, ({ id }) => Effect.ignoreLogged(sessions.resume(id)), {
+    const waiting = yield* sessions.waiting
+    const left = new Map<SessionID, Effect.Effect<void, unknown>>()
+    for (const { id } of waiting) left.set(id, Effect.zipRight(execution.wake(id), execution.settled(id)))
+    for (const { id } of cutOff) left.set(id, sessions.resume(id))
+    // Where a living process works, it may have looked at the inbox for the last time: the wake waits for its end.
+    for (const { id } of yield* store.withWaiting) if (!left.has(id)) yield* execution.wake(id)
+    yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(goOn), {
       concurrency: resumedAtOnce,
       discard: true
-    }).pipe(Effect.forkScoped)
-  })
+    })
+  }).pipe(
+    Effect.catchAllCause((cause) => Effect.logError("what dead processes left could not be taken up", cause)),
+    Effect.forkScoped
+  )
 )
 
 /**
@@ -214,7 +235,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     mcp,
     SqlEventLog.layer({ projectors: options.projectors ?? [] }),
     SessionStore.layer,
-    SessionOwner.layer,
+    SessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     HostTools.layer,
     ContextRegistry.layerHost,
     ContextSettings.layer(options),
@@ -244,5 +265,5 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     Layer.provideMerge(records),
     Layer.provideMerge(storage)
   )
-  return options.recovery === "resume" ? Layer.provideMerge(resumeInterrupted, sessions) : sessions
+  return options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
 }

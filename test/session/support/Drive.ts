@@ -11,14 +11,12 @@ import {
   Sessions,
   type ToolCall
 } from "@daybook/core"
-import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Either, Exit, FastCheck, Layer, Option, Queue, Schema, Scope, Stream } from "effect"
 import { copyFileSync, existsSync, mkdirSync } from "node:fs"
-import { hostname } from "node:os"
 import { join } from "node:path"
-import * as Store from "../../../packages/core/src/Store.ts"
 import { userTexts } from "../../support/Harness.ts"
+import { giveFileTo, goneOwner } from "../../support/Owners.ts"
 import { callParts, calls, says, type Script } from "../../support/ScriptedModel.ts"
 import { GatedModel, runtime, type Held } from "./GatedModel.ts"
 import { invariants } from "./Invariants.ts"
@@ -171,10 +169,7 @@ const crash = Effect.fnUntraced(function* (world: World) {
   const [from, to] = [file(world.folder, world.generation), file(world.folder, world.generation + 1)]
   for (const suffix of ["", "-wal"]) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix)
   yield* Scope.close(world.scope, Exit.void)
-  yield* Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql`UPDATE event_sequence SET owner_id = ${`${hostname()}/4194999/gone`} WHERE owner_id IS NOT NULL`
-  ).pipe(Effect.provide(Store.layer({ filename: to })))
+  yield* giveFileTo(to, goneOwner)
   Object.assign(world, yield* start(world.folder, world.generation + 1, world.ran))
   world.held.clear()
   world.model.die()

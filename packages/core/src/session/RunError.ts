@@ -13,6 +13,7 @@ import {
 import { ModelResolutionError } from "../model/ModelResolver.ts"
 import { StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { ToolStorageError } from "../tool/ToolDefinition.ts"
+import { describe } from "./OwnerID.ts"
 import { RunInterrupted } from "./RunCoordinator.ts"
 import { MessageUnreadable, SessionNotFound } from "./StoreError.ts"
 
@@ -88,7 +89,7 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/
   ownerID: Schema.String
 }) {
   override get message() {
-    return `${this.sessionID} is being worked on by ${this.ownerID}; follow its events, or interrupt it first`
+    return `${this.sessionID} is being worked on by ${describe(this.ownerID)}; follow its events, or interrupt it first`
   }
 }
 

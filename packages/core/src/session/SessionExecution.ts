@@ -105,7 +105,7 @@ const make = Effect.fnUntraced(function* <R>(
       // A wake that finds nothing costs one read, and takes no ownership (TU-1).
       if (!force && !(yield* store.hasWork(sessionID))) return
       if (force) yield* store.get(sessionID)
-      const ownership = yield* force ? owners.acquireNow(sessionID) : owners.acquire(sessionID)
+      const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
       yield* firstOf(
         Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
         // Another process's interrupt is one of ours: it drops the reruns that are queued here as well (CO-6).
@@ -138,7 +138,7 @@ const make = Effect.fnUntraced(function* <R>(
       function* (sessionID) {
         // Most often there is nothing, and nothing is written for it.
         if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
-        const { token } = yield* owners.acquireNow(sessionID)
+        const { token } = yield* owners.acquireUnlessBusy(sessionID)
         const drafts = yield* recovery(yield* store.get(sessionID))
         if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
         yield* log.append(sessionID, drafts, { owner: token })

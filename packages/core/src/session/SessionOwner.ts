@@ -1,34 +1,41 @@
 /**
  * Who may run a session. One row holds its owner, an epoch that grows with every change of owner, and a lease. The
- * owner renews the lease while it works; its appends carry the epoch and are refused once somebody else has taken over.
- * A lease ends by release, by time, or at once when its process is known to be dead on this machine. Another process
- * asks the owner to stop through the same row. Spec: EX-O1..EX-O6.
+ * owner renews the lease for as long as it owns the session; its appends carry the epoch and are refused once another
+ * process has taken over. A lease ends by release, when an observer saw no renewal for its whole length (`Lease.ts`), or
+ * at once when the owner's process is known to be gone (`OwnerID.ts`). Another process asks the owner to stop through
+ * the same row. Spec: EX-O1..EX-O8.
  */
 import { SqlClient, type SqlError } from "@effect/sql"
-import { hostname } from "node:os"
-import { Clock, Context, Effect, Layer, Option, Schedule, type Scope } from "effect"
+import { Chunk, Clock, Context, Duration, Effect, Either, Layer, Option, Queue, Schedule, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 import { OwnerLost, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import * as Lease from "./Lease.ts"
+import * as OwnerID from "./OwnerID.ts"
 import { SessionBusy } from "./RunError.ts"
 
-/** How long an owner that stopped answering keeps its sessions. */
-const leaseMs = 15_000
-/** How often an owner renews, and looks whether it was asked to stop. */
-const heartbeat = "1 second"
-/** How often somebody who waits for a session looks again. */
-const retryEvery = Schedule.spaced("100 millis")
+/** How often a process that waits for an owner looks again. */
+const lookAgain = Schedule.spaced(Duration.millis(Lease.lookMs))
+
+/** Sessions in one statement. */
+const idsAtOnce = 256
+
+export interface OwnerOptions {
+  /** How long an owner that no longer renews keeps its sessions, in milliseconds; 1,000 to 60,000. */
+  readonly leaseMs?: number
+  /** What this process knows of itself and of others. */
+  readonly process?: OwnerID.OwnProcess
+}
 
 /** A session that this process works on, for as long as its scope. */
 export interface Ownership {
   readonly token: OwnerToken
   /**
-   * Keeps the lease while it runs. Completes when another process asked this owner to stop: with the activity, if it is
-   * to stop only that; then it is run again to go on. Fails when another process has taken the session over, after a
-   * pause longer than the lease.
+   * Completes when another process asked this owner to stop: with the activity, if it is to stop only that; then it is
+   * run again to go on. Fails when another process has taken the session over.
    */
-  readonly stopRequested: Effect.Effect<string | undefined, OwnerLost | LogUnavailable>
+  readonly stopRequested: Effect.Effect<string | undefined, OwnerLost>
 }
 
 /** Which process works on which session. */
@@ -37,9 +44,14 @@ export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
   {
     /** Owns the session until the scope closes, waiting for a living owner to finish. */
     readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
-    /** The same, but fails at once when a living owner has it. */
-    readonly acquireNow: (sessionID: SessionID) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
-    /** The living owner other than this process, if there is one. */
+    /**
+     * The same, but fails as soon as the owner is known to live: at its next renewal. An owner that may live and stays
+     * silent for its lease is replaced.
+     */
+    readonly acquireUnlessBusy: (
+      sessionID: SessionID
+    ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
+    /** The owner other than this process, unless it is known to be gone. Answers at once: an owner that may live counts. */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
     /** Asks the owner with this token to stop, and waits until it has let go or is gone; or only until an activity has ended. */
     readonly requestStop: (
@@ -47,60 +59,87 @@ export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
       token: OwnerToken,
       activityID?: string
     ) => Effect.Effect<void, LogUnavailable>
-    /** Whether a living process, this one included, owns the session. */
+    /**
+     * Those of the sessions that a living process owns, this one included. Looks until each is known: at once where the
+     * owner is this process or is gone, at the owner's next renewal, or after a lease of silence at the latest.
+     */
+    readonly owned: (
+      sessionIDs: ReadonlyArray<SessionID>
+    ) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
+    /** `owned` for one session. */
     readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
   }
 >() {}
 
 type OwnerRow = {
+  readonly session_id: SessionID
   readonly owner_id: string | null
   readonly owner_epoch: number
   readonly lease_until: number
-  readonly interrupt_epoch: number
+  readonly lease_beat: number
+  readonly lease_ms: number
 }
 
-/** False only when the owner is a process of this machine that is certainly gone. */
-const mayLive = (ownerID: string): boolean => {
-  const [host, pid] = ownerID.split("/")
-  if (host !== hostname() || pid === undefined) return true
-  try {
-    process.kill(Number(pid), 0)
-    return true
-  } catch (cause) {
-    // EPERM: it lives, and belongs to somebody else.
-    return cause instanceof Error && "code" in cause && cause.code === "EPERM"
-  }
-}
+/** Whether a session may be taken: `unknown` until its owner has renewed, or was silent for its lease. */
+type Standing = "free" | "owned" | "unknown"
 
-const make = Effect.gen(function* () {
+/** What changes with each renewal. A process of 0.1.0 renews `lease_until` only. */
+const signOf = ({ lease_beat, lease_until, owner_epoch, owner_id }: OwnerRow): string =>
+  [owner_id, owner_epoch, lease_beat, lease_until].join(" ")
+
+const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
-  const ownerID = `${hostname()}/${process.pid}/${globalThis.crypto.randomUUID().slice(0, 8)}`
+  const self = options.process ?? OwnerID.make()
+  const ownerID = self.ownerID()
+  const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
+  /** The sessions that this process owns, each with its epoch. */
+  const held = new Map<SessionID, number>()
 
   const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) =>
     Effect.mapError(retryBusy(effect), unavailable(operation))
 
-  const row = (from: SqlClient.SqlClient, sessionID: SessionID) =>
-    Effect.map(
-      from<OwnerRow>`SELECT owner_id, owner_epoch, lease_until, interrupt_epoch FROM event_sequence
-        WHERE session_id = ${sessionID}`,
-      ([found]) => found
-    )
+  const rows = (from: SqlClient.SqlClient, sessionIDs: ReadonlyArray<SessionID>) =>
+    from<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
+      WHERE session_id IN ${from.in(sessionIDs)}`
 
-  const living = (found: OwnerRow | undefined, now: number): string | undefined =>
-    found?.owner_id != null && found.lease_until > now && mayLive(found.owner_id) ? found.owner_id : undefined
+  /** Judges owners for as long as one wait: it remembers what each row showed at the looks before. */
+  const judge = () => {
+    const seen = new Map<SessionID, Lease.Sighting>()
+    return (found: OwnerRow, at: bigint): Standing => {
+      const { lease_ms, owner_epoch, owner_id, session_id } = found
+      if (owner_id === null) return "free"
+      // A row of ours that nothing here works on is one that could not be released.
+      if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
+      if (self.isGone(owner_id)) return "free"
+      const sighting = Lease.observe(seen.get(session_id), signOf(found), at)
+      seen.set(session_id, sighting)
+      if (sighting.silentMs >= Lease.clamp(lease_ms)) return "free"
+      return sighting.renewed ? "owned" : "unknown"
+    }
+  }
+  type Judge = ReturnType<typeof judge>
 
-  /** Takes the session over unless a living owner has it; the epoch grows, so the one before is refused from now on. */
-  const claim = (sessionID: SessionID) =>
+  const look = (from: SqlClient.SqlClient, sessionID: SessionID, judged: Judge) =>
+    Effect.gen(function* () {
+      const [found] = yield* rows(from, [sessionID])
+      const standing: Standing = found === undefined ? "free" : judged(found, yield* Clock.currentTimeNanos)
+      return { found, standing }
+    })
+
+  /** Takes the session over if it is free; the epoch grows, so the owner before is refused from now on. */
+  const claim = (sessionID: SessionID, judged: Judge) =>
     run(
       "claim the session",
       immediately(sql)(
         Effect.gen(function* () {
+          const { found, standing } = yield* look(sql, sessionID, judged)
+          if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
           const now = yield* Clock.currentTimeMillis
-          const holder = living(yield* row(sql, sessionID), now)
-          if (holder !== undefined) return { holder }
+          // `lease_until` is for processes of 0.1.0, which compare it with their clocks.
           const [claimed] = yield* sql<{ readonly owner_epoch: number }>`UPDATE event_sequence
-            SET owner_id = ${ownerID}, owner_epoch = owner_epoch + 1, lease_until = ${now + leaseMs}
+            SET owner_id = ${ownerID}, owner_epoch = owner_epoch + 1, lease_until = ${now + leaseMs},
+              lease_beat = lease_beat + 1, lease_ms = ${leaseMs}
             WHERE session_id = ${sessionID} RETURNING owner_epoch`
           return { token: { ownerID, epoch: claimed?.owner_epoch ?? 0 } }
         })
@@ -108,13 +147,16 @@ const make = Effect.gen(function* () {
     )
 
   const release = (sessionID: SessionID, token: OwnerToken) =>
-    Effect.ignoreLogged(
-      run(
-        "release the session",
-        sql`UPDATE event_sequence SET owner_id = NULL, lease_until = 0
-          WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}`
+    Effect.suspend(() => {
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      return Effect.ignoreLogged(
+        run(
+          "release the session",
+          sql`UPDATE event_sequence SET owner_id = NULL, lease_until = 0
+            WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}`
+        )
       )
-    )
+    })
 
   /** Renews, and tells whether this epoch, or what activity of it, was asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
@@ -125,7 +167,7 @@ const make = Effect.gen(function* () {
         sql<{
           readonly interrupt_epoch: number
           readonly interrupt_activity: string | null
-        }>`UPDATE event_sequence SET lease_until = ${now + leaseMs}
+        }>`UPDATE event_sequence SET lease_until = ${now + leaseMs}, lease_beat = lease_beat + 1
           WHERE session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}
           RETURNING interrupt_epoch, interrupt_activity`
       )
@@ -135,47 +177,98 @@ const make = Effect.gen(function* () {
         : { asked: false, activity: undefined }
     })
 
-  const own = (sessionID: SessionID, token: OwnerToken) =>
-    Effect.as(
-      Effect.addFinalizer(() => release(sessionID, token)),
-      {
-        token,
-        stopRequested: Effect.map(
-          Effect.repeat(Effect.delay(renew(sessionID, token), heartbeat), { until: ({ asked }) => asked }),
-          ({ activity }) => activity
-        )
-      } satisfies Ownership
+  type Heard = Either.Either<string | undefined, OwnerLost>
+
+  /** Renews until the session is lost. A renewal that fails is tried again: the lease outlasts several. */
+  const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
+    renew(sessionID, token).pipe(
+      Effect.flatMap(({ activity, asked }) =>
+        asked ? Queue.offer(heard, Either.right(activity)) : Effect.succeed(false)
+      ),
+      Effect.catchTag("LogUnavailable", (error) =>
+        Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
+      ),
+      Effect.delay(Duration.millis(Lease.heartbeatMs(leaseMs))),
+      Effect.forever,
+      Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
     )
 
-  const acquireNow = (sessionID: SessionID) =>
+  const own = (sessionID: SessionID, token: OwnerToken) =>
+    Effect.gen(function* () {
+      held.set(sessionID, token.epoch)
+      yield* Effect.addFinalizer(() => release(sessionID, token))
+      // Only the latest word counts.
+      const heard = yield* Queue.sliding<Heard>(1)
+      // After the finalizer: the lease is renewed until the session is released, whatever cleanup comes before that.
+      yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
+      return { token, stopRequested: Effect.flatten(Queue.take(heard)) } satisfies Ownership
+    })
+
+  const attempt = (sessionID: SessionID, judged: Judge) =>
     Effect.uninterruptible(
-      Effect.flatMap(claim(sessionID), (claimed): Effect.Effect<Ownership, SessionBusy, Scope.Scope> =>
-        "token" in claimed ? own(sessionID, claimed.token) : new SessionBusy({ sessionID, ownerID: claimed.holder })
-      )
+      Effect.gen(function* () {
+        const claimed = yield* claim(sessionID, judged)
+        return claimed.token === undefined ? claimed : yield* own(sessionID, claimed.token)
+      })
     )
+
+  /** Waits by reading, so that waiting takes no lock; of those who see the session free the first gets it. */
+  const untilStanding = (sessionID: SessionID, judged: Judge, until: (standing: Standing) => boolean) =>
+    Effect.repeat(run("read the owner", look(readSql, sessionID, judged)), {
+      schedule: lookAgain,
+      until: ({ standing }) => until(standing)
+    })
+
+  const acquire = (sessionID: SessionID): Effect.Effect<Ownership, LogUnavailable, Scope.Scope> =>
+    Effect.gen(function* () {
+      const judged = judge()
+      for (;;) {
+        const result = yield* attempt(sessionID, judged)
+        if (result.token !== undefined) return result
+        yield* untilStanding(sessionID, judged, (standing) => standing === "free")
+      }
+    })
+
+  const acquireUnlessBusy = (sessionID: SessionID) =>
+    Effect.gen(function* () {
+      const judged = judge()
+      for (;;) {
+        const result = yield* attempt(sessionID, judged)
+        if (result.token !== undefined) return result
+        if (result.standing === "owned") return yield* new SessionBusy({ sessionID, ownerID: result.holder })
+        yield* untilStanding(sessionID, judged, (standing) => standing !== "unknown")
+      }
+    })
 
   const foreign = (sessionID: SessionID) =>
-    Effect.gen(function* () {
-      const found = yield* run("read the owner", row(readSql, sessionID))
-      const holder = living(found, yield* Clock.currentTimeMillis)
-      return holder === undefined || holder === ownerID || found === undefined
+    Effect.map(run("read the owner", look(readSql, sessionID, judge())), ({ found, standing }) =>
+      standing === "free" || found === undefined || found.owner_id === null || found.owner_id === ownerID
         ? Option.none()
-        : Option.some({ ownerID: holder, epoch: found.owner_epoch })
-    })
-
-  /** Waits by reading, so that waiting takes no lock; whoever sees the session free first claims it. */
-  const acquire = (sessionID: SessionID): Effect.Effect<Ownership, LogUnavailable, Scope.Scope> =>
-    Effect.catchTag(acquireNow(sessionID), "SessionBusy", () =>
-      Effect.repeat(isFree(sessionID), { schedule: retryEvery, until: (free) => free }).pipe(
-        Effect.zipRight(Effect.suspend(() => acquire(sessionID)))
-      )
+        : Option.some({ ownerID: found.owner_id, epoch: found.owner_epoch })
     )
 
-  const isFree = (sessionID: SessionID) =>
-    Effect.gen(function* () {
-      const found = yield* run("read the owner", row(readSql, sessionID))
-      return living(found, yield* Clock.currentTimeMillis) === undefined
-    })
+  const owned = Effect.fn("SessionOwner.owned")(function* (sessionIDs: ReadonlyArray<SessionID>) {
+    const judged = judge()
+    const living = new Set<SessionID>()
+    const lookAt = (undecided: ReadonlyArray<SessionID>) =>
+      Effect.gen(function* () {
+        const found = yield* Effect.forEach(Chunk.chunksOf(Chunk.fromIterable(undecided), idsAtOnce), (ids) =>
+          run("read the owner", rows(readSql, [...ids]))
+        )
+        const now = yield* Clock.currentTimeNanos
+        return found.flat().flatMap((row) => {
+          const standing = judged(row, now)
+          if (standing === "owned") living.add(row.session_id)
+          return standing === "unknown" ? [row.session_id] : []
+        })
+      })
+    let undecided = yield* lookAt(sessionIDs)
+    while (undecided.length > 0) {
+      yield* Effect.sleep(Duration.millis(Lease.lookMs))
+      undecided = yield* lookAt(undecided)
+    }
+    return living
+  })
 
   /** A row, when the log has the start of this activity and not its end. */
   const runs = (from: SqlClient.SqlClient, sessionID: SessionID, activityID: string) =>
@@ -183,7 +276,7 @@ const make = Effect.gen(function* () {
 
   return SessionOwner.of({
     acquire,
-    acquireNow,
+    acquireUnlessBusy,
     foreign,
     requestStop: Effect.fnUntraced(function* (sessionID, token, activityID) {
       const mine = sql`session_id = ${sessionID} AND owner_id = ${token.ownerID} AND owner_epoch = ${token.epoch}`
@@ -191,14 +284,16 @@ const make = Effect.gen(function* () {
         "ask the owner to stop",
         activityID === undefined
           ? sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = NULL WHERE ${mine}`
-          : // Who was asked to stop altogether is not asked for less, and nobody for what has ended.
+          : // A request to stop altogether is not replaced by a smaller one, and nothing is asked for what has ended.
             sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = ${activityID}
               WHERE ${mine} AND NOT (interrupt_epoch = owner_epoch AND interrupt_activity IS NULL)
               AND EXISTS (${runs(sql, sessionID, activityID)})`
       )
+      const judged = judge()
       const working = Effect.map(
-        foreign(sessionID),
-        (owner) => Option.isSome(owner) && owner.value.epoch === token.epoch
+        run("read the owner", look(readSql, sessionID, judged)),
+        ({ found, standing }) =>
+          standing !== "free" && found?.owner_id === token.ownerID && found.owner_epoch === token.epoch
       )
       const goesOn =
         activityID === undefined
@@ -206,15 +301,13 @@ const make = Effect.gen(function* () {
           : Effect.map(run("read the activity", runs(readSql, sessionID, activityID)), (rows) => rows.length > 0)
       yield* Effect.repeat(
         Effect.zipWith(working, goesOn, (owned, going) => owned && going),
-        {
-          schedule: retryEvery,
-          until: (busy) => !busy
-        }
+        { schedule: lookAgain, until: (busy) => !busy }
       )
     }),
-    isOwned: (sessionID) => Effect.map(isFree(sessionID), (free) => !free)
+    owned,
+    isOwned: (sessionID) => Effect.map(owned([sessionID]), (living) => living.has(sessionID))
   })
 })
 
 /** Ownership in the database. */
-export const layer = Layer.effect(SessionOwner, make)
+export const layer = (options: OwnerOptions = {}) => Layer.effect(SessionOwner, make(options))

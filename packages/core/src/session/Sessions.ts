@@ -226,8 +226,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly wait: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions that this process is working on. */
     readonly active: Effect.Effect<ReadonlyArray<SessionID>>
-    /** Sessions whose last activity was cut off by the death of its process (TU-13). */
+    /**
+     * Sessions whose last activity was cut off by the death of its process (TU-13). Takes until every owner is known to
+     * live or not: at once for processes of this machine that are gone, a lease of silence at the most (EX-O7).
+     */
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
+    /**
+     * Sessions in which prompts wait and on which no living process works: their process died before it ran them, or they
+     * were admitted with `resume: false`. `resume` runs them. Takes as long as `interrupted` (EX-E7).
+     */
+    readonly waiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly switchAgent: (
       sessionID: SessionID,
       agent: string

@@ -12,6 +12,7 @@ import { shownAt } from "../request/Recorded.ts"
 import { switched } from "../request/Reminders.ts"
 import { deepestFamily } from "./Family.ts"
 import { canonical } from "./Locations.ts"
+import type { Session } from "./Message.ts"
 import * as Placements from "./Placement.ts"
 import type { QuestionRef } from "./Question.ts"
 import { Questions } from "./Questions.ts"
@@ -21,6 +22,7 @@ import { SessionInput } from "./SessionInput.ts"
 import { SessionOwner } from "./SessionOwner.ts"
 import { InvalidInput, NotWaiting, Sessions, type CreateOptions } from "./Sessions.ts"
 import { pageLimit, SessionStore } from "./SessionStore.ts"
+import type { StoreError } from "./StoreError.ts"
 import { validate } from "./Validate.ts"
 
 /** Events in one page of `history`. */
@@ -134,6 +136,17 @@ const make = Effect.gen(function* () {
         Effect.zipRight(store.get(sessionID), close(options))
       )
 
+  /** Those of the listed sessions that no living process works on. */
+  const abandoned = (list: Effect.Effect<ReadonlyArray<Session>, StoreError>) =>
+    Effect.gen(function* () {
+      const before = new Map((yield* list).map((session) => [session.id, session.activity?.id]))
+      const owned = yield* owners.owned([...before.keys()])
+      // Looking at owners takes time: what ended or began meanwhile is left out.
+      return (yield* list).filter(
+        ({ activity, id }) => before.has(id) && before.get(id) === activity?.id && !owned.has(id)
+      )
+    })
+
   const append = (sessionID: SessionID, event: Parameters<typeof log.append>[1][0]) =>
     Effect.asVoid(log.append(sessionID, [event]))
 
@@ -181,9 +194,8 @@ const make = Effect.gen(function* () {
     interrupt: (sessionID, { activityID } = {}) => execution.interrupt(sessionID, activityID),
     wait: (sessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
     active: execution.active,
-    interrupted: Effect.flatMap(store.interrupted, (sessions) =>
-      Effect.filter(sessions, ({ id }) => Effect.map(owners.isOwned(id), (owned) => !owned))
-    ),
+    interrupted: abandoned(store.interrupted),
+    waiting: abandoned(store.withWaiting),
     switchAgent: Effect.fn("Sessions.switchAgent")(function* (sessionID, agent) {
       const { agent: current, location, parentID } = yield* store.get(sessionID)
       const to = yield* knownAgent(agent, location, parentID !== undefined)

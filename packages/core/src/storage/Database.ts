@@ -9,6 +9,7 @@ import { Cause, Context, Effect, Layer, Option, Schedule, Schema, type Scope } f
 import initial from "./migrations/0001_initial.ts"
 import context from "./migrations/0002_context.ts"
 import addresses from "./migrations/0003_addresses.ts"
+import leases from "./migrations/0004_leases.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
@@ -36,7 +37,8 @@ export const applicationID = 0x44617942
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
   "0002_context": context,
-  "0003_addresses": addresses
+  "0003_addresses": addresses,
+  "0004_leases": leases
 }
 
 /** The newest schema that this build knows. */

@@ -1,0 +1,15 @@
+/** Leases that are proven by renewals and not by clocks; sessions by title. Spec: specs/storage.md. */
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+
+export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.forEach(
+    [
+      sql`ALTER TABLE event_sequence ADD COLUMN lease_beat INTEGER NOT NULL DEFAULT 0`,
+      sql`ALTER TABLE event_sequence ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 15000`,
+      sql`CREATE INDEX session_title ON session (title) WHERE title IS NOT NULL`
+    ],
+    (statement) => statement,
+    { discard: true }
+  )
+)
