@@ -43,12 +43,17 @@ export interface Worker {
   readonly goOn: Effect.Effect<void>
 }
 
-/** Starts a worker; it is killed with the scope. */
-export const startWorker = (script: string, order: Order): Effect.Effect<Worker, never, Scope.Scope> =>
+/** Starts a worker, by way of another command if one is given; it is killed with the scope. */
+export const startWorker = (
+  script: string,
+  order: Order,
+  by: ReadonlyArray<string> = []
+): Effect.Effect<Worker, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.gen(function* () {
       const lines = yield* Queue.unbounded<string>()
-      const child = spawn(process.execPath, [script, JSON.stringify(order)], { stdio: ["ignore", "pipe", "inherit"] })
+      const [command = "", ...words] = [...by, process.execPath, script, JSON.stringify(order)]
+      const child = spawn(command, words, { stdio: ["ignore", "pipe", "inherit"] })
       // A line that the kill cut in two is none: it has no end.
       let rest = ""
       child.stdout.setEncoding("utf8").on("data", (part: string) => {

@@ -1,11 +1,12 @@
 /**
  * A process of its own over a database file, bundled and started by `Workers.ts`. `work` admits prompts one after the
  * other and says `ack N` for each that was acknowledged; a model of its own calls a tool and then answers. `follow`
- * prints a session's events. Both go on until they are killed, or done.
+ * prints a session's events. `own` and `ask` take a session without working on it. All go on until they are killed, or
+ * done.
  */
 import { LanguageModel, Tool, type Response } from "@effect/ai"
-import { Daybook, define, HostTools, layerLanguageModel, SessionID, Sessions } from "@daybook/core"
-import { Effect, Layer, Logger, Schema, Stream } from "effect"
+import { Daybook, define, HostTools, layerLanguageModel, SessionID, SessionOwner, Sessions } from "@daybook/core"
+import { Effect, Either, Layer, Logger, Schema, Stream } from "effect"
 import { appendFileSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
 
@@ -21,6 +22,13 @@ export type Order =
       readonly effects: string
       /** Waits for the work after this many prompts. */
       readonly every: number
+    }
+  | {
+      /** Owns the session until it is killed or loses it; or only asks whether another process does. */
+      readonly do: "own" | "ask"
+      readonly filename: string
+      readonly sessionID: string
+      readonly leaseMs: number
     }
   | { readonly do: "follow"; readonly filename: string; readonly sessionID: string; readonly after: number }
 
@@ -47,8 +55,8 @@ const model = LanguageModel.make({
   streamText: ({ prompt }) => Stream.fromIterable(parts(prompt.content.at(-1)?.role === "tool"))
 })
 
-export const runtime = (filename: string) =>
-  Daybook.layer({ filename }).pipe(
+export const runtime = (filename: string, leaseMs?: number) =>
+  Daybook.layer({ filename, ...(leaseMs === undefined ? {} : { leaseMs }) }).pipe(
     Layer.provide(
       layerLanguageModel({ ref: { providerID: "worker", id: "one" } }).pipe(
         Layer.provide(Layer.effect(LanguageModel.LanguageModel, model))
@@ -106,12 +114,33 @@ const follow = (order: Extract<Order, { readonly do: "follow" }>) =>
     )
   )
 
+const own = (order: Extract<Order, { readonly do: "own" | "ask" }>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const [owners, sessions] = [yield* SessionOwner, yield* Sessions]
+      const { id } = yield* sessions.create({
+        id: order.sessionID,
+        location: { directory: dirname(order.filename) }
+      })
+      yield* say("waiting")
+      if (order.do === "ask") {
+        const found = yield* Effect.either(owners.acquireUnlessBusy(id))
+        return yield* say(
+          Either.isRight(found) ? "free" : `busy ${found.left._tag === "SessionBusy" ? found.left.ownerID : ""}`
+        )
+      }
+      const { stopRequested, token } = yield* owners.acquire(id)
+      yield* say(`owned ${token.epoch} ${token.ownerID}`)
+      yield* Effect.catchTag(stopRequested, "OwnerLost", () => say("lost"))
+    })
+  )
+
 /** Runs what the process was started for. */
 export const main = (order: Order): Promise<void> => {
-  const ordered = order.do === "work" ? Effect.asVoid(work(order)) : Effect.asVoid(follow(order))
-  const task: Effect.Effect<void, unknown, Sessions | HostTools> = ordered
+  const task: Effect.Effect<void, unknown, Sessions | HostTools | SessionOwner> =
+    order.do === "work" ? work(order) : order.do === "follow" ? follow(order) : own(order)
   return task.pipe(
-    Effect.provide(runtime(order.filename)),
+    Effect.provide(runtime(order.filename, "leaseMs" in order ? order.leaseMs : undefined)),
     Effect.provide(Logger.remove(Logger.defaultLogger)),
     Effect.runPromise
   )
