@@ -76,7 +76,7 @@ it.scoped("EX-O2: an owner that renews nothing is replaced after its whole lease
   })
 )
 
-it.scoped("EX-O2: an owner renews for as long as it owns, and keeps the session", () =>
+it.scoped("EX-O8: an owner renews until it has let go, its cleanup included, and keeps the session", () =>
   Effect.gen(function* () {
     const { id, one, other } = yield* two
     const scope = yield* Scope.make()
@@ -235,7 +235,10 @@ for (const [what, ownerID] of [
     Effect.gen(function* () {
       const { id, other } = yield* two
       yield* Effect.provide(
-        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE event_sequence SET owner_id = ${ownerID}, lease_ms = 3000`),
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql`UPDATE event_sequence SET owner_id = ${ownerID}, lease_ms = 3000`
+        ),
         other
       )
       assert.isTrue(Option.isSome(yield* (yield* owners(other)).foreign(id)))
@@ -244,13 +247,15 @@ for (const [what, ownerID] of [
   )
 }
 
-it.effect.skipIf(process.platform !== "linux")("EX-O3: a process id that another process has by now is no owner's", () =>
-  Effect.sync(() => {
-    const here = OwnerID.make()
-    assert.isFalse(here.isGone([host, pid, world, start, "abc"].join("/")))
-    assert.isTrue(here.isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
-    assert.isFalse(OwnerID.make("another").isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
-  })
+it.effect.skipIf(process.platform !== "linux")(
+  "EX-O3: a process id that another process has by now is no owner's",
+  () =>
+    Effect.sync(() => {
+      const here = OwnerID.make()
+      assert.isFalse(here.isGone([host, pid, world, start, "abc"].join("/")))
+      assert.isTrue(here.isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
+      assert.isFalse(OwnerID.make("another").isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
+    })
 )
 
 it.scoped("EX-O3: a session that this process could not release is free for it", () =>
@@ -266,24 +271,26 @@ it.scoped("EX-O3: a session that this process could not release is free for it",
   })
 )
 
-it.scoped("EX-O7: whether sessions are owned is known after the next renewals, or a lease of silence, for all at once", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    yield* (yield* owners(one)).acquire(id)
-    const others = yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.provide(newSession(), one))
-    const [free, silent, gone] = others.map((session) => session.id)
-    if (free === undefined || silent === undefined || gone === undefined) return
-    const sql = yield* Effect.provide(SqlClient.SqlClient, one)
-    yield* sql`UPDATE event_sequence SET owner_id = ${stranger}, lease_ms = 3000
+it.scoped(
+  "EX-O7: whether sessions are owned is known after the next renewals, or a lease of silence, for all at once",
+  () =>
+    Effect.gen(function* () {
+      const { id, one, other } = yield* two
+      yield* (yield* owners(one)).acquire(id)
+      const others = yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.provide(newSession(), one))
+      const [free, silent, gone] = others.map((session) => session.id)
+      if (free === undefined || silent === undefined || gone === undefined) return
+      const sql = yield* Effect.provide(SqlClient.SqlClient, one)
+      yield* sql`UPDATE event_sequence SET owner_id = ${stranger}, lease_ms = 3000
       WHERE session_id NOT IN ${sql.in([id, free])}`
-    yield* sql`UPDATE event_sequence SET owner_id = ${goneOwner} WHERE session_id = ${gone}`
-    const all = [id, ...others.map((session) => session.id), SessionID.make("ses_nowhere")]
-    const asked = yield* Effect.fork((yield* owners(other)).owned(all))
-    yield* TestClock.adjust("2900 millis")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(asked)))
-    yield* TestClock.adjust("200 millis")
-    assert.deepStrictEqual([...(yield* Fiber.join(asked))], [id])
-  })
+      yield* sql`UPDATE event_sequence SET owner_id = ${goneOwner} WHERE session_id = ${gone}`
+      const all = [id, ...others.map((session) => session.id), SessionID.make("ses_nowhere")]
+      const asked = yield* Effect.fork((yield* owners(other)).owned(all))
+      yield* TestClock.adjust("2900 millis")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(asked)))
+      yield* TestClock.adjust("200 millis")
+      assert.deepStrictEqual([...(yield* Fiber.join(asked))], [id])
+    })
 )
 
 it.scoped("EX-O4: who waits for a session gets it when it is free", () =>

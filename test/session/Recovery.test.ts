@@ -74,27 +74,29 @@ it.scopedLive("TU-13: a session that a living process works on is not listed as 
   })
 )
 
-it.scopedLive("EX-E7: with `recovery: resume` a host goes on with what was cut off, and asks nothing of other sessions", () =>
-  Effect.gen(function* () {
-    const { copy, id } = yield* leftBehind
-    yield* giveFileTo(copy, goneOwner)
-    const options: Daybook.Options = { filename: copy, recovery: "resume" }
-    yield* Effect.gen(function* () {
-      const other = yield* newSession()
-      yield* (yield* ScriptedModel).answer(says("done"))
-      yield* say(other.id, "answered before")
-      yield* (yield* Sessions).wait(other.id)
-    }).pipe(Effect.provide(runtime({ filename: copy })))
-    yield* Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const model = yield* ScriptedModel
-      assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
-      assert.deepStrictEqual(yield* sessions.active, [id])
-      yield* model.answer(says("hello"))
-      yield* sessions.wait(id)
-      assert.strictEqual(yield* model.pending, 0)
-    }).pipe(Effect.provide(runtime(options)))
-  })
+it.scopedLive(
+  "EX-E11: with `recovery: resume` a host goes on with what was cut off, and asks nothing of other sessions",
+  () =>
+    Effect.gen(function* () {
+      const { copy, id } = yield* leftBehind
+      yield* giveFileTo(copy, goneOwner)
+      const options: Daybook.Options = { filename: copy, recovery: "resume" }
+      yield* Effect.gen(function* () {
+        const other = yield* newSession()
+        yield* (yield* ScriptedModel).answer(says("done"))
+        yield* say(other.id, "answered before")
+        yield* (yield* Sessions).wait(other.id)
+      }).pipe(Effect.provide(runtime({ filename: copy })))
+      yield* Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const model = yield* ScriptedModel
+        assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+        assert.deepStrictEqual(yield* sessions.active, [id])
+        yield* model.answer(says("hello"))
+        yield* sessions.wait(id)
+        assert.strictEqual(yield* model.pending, 0)
+      }).pipe(Effect.provide(runtime(options)))
+    })
 )
 
 /** A file with a session whose process admitted a prompt and died before anything ran. */
@@ -132,7 +134,7 @@ it.scopedLive("EX-E7: a prompt whose process died before it ran is listed as wai
   })
 )
 
-it.scopedLive("EX-E7: with `recovery: resume` a prompt whose process died before it ran is answered, once", () =>
+it.scopedLive("EX-E11: with `recovery: resume` a prompt whose process died before it ran is answered, once", () =>
   Effect.gen(function* () {
     const { filename, id } = yield* admittedOnly
     yield* Effect.gen(function* () {
@@ -177,7 +179,13 @@ it.scopedLive("EX-E7: prompts that a living process works on are not listed as w
       Effect.flatMap(Sessions, (sessions) => sessions.wait(id)),
       two
     )
-    assert.strictEqual(yield* Effect.provide(Effect.flatMap(ScriptedModel, ({ pending }) => pending), two), 0)
+    assert.strictEqual(
+      yield* Effect.provide(
+        Effect.flatMap(ScriptedModel, ({ pending }) => pending),
+        two
+      ),
+      0
+    )
   })
 )
 

@@ -5,7 +5,9 @@ import * as OwnerID from "../../packages/core/src/session/OwnerID.ts"
 import * as Store from "../../packages/core/src/Store.ts"
 
 /** An owner in a process of this machine that has ended: its process id is above the system's limit. */
-export const goneOwner = OwnerID.make().ownerID().replace(/\/\d+\//, "/4194999/")
+export const goneOwner = OwnerID.make()
+  .ownerID()
+  .replace(/\/\d+\//, "/4194999/")
 
 /** An owner on a machine of which nothing is known here. */
 export const stranger = "elsewhere.example/1/boot:1:1/1/abc"
@@ -40,7 +42,8 @@ export const withTimersStopped = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 /** As if the wall clock of the process were wrong by so much. */
-export const withWallClock = (offByMs: number) =>
+export const withWallClock =
+  (offByMs: number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.clockWith((clock) =>
       Effect.withClock(

@@ -63,9 +63,7 @@ export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
      * Those of the sessions that a living process owns, this one included. Looks until each is known: at once where the
      * owner is this process or is gone, at the owner's next renewal, or after a lease of silence at the latest.
      */
-    readonly owned: (
-      sessionIDs: ReadonlyArray<SessionID>
-    ) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
+    readonly owned: (sessionIDs: ReadonlyArray<SessionID>) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
     /** `owned` for one session. */
     readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
   }
