@@ -1,5 +1,6 @@
 import type { Message, Session } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
+import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
 import { rootHelp, verbHelp } from "../../packages/cli/src/render/Help.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
@@ -57,6 +58,14 @@ describe("renderers", () => {
     assert.match(eventLine(activitySettled("failed", "boom")), /activity\.settled +act_1 failed boom$/)
   })
 
+  it("CL-90: a budget shows how much of what was spent is an estimate, where some of it is", () => {
+    const usage = { cost: 0.5, tokens: session.tokens }
+    const shown = (tokens: number) =>
+      budgetText({ own: usage, total: usage, estimated: { cost: 0.25, tokens }, limit: undefined })
+    assert.match(shown(1_200), /^ {2}of it estimated +\$0\.2500 +1,200$/m)
+    assert.notInclude(shown(0), "estimated")
+  })
+
   it("CL-13: what is new of a request, a summary, an answer and a budget is told in words", () => {
     const line = (type: string, data: unknown) => eventLine({ ...activitySettled("completed"), type, data } as never)
     const text = "## Goal\nA long summary"
@@ -76,6 +85,15 @@ describe("renderers", () => {
       ["context.pruned", { through: 4 }, /results up to 4 are not shown$/],
       ["context.pruned", { through: -1 }, /all results are shown$/],
       ["question.answered", { callID: "c", answers: ["one", "two"] }, / c one \| two$/],
+      ["step.ended", { finish: "stop", tokens: { input: 3, output: 4 } }, / stop 3 in, 4 out$/],
+      ["step.failed", { error: { message: "interrupted" } }, / interrupted$/],
+      [
+        "step.failed",
+        { error: { message: "interrupted" }, tokens: { input: 3, output: 4 }, estimated: true },
+        / interrupted; 3 in, 4 out \(estimated\)$/
+      ],
+      ["retried", { attempt: 1, waitMs: 60_000, error: { message: "busy" } }, / attempt 1, trying again in 1m: busy$/],
+      ["retried", { attempt: 1, error: { message: "busy" } }, / attempt 1, trying again: busy$/],
       ["budget.set", { budget: { cost: 1.5, tokens: 10 } }, /\$1\.5, 10 tokens$/],
       ["budget.set", { budget: {} }, /no limit$/]
     ]

@@ -137,6 +137,26 @@ describe("daybook budget", () => {
     })
   )
 
+  it.scopedLive(
+    "EX-B6: a limit of cost is refused where the model's price is not known, unless the configuration names it",
+    () =>
+      Effect.gen(function* () {
+        const { env, here } = yield* setup
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "One"], { env })
+        const refused = yield* here.run(["budget", "fix", "--cost", "1"], { env })
+        assert.strictEqual(refused.code, 1)
+        const [, model = ""] =
+          /^daybook: \S+ has a budget in dollars, and the price of (\S+) is not known/.exec(refused.stderr) ?? []
+        assert.include(refused.stderr, "prices")
+        mkdirSync(join(here.root, ".config", "daybook"), { recursive: true })
+        writeFileSync(
+          join(here.root, ".config", "daybook", "config.yaml"),
+          `prices: {"${model}": {input: 1, output: 2}}`
+        )
+        assert.strictEqual((yield* here.run(["budget", "fix", "--cost", "1"], { env })).code, 0)
+      })
+  )
+
   it.scopedLive("CL-91: a session without a limit has the configured one; --none takes that away as well", () =>
     Effect.gen(function* () {
       const here = yield* place

@@ -49,6 +49,10 @@ describe("the example", () => {
     })
     assert.deepStrictEqual(settings.skills, ["/home/ada/skills"])
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
+    assert.deepStrictEqual(settings.prices, {
+      "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+      "anthropic/claude-opus-5-5": { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
+    })
     assert.deepStrictEqual(settings.shared, { team: { agents: ["build", "review"], read: "group" } })
     assert.deepStrictEqual(settings.templates, [
       { name: "commit", body: "Write a commit message for what is staged. $ARGUMENTS" },
@@ -160,7 +164,10 @@ describe("faults", () => {
     ["readers that nobody knows", "shared: {team: {read: all}}\n", /expected owner, group or everyone, found "all"/],
     ["an agent of a space with a path in it", "shared: {team: {agents: [a/b]}}\n", /agents.*expected a name: 1-64/],
     ["one agent where a list belongs", "shared: {team: {agents: a}}\n", /expected a list of names, found "a"/],
-    ["an infinite cost", "budget: {cost: .inf}\n", /budget\.cost: expected a number/]
+    ["an infinite cost", "budget: {cost: .inf}\n", /budget\.cost: expected a number/],
+    ["a price without its output", "prices: {a/b: {input: 1}}\n", /prices\.a\/b|prices.*output/],
+    ["a negative price", "prices: {a/b: {input: -1, output: 1}}\n", /input: expected a number, 0 or more/],
+    ["a price of no model", "prices: {b: {input: 1, output: 1}}\n", /prices\.b: expected a name: provider\/model/]
   ])("CF-3: %s is refused", (_, text, expected) => {
     assert.match(refused(text), expected)
   })

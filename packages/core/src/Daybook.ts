@@ -19,7 +19,7 @@ import type { Projector } from "./log/Appends.ts"
 import type { EventLog } from "./log/EventLog.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Mcp from "./mcp/Mcp.ts"
-import type { ModelResolver } from "./model/ModelResolver.ts"
+import { ModelResolver, withPrices } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
 import type { PermissionStore } from "./permission/PermissionStore.ts"
@@ -37,7 +37,7 @@ import * as SessionOwner from "./session/SessionOwner.ts"
 import * as SessionsLayer from "./session/SessionsLayer.ts"
 import { deepestFamily } from "./session/Family.ts"
 import { Sessions } from "./session/Sessions.ts"
-import type { Budget } from "./session/Schemas.ts"
+import type { Budget, Price } from "./session/Schemas.ts"
 import * as SessionStore from "./session/SessionStore.ts"
 import type { StoreError } from "./session/StoreError.ts"
 import * as Database from "./storage/Database.ts"
@@ -63,6 +63,8 @@ export interface Options {
   readonly compaction?: Partial<CompactionSettings>
   /** What a session and its children may spend in all, where the session has no limit of its own. */
   readonly budget?: Budget
+  /** Prices by `provider/model`, before those of the resolver: without a price, budgets of cost are refused. */
+  readonly prices?: Readonly<Record<string, Price>>
   /** Inputs that may wait in one session; 1,000 by default, 1 at least. */
   readonly inboxLimit?: number
   /** Steers that become visible at one safe boundary; 100 by default, 1 at least, the rest follow at the next. */
@@ -265,5 +267,14 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     Layer.provideMerge(records),
     Layer.provideMerge(storage)
   )
-  return options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
+  const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
+  const { prices } = options
+  if (prices === undefined) return all
+  return Layer.provide(
+    all,
+    Layer.effect(
+      ModelResolver,
+      Effect.map(ModelResolver, (own) => withPrices(own, prices))
+    )
+  )
 }

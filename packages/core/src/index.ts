@@ -54,7 +54,7 @@ export {
   type QuestionRef
 } from "./session/Question.ts"
 export { TodoItem } from "./session/Todos.ts"
-export { type Usage } from "./session/Family.ts"
+export { type Estimated, type Usage } from "./session/Family.ts"
 export { RunInterrupted } from "./session/RunCoordinator.ts"
 export * from "./session/RunError.ts"
 export * from "./session/Schemas.ts"

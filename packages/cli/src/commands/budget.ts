@@ -8,7 +8,7 @@ import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { budgetText, type Spending } from "../render/BudgetText.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { configuration, withReader, withSessions } from "../Runtime.ts"
+import { configuration, withConfigured, withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -57,6 +57,7 @@ const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
   const spending: Spending = {
     own: { cost: session.cost, tokens: session.tokens },
     total: yield* store.treeUsage(session.id),
+    estimated: yield* store.treeEstimated(session.id),
     limit
   }
   yield* output.write(
@@ -70,7 +71,8 @@ const run = (wanted: Wanted) =>
     if (wanted.none && amounts) {
       return yield* new UsageError({ message: "--none takes the limits away: give it alone" })
     }
-    if (wanted.none || amounts) yield* withSessions(set(wanted))
+    // With the configuration: it may name the price that a limit of cost needs.
+    if (wanted.none || amounts) yield* withConfigured(set(wanted))
     yield* withReader(show(wanted))
   })
 

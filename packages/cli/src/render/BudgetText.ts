@@ -1,11 +1,13 @@
 /** What a session may spend and has spent. Pure. Spec: CL-90, CL-91 in specs/cli.md. */
-import type { Budget, Usage } from "@daybook/core"
+import type { Budget, Estimated, Usage } from "@daybook/core"
 import { columns } from "./Plain.ts"
 
 /** A session's spending: its own, and with all that it started. */
 export interface Spending {
   readonly own: Usage
   readonly total: Usage
+  /** How much of the total is an estimate: unfinished requests, and providers that do not count. */
+  readonly estimated: Estimated
   /** The limit that holds, and whose it is; undefined without any. */
   readonly limit: { readonly budget: Budget; readonly from: "session" | "configuration" } | undefined
 }
@@ -17,7 +19,7 @@ const whole = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+
 export const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
 
 /** A table of what was spent, the limit, and what is left of it. */
-export const budgetText = ({ limit, own, total }: Spending): string => {
+export const budgetText = ({ estimated, limit, own, total }: Spending): string => {
   const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
   const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), whole(tokensOf(usage)))
   const { cost, tokens } = limit?.budget ?? {}
@@ -27,6 +29,7 @@ export const budgetText = ({ limit, own, total }: Spending): string => {
     row("", "cost", "tokens"),
     spent("itself", own),
     spent("with children", total),
+    ...(estimated.tokens === 0 ? [] : [row("  of it estimated", dollars(estimated.cost), whole(estimated.tokens))]),
     row(
       limit?.from === "configuration" ? "limit (configured)" : "limit",
       cost === undefined ? "none" : dollars(cost),

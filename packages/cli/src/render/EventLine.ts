@@ -1,5 +1,5 @@
 /** One durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
-import type { SessionEvent } from "@daybook/core"
+import type { EventOfType, SessionEvent } from "@daybook/core"
 import { Duration } from "effect"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
@@ -53,11 +53,10 @@ const summary = (event: SessionEvent): string => {
     case "session.next.step.started":
       return `${event.data.agent} ${event.data.model.providerID}/${event.data.model.id}`
     case "session.next.step.ended": {
-      const { input, output } = event.data.tokens
-      return `${event.data.finish} ${input} in, ${output} out`
+      return `${event.data.finish} ${used(event.data)}`
     }
     case "session.next.step.failed":
-      return event.data.error.message
+      return [event.data.error.message, used(event.data)].filter(Boolean).join("; ")
     case "session.next.retried":
       return `attempt ${event.data.attempt}, ${nextTry(event.data)}: ${event.data.error.message}`
     case "session.next.request.framed": {
@@ -96,6 +95,10 @@ const summary = (event: SessionEvent): string => {
       return JSON.stringify(event.data)
   }
 }
+
+/** The tokens of a step; an estimate says so. */
+const used = ({ estimated, tokens }: Pick<EventOfType<"session.next.step.failed">["data"], "estimated" | "tokens">) =>
+  tokens === undefined ? "" : `${tokens.input} in, ${tokens.output} out${estimated === true ? " (estimated)" : ""}`
 
 /** When a failed request is made again. */
 export const nextTry = ({ waitMs }: { readonly waitMs?: number }): string =>

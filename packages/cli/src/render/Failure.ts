@@ -75,6 +75,7 @@ const codes = new Map<string, number>([
   ["TurnLimitExceeded", exitCode.failed],
   ["InitializationBlocked", exitCode.failed],
   ["BudgetExceeded", exitCode.failed],
+  ["PriceUnknown", exitCode.failed],
   ["StructuredOutputFailed", exitCode.failed],
   ["ActivityFailed", exitCode.failed],
   ["OutputFailed", exitCode.output],

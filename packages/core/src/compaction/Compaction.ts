@@ -178,7 +178,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     const { owner, sessionID } = request
     const write = (event: Draft) => log.append(sessionID, [event], { owner })
     const started = draft("session.next.compaction.started", { messageID, reason })
-    const spent: Spent = { cost: 0, tokens: undefined }
+    const spent: Spent = { cost: 0, tokens: undefined, estimated: false }
     let ended = false
     const failed = (error: StoredError) =>
       draft("session.next.compaction.failed", { messageID, error, ...spentFields(spent) })

@@ -2,16 +2,17 @@
  * The request for a summary: asked of the session's model, streamed to those who watch, tried again where its policy
  * allows, and corrected once when it lacks sections. What is asked is in `Summary.ts`. Spec: CP-42..CP-47 (CM-6, CM-7).
  */
+import type { Prompt } from "@effect/ai"
 import { Effect, Stream } from "effect"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { AppendError, EventLog, OwnerToken } from "../log/EventLog.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as Provider from "../runner/ProviderStream.ts"
-import { toCost, toTokens } from "../runner/Usage.ts"
+import { estimateOf, nothingReceived, toTokens, usedOf, type Used } from "../runner/Usage.ts"
 import type { StoredError, Tokens } from "../session/Schemas.ts"
 import type { Limits } from "./Limits.ts"
 import { askAgain, cleanSummary, missingHeadings } from "./Summary.ts"
-import { tokensOf } from "./TokenEstimate.ts"
+import { messageTokens, tokensOf } from "./TokenEstimate.ts"
 
 /** The request for the summary came to nothing. */
 export class SummaryFailed {
@@ -32,6 +33,7 @@ interface Answer {
 export interface Spent {
   cost: number
   tokens: Tokens | undefined
+  estimated: boolean
 }
 
 const add = (a: Tokens | undefined, b: Tokens): Tokens =>
@@ -45,7 +47,14 @@ const add = (a: Tokens | undefined, b: Tokens): Tokens =>
       }
 
 /** As events carry it. */
-export const spentFields = ({ cost, tokens }: Spent) => (tokens === undefined ? {} : { cost, tokens })
+export const spentFields = ({ cost, estimated, tokens }: Spent): Partial<Used> =>
+  tokens === undefined ? {} : { cost, tokens, ...(estimated ? { estimated: true } : {}) }
+
+const spend = (spent: Spent, { cost, estimated, tokens }: Used): void => {
+  spent.tokens = add(spent.tokens, tokens)
+  spent.cost += cost
+  spent.estimated ||= estimated === true
+}
 
 /** What is asked, of whom, and for which attempt. */
 export interface SummaryInput {
@@ -67,15 +76,25 @@ export interface SummaryInput {
 const ask = Effect.fnUntraced(function* (
   { log, messageID, owner, sessionID, spent }: SummaryInput,
   model: ResolvedModel,
-  prompt: Provider.ModelPrompt
+  prompt: ReadonlyArray<Prompt.MessageEncoded>
 ) {
+  const { countTokens, info } = model
+  const inputEstimate = Math.ceil(prompt.reduce((total, message) => total + messageTokens(message, countTokens), 0))
   const attempt = Effect.gen(function* () {
     let text = ""
+    let received = nothingReceived
     let finish: string | undefined
+    let charged = true
+    const unfinished = Effect.sync(() => {
+      if (finish === undefined && charged) spend(spent, estimateOf(inputEstimate, received, info.price))
+    })
     yield* Stream.runForEach(Provider.partsOf(model, prompt, []), (part) =>
       Effect.gen(function* () {
-        if (part.type === "text-delta") {
+        if (part.type === "reasoning-delta") {
+          received = { all: received.all + part.delta.length, reasoning: received.reasoning + part.delta.length }
+        } else if (part.type === "text-delta") {
           text += part.delta
+          received = { ...received, all: received.all + part.delta.length }
           yield* log.publishLive({
             type: "session.next.compaction.delta",
             sessionID,
@@ -85,12 +104,14 @@ const ask = Effect.fnUntraced(function* (
           return yield* Effect.fail(Provider.reported(part.error))
         } else if (part.type === "finish") {
           finish = part.reason
-          const tokens = toTokens(part.usage, part.metadata)
-          spent.tokens = add(spent.tokens, tokens)
-          spent.cost += toCost(tokens, model.info.price)
+          spend(spent, usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, info.price))
         }
       })
-    ).pipe(Provider.within(model.policy))
+    ).pipe(
+      Provider.within(model.policy),
+      Effect.tapError((fault) => Effect.sync(() => (charged = Provider.isCharged(fault, received.all > 0)))),
+      Effect.ensuring(unfinished)
+    )
     if (finish === undefined) return yield* Effect.fail(Provider.broken("the summary broke off before its end", true))
     if (finish === "error")
       return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
@@ -103,7 +124,7 @@ const ask = Effect.fnUntraced(function* (
           Provider.waitBefore(model.policy, fault, count),
           ({ failure }) => new SummaryFailed({ type: "provider", message: failure.message })
         )
-        yield* log.append(sessionID, [Provider.retried(count, fault, wait)], { owner })
+        yield* log.append(sessionID, [Provider.retried(count, fault, wait, undefined)], { owner })
         yield* Effect.sleep(wait)
         return yield* tried(count + 1)
       })

@@ -9,6 +9,7 @@ import { ConfiguredAgent, userAgent } from "../agent/AgentDefinition.ts"
 import type { Agent } from "../agent/Agents.ts"
 import { HttpServer, isStdio, StdioServer, type McpServer } from "../mcp/McpServer.ts"
 import { isName, nameRule as addressRule } from "../session/Address.ts"
+import type { Price } from "../session/Schemas.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
 import {
   amount,
@@ -64,6 +65,8 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** US dollars and tokens of one session. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
+  /** US dollars per million tokens, by `provider/model`. */
+  readonly prices?: Readonly<Record<string, Price>>
   /** Spaces that several users or agents share, by name: whose sessions go there, and who reads its files. */
   readonly shared?: Readonly<Record<string, SharedSpace>>
 }
@@ -81,6 +84,13 @@ const named = <A, I>(value: Schema.Schema<A, I>) =>
 
 const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
 const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
+
+const WrittenPrice = Schema.Struct({
+  input: amount,
+  output: amount,
+  cache_read: optional(amount),
+  cache_write: optional(amount)
+}).pipe(shaped("a map of input and output, in US dollars per million tokens"))
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
@@ -124,6 +134,7 @@ const File = Schema.Struct({
     )
   ),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
+  prices: named(WrittenPrice),
   shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
@@ -144,7 +155,7 @@ interface Naming {
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
 /** What the names of each section have to be. */
-const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "shared"]: Naming } = {
+const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "shared"]: Naming } = {
   agents: names,
   references: names,
   templates: names,
@@ -152,6 +163,7 @@ const namings: { readonly [Section in "agents" | "references" | "templates" | "m
     takes: (key) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(key),
     rule: "at most 32 of a-z, 0-9, _ and -, the first a letter or digit"
   },
+  prices: { takes: (key) => /^[^/\s]+\/\S+$/.test(key), rule: "provider/model" },
   shared: { takes: isName, rule: addressRule }
 }
 
@@ -207,7 +219,7 @@ export const parseConfig = (
   const unnamed = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
   const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
   if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
-  const { agents, budget, compaction, instructions, mcp, references, shared, skills, templates } = decoded.right
+  const { agents, budget, compaction, instructions, mcp, prices, references, shared, skills, templates } = decoded.right
   const absolute = (written: string) =>
     path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
   return Either.right(
@@ -227,6 +239,14 @@ export const parseConfig = (
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, closed),
       budget,
+      prices:
+        prices &&
+        mapValues(prices, ({ input, output, cache_read: cacheRead = input, cache_write: cacheWrite = input }) => ({
+          input,
+          output,
+          cacheRead,
+          cacheWrite
+        })),
       shared: shared && mapValues(shared, ({ agents, read = "owner" }) => ({ ...(agents && { agents }), read }))
     })
   )

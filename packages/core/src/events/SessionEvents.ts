@@ -13,6 +13,7 @@ import {
   JsonRecord,
   Location,
   ModelRef,
+  Price,
   Prompt,
   ProviderMetadata,
   StoredError,
@@ -25,6 +26,10 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 
 const assistantMessageID = MessageID
 const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
+/** The provider did not count these tokens: they are Daybook's estimate. */
+const estimated = optional(Schema.Literal(true))
+/** What requests used. */
+const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 const textID = Schema.NonEmptyString
 const callID = Schema.NonEmptyString
 
@@ -124,7 +129,10 @@ export const StepStarted = durable("session.next.step.started", 1, {
   assistantMessageID,
   agent: Schema.NonEmptyString,
   model: ModelRef,
-  snapshot: optional(Schema.String)
+  snapshot: optional(Schema.String),
+  /** Tokens of the request, estimated, and what the model costs: what an unfinished step is charged with (EX-B5). */
+  inputEstimate: optional(Schema.NonNegativeInt),
+  price: optional(Price)
 })
 /** `cost` is in US dollars. */
 export const StepEnded = durable("session.next.step.ended", 2, {
@@ -132,10 +140,11 @@ export const StepEnded = durable("session.next.step.ended", 2, {
   finish: Schema.NonEmptyString,
   cost: Schema.Finite,
   tokens: Tokens,
+  estimated,
   snapshot: optional(Schema.String),
   files: optional(Schema.Array(Schema.String))
 })
-export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError })
+export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError, ...spent })
 
 export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
 export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
@@ -199,6 +208,7 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
 export const Retried = durable("session.next.retried", 1, {
   attempt: Schema.Int,
   waitMs: optional(Schema.NonNegativeInt),
+  ...spent,
   error: Schema.Struct({
     message: Schema.String,
     statusCode: optional(Schema.Int),
@@ -214,8 +224,6 @@ export const CompactionStarted = durable("session.next.compaction.started", 1, {
   messageID: MessageID,
   reason: CompactionReason
 })
-/** What the request for the summary used. */
-const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens) }
 const paths = Schema.Array(Schema.String)
 
 /** Somebody asked for a compaction; it is done at the next safe boundary. */

@@ -5,7 +5,7 @@
  */
 import { LanguageModel } from "@effect/ai"
 import { Context, Effect, Layer, Schema, type Duration } from "effect"
-import { ModelRef, sameModel } from "../session/Schemas.ts"
+import { ModelRef, sameModel, type Price } from "../session/Schemas.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -82,13 +82,8 @@ export interface ModelInfo {
   readonly outputTokens: number
   /** Where the provider takes system messages: before the first other one (the default), or anywhere. */
   readonly systemMessages?: "leading" | "anywhere"
-  /** US dollars per million tokens; absent when unknown, and then a step costs 0. */
-  readonly price?: {
-    readonly input: number
-    readonly output: number
-    readonly cacheRead: number
-    readonly cacheWrite: number
-  }
+  /** Absent when unknown: then a step costs 0, and a budget of cost is refused (EX-B6). */
+  readonly price?: Price
 }
 
 /**
@@ -150,6 +145,21 @@ export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
     ) => Effect.Effect<ResolvedModel, ModelResolutionError>
   }
 >() {}
+
+/** The same models, with prices that the host knows by `provider/model`. */
+export const withPrices = (
+  resolver: Context.Tag.Service<typeof ModelResolver>,
+  prices: Readonly<Record<string, Price>>
+): Context.Tag.Service<typeof ModelResolver> =>
+  ModelResolver.of({
+    resolve: (ref, settings) =>
+      Effect.map(resolver.resolve(ref, settings), (resolved) => {
+        const { id, providerID } = resolved.info.ref
+        const name = `${providerID}/${id}`
+        const price = Object.hasOwn(prices, name) ? prices[name] : undefined
+        return price === undefined ? resolved : { ...resolved, info: { ...resolved.info, price } }
+      })
+  })
 
 /**
  * A resolver with exactly one model: the `LanguageModel` in the context. Sessions that name no model get it; sessions

@@ -14,6 +14,8 @@ export interface ProviderFailure {
   readonly retryable: boolean
   /** Whether the request was too long for the model's context window. */
   readonly overflow: boolean
+  /** The provider did not begin to work on the request: it refused it, or was not reached. */
+  readonly refused: boolean
   readonly statusCode?: number
   /** How long the provider asks to wait. */
   readonly retryAfterMs?: number
@@ -41,6 +43,11 @@ export const classifyError = (error: unknown): ProviderFailure => {
     message: messageOf(facts),
     retryable,
     overflow,
+    refused:
+      overflow ||
+      (status !== undefined && status >= 400) ||
+      facts.transport === "unsent" ||
+      unreached.test(facts.code ?? ""),
     ...(status === undefined ? {} : { statusCode: status }),
     ...wait,
     ...(headers === undefined ? {} : { responseHeaders: headers }),
@@ -67,7 +74,7 @@ interface Facts {
   readonly headers?: Readonly<Record<string, unknown>>
   readonly host?: string
   /** The connection broke or never stood; or the request could not be made at all. */
-  readonly transport?: boolean
+  readonly transport?: boolean | "unsent"
 }
 
 const maxDepth = 6
@@ -105,7 +112,7 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
         detail: error.description ?? factsOf(error.cause, depth + 1).detail ?? reasons[error.reason],
         code: factsOf(error.cause, depth + 1).code,
         host: hostOf(error.request.url),
-        transport: error.reason === "Transport"
+        transport: error.reason === "Transport" || "unsent"
       })
     case "HttpResponseError": {
       const body = error.body === undefined || error.body === "undefined" ? undefined : unquote(error.body)
@@ -198,6 +205,7 @@ const isOverflow = (facts: Facts, text: string): boolean =>
 
 const retryableCodes =
   /overloaded|rate_limit|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
+const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
 
@@ -207,7 +215,7 @@ const isRetryable = (facts: Facts, text: string): boolean => {
   if (/insufficient_quota|billing_hard_limit/i.test(text)) return false
   const status = facts.status
   if (status !== undefined && status >= 400) return status === 408 || status === 429 || status >= 500
-  if (facts.transport === false) return false
+  if (facts.transport === false || facts.transport === "unsent") return false
   return retryableCodes.test(facts.code ?? "") || transportWords.test(facts.detail ?? "")
 }
 

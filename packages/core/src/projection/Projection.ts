@@ -247,8 +247,13 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       const { assistantMessageID, ...settled } = event.data
       return [settleMessage(event, assistantMessageID, settled), session(event, {}, spent(settled))]
     }
-    case "session.next.step.failed":
-      return [settleMessage(event, event.data.assistantMessageID, { finish: "error", error: event.data.error })]
+    case "session.next.step.failed": {
+      const { assistantMessageID, ...failed } = event.data
+      return [
+        settleMessage(event, assistantMessageID, { finish: "error", ...failed }),
+        ...(failed.tokens === undefined ? [] : [session(event, {}, spent(failed))])
+      ]
+    }
     case "session.next.text.started":
       return [openPart(event, event.data.assistantMessageID, "text", event.data.textID, {})]
     case "session.next.text.ended":
@@ -334,7 +339,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       ]
     }
     case "session.next.compaction.ended": {
-      const { cost, messageID, text, tokens, tokensBefore: _, ...data } = event.data
+      const { cost, estimated: _e, messageID, text, tokens, tokensBefore: _t, ...data } = event.data
       return [
         message(event, messageID, "compaction", { data: json({ ...data, summary: text }) }),
         session(event, { compaction_running: null }, spent({ cost, tokens }))
@@ -349,7 +354,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.interrupt.requested":
-    case "session.next.retried":
       return []
+    case "session.next.retried":
+      return event.data.tokens === undefined ? [] : [session(event, {}, spent(event.data))]
   }
 }

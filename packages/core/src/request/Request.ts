@@ -97,7 +97,13 @@ const lastUsage = (
 ): LastUsage | undefined => {
   const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
   const step = lowered[at]?.message
-  if (step?.type !== "assistant" || step.tokens === undefined || !sameModel(step.model, model)) return undefined
+  if (
+    step?.type !== "assistant" ||
+    step.tokens === undefined ||
+    step.estimated === true ||
+    !sameModel(step.model, model)
+  )
+    return undefined
   const before = lowered.slice(0, at).reduce((count, { shown }) => count + shown.length, 0)
   return { tokens: step.tokens, messages: before + 1 }
 }

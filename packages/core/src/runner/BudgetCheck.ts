@@ -1,11 +1,12 @@
 /**
  * Whether a session may ask a provider once more. What its children spend counts, and what it is a child of counts too.
- * Spec: EX-B1..EX-B4.
+ * Spec: EX-B1..EX-B6.
  */
 import { Effect } from "effect"
 import type { LogUnavailable } from "../log/EventLog.ts"
+import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { Session } from "../session/Message.ts"
-import { BudgetExceeded } from "../session/RunError.ts"
+import { BudgetExceeded, PriceUnknown } from "../session/RunError.ts"
 import type { Budget } from "../session/Schemas.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
 import type { StoreError } from "../session/StoreError.ts"
@@ -15,12 +16,15 @@ const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined &&
 /** The check before each request; `fallback` is the host's limit for sessions that are nobody's child. */
 export const make = (store: SessionStore["Type"], fallback: Budget) =>
   Effect.fn("BudgetCheck.check")(function* (
-    session: Session
-  ): Effect.fn.Return<void, BudgetExceeded | StoreError | LogUnavailable> {
+    session: Session,
+    { price, ref }: ModelInfo
+  ): Effect.fn.Return<void, BudgetExceeded | PriceUnknown | StoreError | LogUnavailable> {
     const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
     for (const { budget, id, parentID } of [session, ...above]) {
       const allowed = budget ?? (parentID === undefined ? fallback : {})
       if (isUnlimited(allowed)) continue
+      if (allowed.cost !== undefined && price === undefined)
+        return yield* new PriceUnknown({ sessionID: id, model: ref })
       const spent = yield* store.treeUsage(id)
       const tokens = spent.tokens.input + spent.tokens.output
       if (allowed.cost !== undefined && spent.cost >= allowed.cost) {

@@ -8,6 +8,7 @@ import { draft } from "../events/SessionEvents.ts"
 import type { ModelPolicy, ResolvedModel } from "../model/ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "../model/ProviderError.ts"
 import type { StreamPart } from "./TurnRecorder.ts"
+import type { Used } from "./Usage.ts"
 
 export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
 
@@ -20,7 +21,7 @@ export type StreamFault = Reported | Broken
 
 export const broken = (message: string, retryable: boolean): Broken => ({
   _tag: "Broken",
-  failure: { message, retryable, overflow: false }
+  failure: { message, retryable, overflow: false, refused: false }
 })
 
 export const reported = (error: unknown): Reported => ({ _tag: "Reported", failure: classifyError(error) })
@@ -110,11 +111,16 @@ export const waitBefore = Effect.fnUntraced(function* (
   return yield* Effect.fail(withWords(fault, words))
 })
 
-/** The attempt that is given up, and the wait before the next one, for readers of the log. */
-export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration) =>
+/** Whether the provider may count the tokens of a request that failed so: it began to work on it. */
+export const isCharged = ({ _tag, failure }: StreamFault, output: boolean): boolean =>
+  output || (_tag === "Broken" && !failure.refused)
+
+/** The attempt that is given up, the wait before the next one, and what the attempt may have used. */
+export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration, used: Used | undefined) =>
   draft("session.next.retried", {
     attempt,
     waitMs: Math.ceil(Duration.toMillis(wait)),
+    ...used,
     error: {
       message: failure.message,
       isRetryable: failure.retryable,

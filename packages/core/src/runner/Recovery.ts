@@ -7,10 +7,11 @@ import { Effect } from "effect"
 import { draft, type Draft } from "../events/SessionEvents.ts"
 import { MessageID, type SessionID } from "../Identifiers.ts"
 import { unavailable } from "../log/EventRow.ts"
-import type { Session } from "../session/Message.ts"
+import type { AssistantMessage, Session } from "../session/Message.ts"
 import type { StoredError } from "../session/Schemas.ts"
 import { SessionStore, type UnsettledTool } from "../session/SessionStore.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { estimateOf, type Used } from "./Usage.ts"
 
 const processEnded: StoredError = {
   type: "process.ended",
@@ -25,6 +26,17 @@ const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): D
     provider: { executed, ...(metadata === undefined ? {} : { metadata }) }
   })
 
+/** What the step used, as far as it is known: nothing of steps whose log does not tell the size of their request. */
+const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Used> => {
+  if (inputEstimate === undefined) return {}
+  const sizes = content.map((part) =>
+    part.type === "tool" ? (part.raw ?? JSON.stringify(part.input ?? "")).length : (part.text ?? "").length
+  )
+  const sum = (kept: (index: number) => boolean) => sizes.reduce((all, size, at) => (kept(at) ? all + size : all), 0)
+  const received = { all: sum(() => true), reasoning: sum((at) => content[at]?.type === "reasoning") }
+  return estimateOf(inputEstimate, received, price)
+}
+
 /** The events that settle what was left. Only a session that nobody works on may be asked for them. */
 export const make = Effect.gen(function* () {
   const store = yield* SessionStore
@@ -37,7 +49,10 @@ export const make = Effect.gen(function* () {
         WHERE session_id = ${sessionID} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
     ).pipe(
       Effect.mapError(unavailable("read")),
-      Effect.map(([row]) => (row?.settled === null ? [MessageID.make(row.id)] : []))
+      Effect.flatMap(([row]) =>
+        row?.settled === null ? store.message(sessionID, MessageID.make(row.id)) : Effect.succeed(undefined)
+      ),
+      Effect.map((message) => (message?.type === "assistant" ? [message] : []))
     )
 
   return Effect.fn("Recovery.settle")(function* ({ activity, compaction, id }: Session) {
@@ -45,8 +60,8 @@ export const make = Effect.gen(function* () {
     const steps = yield* openStep(id)
     const drafts: Array<Draft> = [
       ...calls.map(failedCall),
-      ...steps.map((assistantMessageID) =>
-        draft("session.next.step.failed", { assistantMessageID, error: processEnded })
+      ...steps.map((step) =>
+        draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })
       )
     ]
     if (compaction?.state === "running") {

@@ -194,7 +194,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       wishes: yield* store.wishes(session.id, { trigger: "resume", admittedSeq: undefined }),
       output: noOutput()
     })
-    yield* budget(session)
+    yield* budget(session, info)
     return compactionRequest(input, session, model, settings, messages, request.tokens, ref)
   })
 
@@ -283,7 +283,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       output: activity.output,
       prunedSince: again === "pruned"
     })
-    yield* budget(session)
+    yield* budget(session, info)
     const shrinkable = compactionRequest(input, session, model, settings, messages, request.tokens, ref)
     if (again === undefined) {
       const compacted = yield* compaction.compactIfNeeded(shrinkable)
@@ -293,7 +293,9 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const step = draft("session.next.step.started", {
       assistantMessageID: messageID,
       agent: agent.name,
-      model: model.info.ref
+      model: model.info.ref,
+      inputEstimate: Math.ceil(request.tokens),
+      ...(model.info.price === undefined ? {} : { price: model.info.price })
     })
     const result = yield* provideLog(
       runTurn({
@@ -305,6 +307,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         model,
         prompt: Prompt.make(promptOf(request)),
         tools,
+        inputEstimate: Math.ceil(request.tokens),
         toolChoice: wishes.output === undefined ? "auto" : "required",
         open: Effect.suspend(() => open(sessionID, owner, Arr.append(frameChange(session, request.frame), step)))
       })
@@ -314,7 +317,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         again === "compacted"
           ? Effect.fail(error)
           : Effect.flatMap(
-              Effect.zipRight(budget(session), compaction.compactAfterOverflow(shrinkable)),
+              Effect.zipRight(budget(session, info), compaction.compactAfterOverflow(shrinkable)),
               (compacted) => (compacted ? Effect.succeed("compacted" as const) : Effect.fail(error))
             )
       )

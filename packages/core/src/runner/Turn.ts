@@ -23,6 +23,7 @@ import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import { boundedProgress } from "./Progress.ts"
 import * as Provider from "./ProviderStream.ts"
 import * as Recorder from "./TurnRecorder.ts"
+import { estimateOf } from "./Usage.ts"
 import { unknownToolParts } from "./UnknownTool.ts"
 
 export interface TurnInput<E> {
@@ -35,6 +36,8 @@ export interface TurnInput<E> {
   readonly prompt: Provider.ModelPrompt
   readonly tools: MaterializedTools
   readonly toolChoice: ToolChoice
+  /** Tokens of the request, estimated. */
+  readonly inputEstimate: number
   /** Opens the step in the log. From then on the turn sees to it that the step is closed, whatever happens. */
   readonly open: Effect.Effect<unknown, E>
 }
@@ -58,12 +61,18 @@ const brokenTool = (name: string, defect: unknown): Settled => {
 /** Runs the turn. `ProviderFailed`: the step is settled as failed in the log. */
 export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
   const log = yield* EventLog
-  const { agent, location, messageID, model, owner, sessionID, tools } = input
+  const { agent, inputEstimate, location, messageID, model, owner, sessionID, tools } = input
   const permit = yield* Effect.makeSemaphore(1)
   const abort = yield* Deferred.make<never, Abort>()
   const running = yield* FiberSet.make<void>()
-  let state = Recorder.start(sessionID, messageID, model.info)
+  const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
+  let state = begun
   let wrappedUp = false
+  /** A request is out, and the provider may count its tokens. */
+  let charged = false
+
+  /** What the request that is out used so far. */
+  const usedSoFar = () => (charged ? estimateOf(inputEstimate, state.received, model.info.price) : undefined)
 
   const append = (drafts: ReadonlyArray<Draft>) =>
     Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
@@ -188,7 +197,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         )
   }
 
-  const consume = Stream.runForEachChunk(
+  const answer = Stream.runForEachChunk(
     Provider.partsOf(model, input.prompt, tools.definitions, input.toolChoice),
     (chunk) => take(Chunk.toReadonlyArray(chunk))
   ).pipe(
@@ -201,13 +210,20 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     Provider.within(model.policy)
   )
 
+  const consume = Effect.suspend(() => {
+    charged = true
+    return answer
+  })
+
   /** Tries again where the policy allows it and nothing durable came of the attempt (TU-12). */
   const attempt = (count: number): Effect.Effect<void, Provider.StreamFault | AppendError> =>
     Effect.catchIf(consume, Provider.isFault, (fault) =>
       Effect.gen(function* () {
+        charged = Provider.isCharged(fault, state.output)
         const wait = yield* Provider.waitBefore(state.output ? {} : model.policy, fault, count)
-        yield* append([Provider.retried(count, fault, wait)])
-        state = Recorder.start(sessionID, messageID, model.info)
+        yield* append([Provider.retried(count, fault, wait, usedSoFar())])
+        charged = false
+        state = begun
         yield* Effect.sleep(wait)
         yield* attempt(count + 1)
       })
@@ -231,7 +247,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         const failed =
           step === undefined || state.ended === "finished"
             ? []
-            : [draft("session.next.step.failed", { assistantMessageID: messageID, error: step })]
+            : [draft("session.next.step.failed", { assistantMessageID: messageID, error: step, ...usedSoFar() })]
         wrappedUp = true
         return commit({ ...all, drafts: [...closed.drafts, ...locals.drafts, ...all.drafts, ...failed] })
       }).pipe(Effect.uninterruptible)
@@ -298,7 +314,8 @@ const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError =>
 }
 
 const countTokens = (event: Draft) =>
-  event.type === "session.next.step.ended"
+  (event.type === "session.next.step.ended" || event.type === "session.next.step.failed") &&
+  event.data.tokens !== undefined
     ? Effect.forEach(
         [
           ["input", event.data.tokens.input],

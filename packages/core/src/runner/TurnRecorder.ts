@@ -14,7 +14,7 @@ import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
 import { objectIn } from "../tool/LenientInput.ts"
-import { toCost, toTokens } from "./Usage.ts"
+import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
 
 /** A part of the provider's stream, tools' types left open. */
 export type StreamPart = Response.AnyPart
@@ -39,6 +39,9 @@ export interface State {
   readonly sessionID: SessionID
   readonly messageID: MessageID
   readonly info: ModelInfo
+  /** Tokens of the request, estimated. */
+  readonly inputEstimate: number
+  readonly received: Received
   readonly parts: number
   /** Open fragments by kind and provider id. */
   readonly open: ReadonlyMap<string, Fragment>
@@ -73,10 +76,12 @@ export class ProtocolFault {
   }
 }
 
-export const start = (sessionID: SessionID, messageID: MessageID, info: ModelInfo): State => ({
+export const start = (sessionID: SessionID, messageID: MessageID, info: ModelInfo, inputEstimate = 0): State => ({
   sessionID,
   messageID,
   info,
+  inputEstimate,
+  received: nothingReceived,
   parts: 0,
   open: new Map(),
   calls: new Map(),
@@ -89,6 +94,11 @@ const fault = (details: string): Result => Either.left(new ProtocolFault(details
 const step = (state: State, drafts: ReadonlyArray<Draft>, rest?: Omit<Step, "state" | "drafts" | "live">): Result =>
   Either.right({ state: drafts.length === 0 ? state : { ...state, output: true }, drafts, live: [], ...rest })
 const liveStep = (state: State, event: LiveEvent): Result => Either.right({ state, drafts: [], live: [event] })
+
+const receive = ({ all, reasoning }: Received, text: string, kind?: Fragment["kind"]): Received => ({
+  all: all + text.length,
+  reasoning: kind === "reasoning" ? reasoning + text.length : reasoning
+})
 
 const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V): ReadonlyMap<string, V> =>
   new Map(map).set(key, value)
@@ -141,7 +151,8 @@ const extendFragment = (
   const fragment = state.open.get(key)
   if (fragment === undefined) return fault(`${kind} ${id} went on before it was started`)
   const grown = { ...fragment, text: fragment.text + delta, metadata: mergeMetadata(fragment.metadata, metadata) }
-  const next = { ...state, open: withEntry(state.open, key, grown) }
+  const received = receive(state.received, delta, kind)
+  const next = { ...state, received, open: withEntry(state.open, key, grown) }
   if (delta === "") return step(next, [])
   const { messageID: assistantMessageID, sessionID } = state
   return liveStep(
@@ -196,7 +207,8 @@ const extendInput = (state: State, id: string, delta: string): Result => {
   const call = state.calls.get(id)
   if (call?.phase !== "input") return fault(`the input of call ${id} went on before it was started or after its end`)
   const { messageID: assistantMessageID, sessionID } = state
-  return liveStep(withCall(state, id, { ...call, raw: call.raw + delta }), {
+  const next = { ...state, received: receive(state.received, delta) }
+  return liveStep(withCall(next, id, { ...call, raw: call.raw + delta }), {
     type: "session.next.tool.input.delta",
     sessionID,
     data: { assistantMessageID, callID: id, delta }
@@ -228,13 +240,13 @@ const call = (state: State, part: ToolCallPart): Result => {
   }
   if (before !== undefined && before.name !== name) return fault(`call ${id} changed from ${before.name} to ${name}`)
   const assistantMessageID = state.messageID
+  const written = JSON.stringify(params ?? {})
+  const unseen = before === undefined || before.raw === "" ? written : ""
   const drafts: Array<Draft> = []
   if (before === undefined)
     drafts.push(draft("session.next.tool.input.started", { assistantMessageID, callID: id, name }))
   if (before?.phase !== "input-ended") {
-    drafts.push(
-      inputEnded(state, id, before === undefined || before.raw === "" ? JSON.stringify(params ?? {}) : before.raw)
-    )
+    drafts.push(inputEnded(state, id, before === undefined || before.raw === "" ? written : before.raw))
   }
   drafts.push(
     draft("session.next.tool.called", {
@@ -245,7 +257,8 @@ const call = (state: State, part: ToolCallPart): Result => {
       provider: { executed, ...(Object.keys(metadata).length === 0 ? {} : { metadata }) }
     })
   )
-  const next = withCall(state, id, { name, phase: "called", raw: "", executed, metadata })
+  const received = receive(state.received, unseen)
+  const next = withCall({ ...state, received }, id, { name, phase: "called", raw: "", executed, metadata })
   return step(next, drafts, executed ? {} : { call: { callID: id, name, input: params } })
 }
 
@@ -288,14 +301,14 @@ export const cutOff: StreamPart = Response.finishPart({
 
 type FinishPart = Extract<StreamPart, { readonly type: "finish" }>
 const finish = (state: State, part: FinishPart): Result => {
-  const tokens = toTokens(part.usage, part.metadata)
+  const { inputEstimate, received } = state
+  const used = usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, state.info.price)
   const drafts = [
     ...closeFragments(state),
     draft("session.next.step.ended", {
       assistantMessageID: state.messageID,
       finish: part.reason,
-      cost: toCost(tokens, state.info.price),
-      tokens
+      ...used
     })
   ]
   return step({ ...state, open: new Map(), ended: "finished" }, drafts)

@@ -4,6 +4,7 @@
  */
 import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
+import { CompactionEnded, CompactionFailed, Retried, StepEnded, StepFailed } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import type { Tokens } from "./Schemas.ts"
@@ -15,6 +16,12 @@ export const deepestFamily = 32
 export interface Usage {
   readonly cost: number
   readonly tokens: Tokens
+}
+
+/** How much of that providers did not count: US dollars, and tokens of input and output. */
+export interface Estimated {
+  readonly cost: number
+  readonly tokens: number
 }
 
 /** The parent first, the root last. */
@@ -49,6 +56,29 @@ export const selectTreeUsage = (sql: SqlClient.SqlClient, sessionID: SessionID):
       }
     })
   )
+
+/** Of what the session and everything below it spent, the estimates. Looks at every event of its types. */
+export const selectTreeEstimated = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID
+): Effect.Effect<Estimated, SqlFailure> =>
+  Effect.map(
+    sql<{ readonly cost: number | null; readonly tokens: number | null }>`WITH RECURSIVE tree (id) AS (
+        SELECT id FROM session WHERE id = ${sessionID}
+        UNION
+        SELECT s.id FROM tree JOIN session s ON s.parent_id = tree.id
+      )
+      SELECT sum(json_extract(e.data, '$.cost')) AS cost,
+        sum(json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output')) AS tokens
+      FROM tree JOIN event e ON e.session_id = tree.id
+      WHERE e.type IN ${sql.in(spending)} AND json_extract(e.data, '$.estimated')`,
+    ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
+  )
+
+/** Stored types of events that say what was spent. */
+const spending = [StepEnded, StepFailed, CompactionEnded, CompactionFailed, Retried].map(
+  ({ type, version }) => `${type}.${version}`
+)
 
 type SqlFailure = Effect.Effect.Error<ReturnType<typeof selectAncestors>>
 type Summed =

@@ -9,6 +9,7 @@ import {
   JsonRecord,
   Location,
   ModelRef,
+  Price,
   Prompt,
   ProviderMetadata,
   StoredError,
@@ -128,6 +129,10 @@ export const AssistantMessage = Schema.Struct({
   finish: optional(Schema.String),
   cost: optional(Schema.Finite),
   tokens: optional(Tokens),
+  /** Cost and tokens are an estimate: the provider did not count them. */
+  estimated: optional(Schema.Literal(true)),
+  inputEstimate: optional(Schema.NonNegativeInt),
+  price: optional(Price),
   error: optional(StoredError),
   completedAt: optional(Schema.Int)
 })

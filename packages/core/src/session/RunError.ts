@@ -15,6 +15,7 @@ import { StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { ToolStorageError } from "../tool/ToolDefinition.ts"
 import { describe } from "./OwnerID.ts"
 import { RunInterrupted } from "./RunCoordinator.ts"
+import { ModelRef } from "./Schemas.ts"
 import { MessageUnreadable, SessionNotFound } from "./StoreError.ts"
 
 /** The activity used all its provider turns and work remains (TU-4). */
@@ -83,6 +84,21 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook
   }
 }
 
+/** A budget of cost holds, and nobody knows what the model costs; nothing was asked of a provider (EX-B6). */
+export class PriceUnknown extends Schema.TaggedError<PriceUnknown>("@daybook/core/PriceUnknown")("PriceUnknown", {
+  /** The session whose budget it is: this one, or one that it is a child of. */
+  sessionID: SessionID,
+  model: ModelRef
+}) {
+  override get message() {
+    const model = `${this.model.providerID}/${this.model.id}`
+    return (
+      `${this.sessionID} has a budget in dollars, and the price of ${model} is not known: give it a budget in tokens ` +
+      `instead, or name the price under "prices" in the configuration (0 for a model that costs nothing)`
+    )
+  }
+}
+
 /** Another living process works on the session. */
 export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/SessionBusy")("SessionBusy", {
   sessionID: SessionID,
@@ -103,6 +119,7 @@ export const RunError = Schema.Union(
   ContextSnapshotUnreadable,
   ProviderFailed,
   BudgetExceeded,
+  PriceUnknown,
   StructuredOutputFailed,
   SessionBusy,
   AgentNotFound,

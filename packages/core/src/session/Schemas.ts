@@ -136,6 +136,10 @@ export const Tokens = Schema.Struct({
 })
 export type Tokens = typeof Tokens.Type
 
+/** US dollars per million tokens. */
+export const Price = Schema.Struct({ input: count, output: count, cacheRead: count, cacheWrite: count })
+export type Price = typeof Price.Type
+
 /** Provider metadata as the provider sent it: provider name -> record. Replayed only to that provider and model. */
 export const ProviderMetadata = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 export type ProviderMetadata = typeof ProviderMetadata.Type

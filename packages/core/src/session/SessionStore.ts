@@ -15,7 +15,7 @@ import { addressKey, type Address } from "./Address.ts"
 import type { AssistantMessage, Input, Message, Session } from "./Message.ts"
 import type { Wishes } from "../request/Wishes.ts"
 import type { Delivery } from "./Schemas.ts"
-import { selectAncestors, selectTreeUsage, type Usage } from "./Family.ts"
+import { selectAncestors, selectTreeEstimated, selectTreeUsage, type Estimated, type Usage } from "./Family.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
 import {
   selectCheckpoint,
@@ -82,6 +82,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
     /** What the session and all those below it spent. */
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
+    /** How much of that is an estimate. Reads all steps: for people, and never for a turn. */
+    readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
     /** The list that the session works through. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }
@@ -287,6 +289,7 @@ const make = Effect.gen(function* () {
     ancestors,
     rootOf: (sessionID) => Effect.map(ancestors(sessionID), (line) => line.at(-1)?.id ?? sessionID),
     treeUsage: (sessionID) => run(selectTreeUsage(sql, sessionID)),
+    treeEstimated: (sessionID) => run(selectTreeEstimated(sql, sessionID)),
     todos: (sessionID) => run(selectTodos(sql, sessionID)),
     get,
     addressed: Effect.fn("SessionStore.addressed")(function* (address) {

@@ -14,12 +14,12 @@ import type {
   SubscriberOverflow
 } from "../log/EventLog.ts"
 import type { Address } from "./Address.ts"
-import type { Usage } from "./Family.ts"
+import type { Estimated, Usage } from "./Family.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { StoreError } from "./StoreError.ts"
-import type { RunError } from "./RunError.ts"
+import type { PriceUnknown, RunError } from "./RunError.ts"
 import type { Budget, Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
 import type { TodoItem } from "./Todos.ts"
 
@@ -261,7 +261,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly setBudget: (
       sessionID: SessionID,
       budget: Budget
-    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    ) => Effect.Effect<void, InvalidInput | PriceUnknown | SessionNotFound | StoreError | AppendError>
     /**
      * What the model is shown: with `at`, the request of the turn that the event at this place belongs to, from the log;
      * without, the one that would go out now, for which nothing is written and nobody asked (RQ-34, RQ-37).
@@ -291,7 +291,10 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     /** What the session spent itself, and what it spent with all those below it (TO-106). */
     readonly usage: (
       sessionID: SessionID
-    ) => Effect.Effect<{ readonly own: Usage; readonly total: Usage }, SessionNotFound | StoreError>
+    ) => Effect.Effect<
+      { readonly own: Usage; readonly total: Usage; readonly estimated: Estimated },
+      SessionNotFound | StoreError
+    >
     /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }

@@ -11,8 +11,12 @@ import { nothingPruned } from "../compaction/Prune.ts"
 import { shownAt } from "../request/Recorded.ts"
 import { switched } from "../request/Reminders.ts"
 import { deepestFamily } from "./Family.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
+import { modelOf } from "../runner/Preparation.ts"
+import { Lineage } from "./Lineage.ts"
 import { canonical } from "./Locations.ts"
 import type { Session } from "./Message.ts"
+import { PriceUnknown } from "./RunError.ts"
 import * as Placements from "./Placement.ts"
 import type { QuestionRef } from "./Question.ts"
 import { Questions } from "./Questions.ts"
@@ -39,6 +43,8 @@ const make = Effect.gen(function* () {
   const owners = yield* SessionOwner
   const epochs = yield* ContextEpoch
   const agents = yield* Agents
+  const lineage = yield* Lineage
+  const models = yield* ModelResolver
   const questions = yield* Questions
   const placements = yield* Placements.make
   const identifiers = yield* Identifiers
@@ -68,6 +74,17 @@ const make = Effect.gen(function* () {
   const farewells = Effect.fnUntraced(function* (current: string | undefined, to: Agent, location: Location) {
     const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
     return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
+  })
+
+  /** A model that cannot be had is no reason to refuse: the run says why. */
+  const knownPrice = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const session = yield* store.get(sessionID)
+    const agent = yield* Effect.option(lineage.agentOf(session))
+    const asked = Effect.flatMap(agent, (own) => models.resolve(modelOf(session, own), own.settings ?? {}))
+    const model = yield* Effect.option(asked)
+    if (Option.isSome(model) && model.value.info.price === undefined) {
+      return yield* new PriceUnknown({ sessionID, model: model.value.info.ref })
+    }
   })
 
   const existing = (sessionID: SessionID) =>
@@ -247,6 +264,7 @@ const make = Effect.gen(function* () {
     setBudget: Effect.fn("Sessions.setBudget")(function* (sessionID, amounts) {
       yield* store.get(sessionID)
       const budget = yield* validate("budget", Budget, amounts)
+      if (budget.cost !== undefined) yield* knownPrice(sessionID)
       yield* append(sessionID, draft("session.next.budget.set", { budget }))
     }),
     request: Effect.fn("Sessions.request")(function* ({ at, sessionID }) {
@@ -268,7 +286,8 @@ const make = Effect.gen(function* () {
     todos: withSession(store.todos),
     usage: Effect.fn("Sessions.usage")(function* (sessionID) {
       const { cost, tokens } = yield* store.get(sessionID)
-      return { own: { cost, tokens }, total: yield* store.treeUsage(sessionID) }
+      const [total, estimated] = yield* Effect.all([store.treeUsage(sessionID), store.treeEstimated(sessionID)])
+      return { own: { cost, tokens }, total, estimated }
     }),
     remove: Effect.fn("Sessions.remove")(function* (sessionID) {
       yield* execution.interrupt(sessionID)

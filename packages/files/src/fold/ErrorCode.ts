@@ -10,6 +10,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   declined: "EACCES",
   "task.declined": "EACCES",
   BudgetExceeded: "EACCES",
+  PriceUnknown: "EACCES",
   "task.depth": "EACCES",
   // Not there.
   "file.missing": "ENOENT",
