@@ -11,6 +11,7 @@ import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
 import * as FilesExport from "./FilesExport.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
+import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
 import * as Replay from "./Replay.ts"
 import * as SlowClient from "./SlowClient.ts"
@@ -18,7 +19,8 @@ import * as Turn from "./Turn.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   of append, replay, fan-out, opening, disk, turn, files, slow-client; separated by commas
+  --only NAMES   of append, replay, fan-out, opening, disk, turn, files, slow-client,
+                 large-answer; separated by commas
   --quick        fewer rounds, and smaller stores to open and to run a turn in
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
@@ -152,6 +154,23 @@ const slowClient = async ({ directory, quick, rounds }: Options): Promise<Readon
   ]
 }
 
+const largeAnswer = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const length = quick ? 4 * 1024 * 1024 : 16 * 1024 * 1024
+  const { long, longest, short, times } = await LargeAnswer.measure(directory, length, rounds)
+  const answer = `answer of ${length / 1024 / 1024} Mi characters`
+  return [
+    { name: `${answer}, longest ping beside it`, value: long.longest, unit: "ms" },
+    { name: `${answer}, memory`, value: long.memory, unit: "MB", note: "resident, all of the process" },
+    { name: `1/${times} of that answer, longest ping beside it`, value: short.longest, unit: "ms" },
+    {
+      name: `longest ping, ${times} times the answer`,
+      value: longest,
+      unit: "x",
+      note: `${times} grows with the answer`
+    }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -160,7 +179,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   disk,
   turn,
   files,
-  "slow-client": slowClient
+  "slow-client": slowClient,
+  "large-answer": largeAnswer
 }
 
 /** Runs what the arguments ask for; the exit code. */

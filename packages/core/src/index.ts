@@ -25,6 +25,7 @@ export { ContextSettings, type Settings as ContextSettingsValue } from "./contex
 export * as SystemContext from "./context/SystemContext.ts"
 export * from "./events/SessionEvents.ts"
 export * as EventRegistry from "./events/Registry.ts"
+export { fairly } from "./FairScheduler.ts"
 export * from "./Identifiers.ts"
 export type { Projector } from "./log/Appends.ts"
 export * from "./log/EventLog.ts"

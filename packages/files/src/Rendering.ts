@@ -82,9 +82,12 @@ export const evolveAll = (
 const Stored = Schema.parseJson(Schema.Struct({ fold: Fold.Checkpoint, pack: PackState.Checkpoint }))
 const decode = Schema.decodeEither(Stored)
 
-/** The rendering as a ledger stores it; undefined while a run is open. It is checked when it is read. */
+/** Code units of the latest answer that a checkpoint holds, at most: one with more costs more than it saves. */
+const longestLatest = 1024 * 1024
+
+/** The rendering as a ledger stores it; undefined while a run is open, and behind a very long answer. It is checked when it is read. */
 export const toText = ({ fold, pack }: Rendering): string | undefined => {
-  if (!Fold.isQuiet(fold)) return undefined
+  if (!Fold.isQuiet(fold) || (fold.latest?.length ?? 0) > longestLatest) return undefined
   const stored: typeof Stored.Type = { fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }
   // A checkpoint is its own JSON: encoding by the schema would check a long session line by line, each time.
   return JSON.stringify(stored)

@@ -4,7 +4,7 @@
  * At the start what dead processes left is settled, and what waits is run. Spec: SO-39, SO-70 in specs/socket.md
  * (FR-1, FR-10, FL-10, DC-18).
  */
-import { EventLog, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
+import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
 import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
@@ -241,4 +241,4 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, keeper }, ...Option.toArray(temps)], sockets))
   )
   return sockets
-})
+}, fairly)

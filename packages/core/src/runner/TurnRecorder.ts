@@ -14,6 +14,7 @@ import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
 import { objectIn } from "../tool/LenientInput.ts"
+import { fitting } from "../session/LongText.ts"
 import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
 
 /** A part of the provider's stream, tools' types left open. */
@@ -150,6 +151,10 @@ const extendFragment = (
   const key = fragmentKey(kind, id)
   const fragment = state.open.get(key)
   if (fragment === undefined) return fault(`${kind} ${id} went on before it was started`)
+  if (kind === "text") {
+    const now = fitting(fragment.text.length, delta)
+    if (now !== delta) return goOn(state, id, now, delta.slice(now.length), metadata)
+  }
   const grown = { ...fragment, text: fragment.text + delta, metadata: mergeMetadata(fragment.metadata, metadata) }
   const received = receive(state.received, delta, kind)
   const next = { ...state, received, open: withEntry(state.open, key, grown) }
@@ -166,6 +171,21 @@ const extendFragment = (
         }
   )
 }
+
+/** The part is full: it ends here, and the text goes on in another one (EX-R11). */
+const goOn = (state: State, id: string, now: string, rest: string, metadata: ProviderMetadata): Result =>
+  Either.gen(function* () {
+    const filled = now === "" ? undefined : yield* extendFragment(state, "text", id, now, metadata)
+    const ended = yield* endFragment(filled?.state ?? state, "text", id, metadata)
+    const begun = yield* startFragment(ended.state, "text", id, metadata)
+    const further = yield* extendFragment(begun.state, "text", id, rest, metadata)
+    const steps = [...(filled === undefined ? [] : [filled]), ended, begun, further]
+    return {
+      state: further.state,
+      drafts: steps.flatMap(({ drafts }) => drafts),
+      live: steps.flatMap(({ live }) => live)
+    }
+  })
 
 const endedFragment = (state: State, fragment: Fragment): Draft => {
   const assistantMessageID = state.messageID

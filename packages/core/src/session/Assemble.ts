@@ -2,6 +2,7 @@
 import { Either, ParseResult } from "effect"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { parseAddressKey } from "./Address.ts"
+import { joined } from "./LongText.ts"
 import { Input, Message, Session } from "./Message.ts"
 
 /** Drops absent fields: schemas tell an absent field from an undefined one. */
@@ -78,7 +79,7 @@ export const toInput = (row: InputRow): Either.Either<Input, string> =>
     })
   )
 
-const toolPart = (row: PartRow): unknown => {
+const toolPart = (row: PartRow): Record<string, unknown> => {
   const called = record(row.called)
   const settled = record(row.settled)
   const callSide = record(JSON.stringify(called["provider"] ?? {}))
@@ -110,7 +111,7 @@ const toolPart = (row: PartRow): unknown => {
   })
 }
 
-const toPart = (row: PartRow): unknown => {
+const toPart = (row: PartRow): Record<string, unknown> => {
   if (row.kind === "tool") return toolPart(row)
   const settled = record(row.settled)
   return present({
@@ -120,6 +121,9 @@ const toPart = (row: PartRow): unknown => {
     providerMetadata: row.kind === "reasoning" ? (settled["providerMetadata"] ?? parse(row.opened)) : undefined
   })
 }
+
+const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
+  type === "text" && typeof text === "string" ? text : undefined
 
 /** A message, its parts in order, and for a user message the input that it was admitted as. */
 export const toMessage = (
@@ -137,7 +141,7 @@ export const toMessage = (
           ...base,
           ...record(row.data),
           ...record(row.settled),
-          content: parts.map(toPart),
+          content: joined(parts.map(toPart), textOf, (part, text) => ({ ...part, text })),
           completedAt: row.time_settled
         })
       case "shell":

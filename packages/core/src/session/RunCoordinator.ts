@@ -15,6 +15,7 @@
  * transition is one synchronous step, so no interruption and no other fiber can come in the middle of one.
  */
 import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scope } from "effect"
+import * as FairScheduler from "../FairScheduler.ts"
 
 /**
  * The execution that a `run` waited for was interrupted, or the coordinator was closed. An error, and not an
@@ -85,6 +86,7 @@ export const make = <Key, A, E>(options: {
 }): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const scheduler = yield* FairScheduler.current
     const entries = new Map<Key, Entry<A, E>>()
     let closed = false
 
@@ -100,7 +102,10 @@ export const make = <Key, A, E>(options: {
      * `interruptible` because `make` may have been called where interruption is off, while building a layer.
      */
     const spawn = (key: Key, force: boolean, onExit: (exit: Exit.Exit<A, E>) => void): Fiber.RuntimeFiber<A, E> => {
-      const fiber = runFork(Effect.interruptible(Effect.suspend(() => options.drain(key, force))), { immediate: false })
+      const fiber = runFork(Effect.interruptible(Effect.suspend(() => options.drain(key, force))), {
+        immediate: false,
+        scheduler
+      })
       fiber.addObserver(onExit)
       return fiber
     }

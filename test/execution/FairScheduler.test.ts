@@ -1,0 +1,43 @@
+/** Fibers that never wait, and the event loop beside them. The scheduler's clock is the test's. */
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Scheduler } from "effect"
+import { assert } from "vitest"
+import { make } from "../../packages/core/src/FairScheduler.ts"
+
+/** A clock that moves on by this much with each look. */
+const ticking = (step: number) => {
+  let time = 0
+  return () => (time += step)
+}
+
+/** Rounds of a busy fiber before the event loop had its turn; undefined when it had none. */
+const roundsBeforeTurn = (busy: Effect.Effect<void>, rounds: number, scheduler: Scheduler.Scheduler) =>
+  Effect.gen(function* () {
+    const done = yield* Deferred.make<number | undefined>()
+    const turns: Array<number> = []
+    let round = 0
+    yield* Effect.gen(function* () {
+      setImmediate(() => turns.push(round))
+      for (; round < rounds && turns.length === 0; round++) yield* busy
+      yield* Deferred.succeed(done, turns[0])
+    }).pipe(Effect.withScheduler(scheduler), Effect.fork)
+    return yield* Deferred.await(done)
+  })
+
+for (const [what, busy] of [
+  ["yield to each other", Effect.yieldNow()],
+  ["compute without an end", Effect.sync(() => {})]
+] as const) {
+  it.live(`EX-14: fibers that ${what} leave the event loop its turn`, () =>
+    Effect.gen(function* () {
+      const rounds = yield* roundsBeforeTurn(busy, 100_000, make(ticking(1)))
+      assert.isAtMost(rounds ?? Infinity, 200)
+    })
+  )
+}
+
+it.live("EX-14: work that is short does not wait for the event loop", () =>
+  Effect.gen(function* () {
+    assert.isUndefined(yield* roundsBeforeTurn(Effect.yieldNow(), 1000, make(ticking(0))))
+  })
+)
