@@ -19,6 +19,7 @@ const exported = Effect.fnUntraced(function* (id: SessionID) {
 
 const withoutPositions = (rows: Record<string, ReadonlyArray<object>>) => ({
   ...rows,
+  event_sequence: (rows["event_sequence"] ?? []).map((row) => ({ ...row, incarnation: undefined })),
   event: (rows["event"] ?? []).map((row) => ({ ...row, position: undefined }))
 })
 
@@ -168,7 +169,7 @@ for (const [store, layer] of Object.entries(stores)) {
         )
         assert.deepInclude(page, { cursor: 3, hasMore: false })
         const none = yield* log.read({ sessionID: id, after: 0, limit: 1 })
-        assert.deepEqual(none, { events: [], cursor: 1, hasMore: true })
+        assert.deepInclude(none, { events: [], cursor: 1, hasMore: true })
         const tailed = yield* log.tailMarked({ sessionID: id }).pipe(Stream.take(3), Stream.runCollect)
         assert.deepStrictEqual(
           [...tailed].map((item) => (item.type === "replay.complete" ? item.cursor : item.type)),

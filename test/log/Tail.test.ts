@@ -91,11 +91,12 @@ for (const [store, layer] of Object.entries(stores)) {
         const tails = Tails.make()
         const tail = yield* tails.follow("ses_a")
         const [first] = yield* begin(session("a"))
-        tails.announce([first])
-        assert.deepStrictEqual(tail.recent(-1), [first])
+        tails.announce([{ incarnation: first.position, events: [first] }])
+        assert.deepStrictEqual(tail.recent(-1, first.position), [first])
+        assert.isUndefined(tail.recent(-1, first.position + 1))
         tails.ringAll()
         yield* tail.wake
-        assert.isUndefined(tail.recent(-1))
+        assert.isUndefined(tail.recent(-1, first.position))
       })
     )
 
@@ -382,7 +383,13 @@ for (const [store, layer] of Object.entries(stores)) {
         assert.strictEqual(bounded.events.length, 512)
         assert.deepInclude(yield* log.read({ sessionID: id, after: 511 }), { cursor: 600, hasMore: false })
         assert.deepInclude(yield* log.read({ sessionID: id, after: 590, limit: 10 }), { cursor: 600, hasMore: false })
-        assert.deepEqual(yield* log.read({ sessionID: id, after: 600 }), { events: [], cursor: 600, hasMore: false })
+        const { incarnation } = yield* log.head(id)
+        assert.deepEqual(yield* log.read({ sessionID: id, after: 600 }), {
+          events: [],
+          cursor: 600,
+          incarnation,
+          hasMore: false
+        })
         for (const [limit, rows] of [
           [0, 1],
           [-5, 1],

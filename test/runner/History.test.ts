@@ -2,7 +2,7 @@
  * The history that is kept between turns. Method: events of every kind that the model's view depends on are appended in
  * random order; after each step the kept history is compared with one that is read anew, and what was read is counted.
  */
-import { draft, EventLog, MessageID, SessionStore, type Draft, type SessionID } from "@daybook/core"
+import { draft, EventLog, MessageID, Sessions, SessionStore, type Draft, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck, Ref } from "effect"
 import * as History from "../../packages/core/src/runner/History.ts"
@@ -122,11 +122,10 @@ it.scoped("EP-10: a later load reads the new events and nothing else; a compacti
     yield* history.load(id, 0)
     assert.deepStrictEqual(yield* reads, { histories: 1, events: 0 })
     yield* history.load(id, 0)
-    // The last event of before, to see that the log is still the same one.
-    assert.deepStrictEqual(yield* reads, { histories: 0, events: 1 })
+    assert.deepStrictEqual(yield* reads, { histories: 0, events: 0 })
     yield* append(id, steps["prompt"]?.(10) ?? [])
     yield* history.load(id, 0)
-    assert.deepStrictEqual(yield* reads, { histories: 0, events: 1 + 2 })
+    assert.deepStrictEqual(yield* reads, { histories: 0, events: 2 })
     yield* append(id, steps["compacted"]?.(11) ?? [])
     yield* append(id, steps["answer"]?.(12) ?? [])
     const shown = yield* history.load(id, 0)
@@ -138,7 +137,26 @@ it.scoped("EP-10: a later load reads the new events and nothing else; a compacti
     )
     yield* append(id, steps["failed"]?.(13) ?? [])
     yield* history.load(id, 0)
-    assert.deepStrictEqual(yield* reads, { histories: 0, events: 1 + 2 })
+    assert.deepStrictEqual(yield* reads, { histories: 0, events: 2 })
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("EX-R9: a session that is removed and made again with as many events shows nothing of its life before", () =>
+  Effect.gen(function* () {
+    const { id } = yield* newSession()
+    const { history } = yield* counted()
+    const [log, sessions] = [yield* EventLog, yield* Sessions]
+    const told = (text: string, n: number) => draft("session.next.synthetic", { messageID: message(n), text })
+    yield* append(id, [told("old 1", 1), told("old 2", 2)])
+    yield* history.load(id, 0)
+    yield* log.remove(id)
+    yield* sessions.create({ id, location: { directory: "/work" } })
+    yield* append(id, [told("new 1", 3), told("new 2", 4)])
+    const texts = (yield* history.load(id, 0)).map((shown) => (shown.type === "synthetic" ? shown.text : shown.type))
+    assert.deepStrictEqual(texts, ["new 1", "new 2"])
+    yield* log.remove(id)
+    const gone = yield* Effect.flip(history.load(id, 0))
+    assert.deepInclude(gone, { _tag: "SessionNotFound", sessionID: id })
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -232,7 +232,7 @@ it.scoped("TL-6: the creation is left out, and the cursor that it has is a legal
     assert.deepStrictEqual(yield* seqs(0), [1, 2])
     assert.deepStrictEqual(yield* seqs(1), [2])
     const first = yield* sessions.history({ sessionID: id, limit: 1 })
-    assert.deepStrictEqual(first, { events: [], cursor: 0, hasMore: true })
+    assert.deepInclude(first, { events: [], cursor: 0, hasMore: true })
     const rest = yield* sessions.history({ sessionID: id, after: first.cursor })
     assert.deepStrictEqual(
       rest.events.map(({ seq }) => seq),

@@ -1,6 +1,7 @@
 /**
  * A process of its own over a database file, told what to do by its parent's messages:
- *   `open` makes the log; `append` stores titles, one event each, and acknowledges each; `follow` sends every event
+ *   `open` makes the log; `append` stores titles, one event each, and acknowledges each; `remake` removes a session and
+ *   makes it again with titles; `follow` sends every event
  *   after a cursor; `hold` keeps the write lock until `release`. It answers with messages and ends when told to, or killed.
  */
 import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
@@ -15,6 +16,7 @@ import * as Database from "../../packages/core/src/storage/Database.ts"
 export type Command =
   | { readonly do: "open" }
   | { readonly do: "append"; readonly sessionID: string; readonly titles: ReadonlyArray<string> }
+  | { readonly do: "remake"; readonly sessionID: string; readonly titles: ReadonlyArray<string> }
   | { readonly do: "follow"; readonly sessionID: string; readonly after: number }
   | { readonly do: "hold" }
   | { readonly do: "release" }
@@ -48,6 +50,14 @@ const obey = (command: Command) =>
           yield* say({ is: "stored", seq: event.seq })
         }
         return
+      }
+      case "remake": {
+        const sessionID = SessionID.make(command.sessionID)
+        yield* log.remove(sessionID)
+        const created = draft("session.created", { location: { directory: "/work" } })
+        const renames = command.titles.map((title) => draft("session.next.renamed", { title }))
+        const events = yield* log.append(sessionID, [created, ...renames])
+        return yield* say({ is: "stored", seq: events.length - 1 })
       }
       case "follow": {
         const sessionID = SessionID.make(command.sessionID)

@@ -16,6 +16,7 @@ import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
 import { checksumOf, columns, unavailable } from "./EventRow.ts"
+import type { Commit } from "./Tails.ts"
 
 /**
  * More to do with each commit's events, in the same transaction: a read model of another package. What `R` needs is
@@ -62,11 +63,16 @@ export class HookFailed {
 export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | HookFailed
 
 /** What became of one append. */
-export type Result = Exit.Exit<NonEmptyReadonlyArray<SessionEvent>, Failure>
+export type Result = Exit.Exit<Commit, Failure>
 
 type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
-type Head = { readonly seq: number; readonly owner_id: string | null; readonly owner_epoch: number }
+type Head = {
+  readonly seq: number
+  readonly incarnation: number | null
+  readonly owner_id: string | null
+  readonly owner_epoch: number
+}
 
 /** Under this name, which no session has, the last position comes with the heads: one statement less. */
 const lastPosition = ""
@@ -78,9 +84,9 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
       Effect.map(
         execute<Head & { readonly session_id: string }>(
           sql,
-          `SELECT '${lastPosition}' AS session_id, seq, NULL AS owner_id, 0 AS owner_epoch ` +
+          `SELECT '${lastPosition}' AS session_id, seq, NULL AS incarnation, NULL AS owner_id, 0 AS owner_epoch ` +
             "FROM sqlite_sequence WHERE name = 'event' UNION ALL " +
-            "SELECT session_id, seq, owner_id, owner_epoch FROM event_sequence " +
+            "SELECT session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence " +
             `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
           run
         ),
@@ -93,16 +99,28 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
   )
 }
 
+/** A head that a write moves. The first event's position makes it another incarnation than any before it. */
+export interface Moved {
+  readonly seq: number
+  readonly incarnation: number
+}
+
 /** Moves the heads of the sessions, making those that are new. */
-export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, number>) =>
+export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, Moved>) =>
   eachRun([...heads], (run) =>
     executeRaw(
       sql,
-      `INSERT INTO event_sequence (session_id, seq) VALUES ${run.map(() => "(?, ?)").join(", ")} ` +
-        "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
-      run.flat()
+      `INSERT INTO event_sequence (session_id, seq, incarnation) VALUES ${run.map(() => "(?, ?, ?)").join(", ")} ` +
+        "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation",
+      run.flatMap(([id, { incarnation, seq }]) => [id, seq, incarnation])
     )
   )
+
+/** A head with events keeps its incarnation; one without, which is only claimed, begins one with its next event. */
+export const incarnationOf = (
+  head: { readonly seq: number; readonly incarnation: number | null } | undefined,
+  position: number
+): number => (head === undefined || head.seq < 0 ? position : (head.incarnation ?? 0))
 
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
@@ -160,13 +178,14 @@ export const writeBatch = Effect.fnUntraced(function* (
 ) {
   const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])
   let position = heads.get(lastPosition)?.seq ?? 0
-  const moved = new Map<string, number>()
+  const moved = new Map<string, Moved>()
   const rows: Array<Record<(typeof columns)[number], string | number>> = []
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
   for (const { created, drafts, expectedSeq, owner, sessionID } of requests) {
     const head = heads.get(sessionID)
-    const last = moved.get(sessionID) ?? head?.seq ?? -1
+    const before = moved.get(sessionID) ?? head
+    const last = before?.seq ?? -1
     if (owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)) {
       answers.push(Exit.fail(new OwnerLost({ sessionID, ...owner })))
       continue
@@ -175,6 +194,7 @@ export const writeBatch = Effect.fnUntraced(function* (
       answers.push(Exit.fail(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
       continue
     }
+    const incarnation = incarnationOf(before, position + 1)
     const events = Arr.map(drafts, ({ encoded, id, type }, index): SessionEvent => {
       const seq = last + 1 + index
       position += 1
@@ -184,9 +204,9 @@ export const writeBatch = Effect.fnUntraced(function* (
       // A draft's type with its payload, in an envelope, is an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
-    moved.set(sessionID, last + events.length)
+    moved.set(sessionID, { seq: last + events.length, incarnation })
     for (const event of events) written.push(event)
-    answers.push(Exit.succeed(events))
+    answers.push(Exit.succeed({ incarnation, events }))
   }
   if (!Arr.isNonEmptyArray(written)) return answers
   yield* writeHeads(sql, moved)
@@ -195,7 +215,7 @@ export const writeBatch = Effect.fnUntraced(function* (
   for (const [index, answer] of answers.entries()) {
     const commit = requests[index]?.commit
     if (commit !== undefined && Exit.isSuccess(answer)) {
-      yield* Effect.mapError(commit(answer.value), (error) => new HookFailed(error))
+      yield* Effect.mapError(commit(answer.value.events), (error) => new HookFailed(error))
     }
   }
   return answers

@@ -86,10 +86,16 @@ export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybo
 /** No such session. The id is as it was given: it may be none that Daybook accepts. */
 export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/core/SessionNotFound")(
   "SessionNotFound",
-  { sessionID: Schema.String }
+  {
+    sessionID: Schema.String,
+    /** It was there: what was followed or asked for is gone, even where a new session has its id. */
+    removed: Schema.optionalWith(Schema.Literal(true), { exact: true })
+  }
 ) {
   override get message() {
-    return `there is no session ${this.sessionID}`
+    return this.removed === true
+      ? `session ${this.sessionID} was removed; read again from its beginning if there is a new one under its id`
+      : `there is no session ${this.sessionID}`
   }
 }
 
@@ -205,6 +211,22 @@ export interface ReplayOptions {
   readonly strictOwner?: boolean
 }
 
+/** A place in the life of one session. */
+export interface Head {
+  /** The latest sequence number. */
+  readonly seq: number
+  /** The life itself: a session that is removed and made again under its id has another one. */
+  readonly incarnation: number
+}
+
+/** Which events of a session are asked for. */
+export interface From {
+  readonly sessionID: SessionID
+  readonly after?: number | undefined
+  /** Where the cursor comes from: it is `SessionNotFound`, with `removed`, once this incarnation has ended. */
+  readonly incarnation?: number | undefined
+}
+
 /** The event log of one database. */
 export class EventLog extends Context.Tag("@daybook/core/EventLog")<
   EventLog,
@@ -222,26 +244,24 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     /**
      * The stored events with `seq > after`, ascending, at most `limit` rows looked at (default and maximum 512).
      * Unknown types are left out; `cursor` is the last row's sequence number, to go on from, and `hasMore` says
-     * whether rows follow it.
+     * whether rows follow it. With the page's `incarnation`, the next page is of the same session or fails.
      */
-    readonly read: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<
-      { readonly events: ReadonlyArray<SessionEvent>; readonly cursor: number; readonly hasMore: boolean },
+    readonly read: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
+      {
+        readonly events: ReadonlyArray<SessionEvent>
+        readonly cursor: number
+        readonly incarnation: number
+        readonly hasMore: boolean
+      },
       ReadError
     >
-    /** Replays the events after the cursor, then follows, without gap or repetition (TL-1). Ends only by failing. */
-    readonly tail: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent, ReadError>
+    /**
+     * Replays the events after the cursor, then follows, without gap or repetition (TL-1). It stays with the
+     * incarnation that it began with, and ends only by failing: with `SessionNotFound` when the session is removed.
+     */
+    readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
     /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
-    readonly tailMarked: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+    readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
     /** Events of all sessions after a position, in global order, then follows. */
     readonly feed: (options?: {
       readonly after?: number | undefined
@@ -279,6 +299,8 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
     /** Where in the session the event with this id is; undefined when the session has none. By key, however long it is. */
     readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
+    /** The latest sequence number and the incarnation it belongs to: a cursor that cannot be mistaken. */
+    readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
     /** The latest sequence number; -1 for a session without events. */
     readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     /** Takes over events of one session from another log, contiguous, with identity and place (RP-1..RP-5). */

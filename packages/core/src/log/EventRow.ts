@@ -90,12 +90,25 @@ export const selectCheckedPage = (
     }
   )
 
-/** One page of a session's rows after a cursor; long payloads are null unless it is a page of one. */
+/**
+ * One page of a session's rows after a cursor, with its incarnation in the same snapshot; long payloads are null unless
+ * it is a page of one.
+ */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)} FROM event
+    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)},
+        (SELECT incarnation FROM event_sequence WHERE session_id = ${sessionID}) FROM event
       WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
-    ([position, id, seq, type, created, data]) => ({ position, id, session_id: sessionID, seq, type, created, data })
+    ([position, id, seq, type, created, data, incarnation]) => ({
+      position,
+      id,
+      session_id: sessionID,
+      seq,
+      type,
+      created,
+      data,
+      incarnation
+    })
   )
 
 /** One page of all sessions' rows after a position. */

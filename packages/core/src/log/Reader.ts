@@ -13,6 +13,8 @@ import {
   CursorExpired,
   EventUnreadable,
   SessionNotFound,
+  type From,
+  type Head,
   type LogUnavailable,
   type ReadError,
   type ReplayComplete
@@ -23,10 +25,12 @@ import type { Tail, Tails } from "./Tails.ts"
 type Page = {
   readonly events: ReadonlyArray<SessionEvent>
   readonly cursor: number
-  /** The position of the row at the cursor, where that is known: another one there is another session. */
-  readonly anchor: number | undefined
   readonly hasMore: boolean
+  /** Of a page of one session: which life of its id the page is of. */
+  readonly incarnation?: number | undefined
 }
+
+type SessionPage = Page & { readonly incarnation: number }
 
 type Rows = ReadonlyArray<Record<string, unknown>>
 
@@ -36,96 +40,86 @@ const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number =
 }
 
 const toPage = (rows: Rows, cursor: number, limit: number): Either.Either<Page, EventUnreadable> =>
-  Either.map(toEvents(rows), (events) => {
-    const position = rows.at(-1)?.["position"]
-    const anchor = typeof position === "number" ? position : undefined
-    return { events, cursor, anchor, hasMore: rows.length === limit }
-  })
+  Either.map(toEvents(rows), (events) => ({ events, cursor, hasMore: rows.length === limit }))
 
 /** The session's head and floor; `SessionNotFound` when it has no events, replay claims aside. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
-  sql<{ readonly seq: number; readonly floor: number }>`
-    SELECT seq, floor FROM event_sequence WHERE session_id = ${sessionID}`.pipe(
+  sql<{ readonly seq: number; readonly floor: number; readonly incarnation: number | null }>`
+    SELECT seq, floor, incarnation FROM event_sequence WHERE session_id = ${sessionID}`.pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap(([row]): Effect.Effect<{ readonly seq: number; readonly floor: number }, SessionNotFound> =>
-      row === undefined || row.seq < 0 ? new SessionNotFound({ sessionID }) : Effect.succeed(row)
+    Effect.flatMap(([row]): Effect.Effect<Head & { readonly floor: number }, SessionNotFound> =>
+      row === undefined || row.seq < 0
+        ? new SessionNotFound({ sessionID })
+        : Effect.succeed({ ...row, incarnation: row.incarnation ?? 0 })
     )
   )
 
 /** Cursors stand on whole numbers; what is no number at all is refused as ahead of everything. */
 const cursorOf = (after: number | undefined, start: number): number => Math.floor(after ?? start)
 
-const checkCursor = (sql: SqlClient.SqlClient, sessionID: SessionID, cursor: number) =>
-  Effect.flatMap(head(sql, sessionID), ({ floor, seq }): Effect.Effect<void, CursorAhead | CursorExpired> =>
-    !(cursor <= seq)
-      ? new CursorAhead({ cursor, latest: seq })
-      : cursor < floor
-        ? new CursorExpired({ cursor, floor })
-        : Effect.void
-  )
+/** A place in a session; the incarnation is that of the page before, or what the caller knows of. */
+type Place = {
+  readonly sessionID: SessionID
+  readonly after: number
+  readonly incarnation: number | undefined
+}
 
-const select = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
-  selectPage(sql, sessionID, after, limit).pipe(retryBusy, Effect.mapError(unavailable("read")))
+const removed = ({ sessionID }: Place) => new SessionNotFound({ sessionID, removed: true })
+
+/** Why no rows follow the place one by one, if that is an error; else the incarnation whose end it is. */
+const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
+  head(sql, place.sessionID).pipe(
+    Effect.catchTag("SessionNotFound", (error) => (place.incarnation === undefined ? error : removed(place))),
+    Effect.flatMap(
+      ({ floor, incarnation, seq }): Effect.Effect<number, SessionNotFound | CursorAhead | CursorExpired> =>
+        incarnation !== (place.incarnation ?? incarnation)
+          ? removed(place)
+          : !(place.after <= seq)
+            ? new CursorAhead({ cursor: place.after, latest: seq })
+            : place.after < floor
+              ? new CursorExpired({ cursor: place.after, floor })
+              : Effect.succeed(incarnation)
+    )
+  )
 
 /** The page that the rows make. The head is asked for only when they do not follow the cursor one by one. */
 const check = (
   sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  after: number,
+  place: Place,
   limit: number,
   rows: Rows
-): Effect.Effect<Page, ReadError> => {
-  const cursor = lastOf(rows, after, "seq")
+): Effect.Effect<SessionPage, ReadError> => {
+  const cursor = lastOf(rows, place.after, "seq")
   const found = toPage(rows, cursor, limit)
-  if (rows.length > 0 && cursor - after === rows.length) return found
+  const [first] = rows
+  if (first !== undefined && cursor - place.after === rows.length) {
+    // Of the same snapshot as the rows.
+    const incarnation = typeof first["incarnation"] === "number" ? first["incarnation"] : 0
+    return incarnation === (place.incarnation ?? incarnation)
+      ? Either.map(found, (page) => ({ ...page, incarnation }))
+      : removed(place)
+  }
   return Effect.flatMap(
-    checkCursor(sql, sessionID, after),
-    (): Either.Either<Page, EventUnreadable> | EventUnreadable =>
-      rows.length === 0 ? found : missing(sessionID, rows, after)
+    checkPlace(sql, place),
+    (incarnation): Either.Either<SessionPage, EventUnreadable> | EventUnreadable =>
+      rows.length === 0 ? Either.map(found, (page) => ({ ...page, incarnation })) : missing(place, rows)
   )
 }
 
-const page = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  after: number,
-  most: number
-): Effect.Effect<Page, ReadError> =>
-  Effect.flatMap(select(sql, sessionID, after, most), (found) => {
-    const { limit, rows } = beforeLong(found, most)
-    // The next row is a long one: it comes alone.
-    return limit === 0 ? page(sql, sessionID, after, 1) : check(sql, sessionID, after, limit, rows)
-  })
-
-/**
- * One page of a tail, which knows what it last gave. The row at the cursor is looked at again: where another one stands,
- * or none, the session was removed, and may have been made again under its id (TL-6).
- */
-const tailPage =
-  (sql: SqlClient.SqlClient, sessionID: SessionID) =>
-  (after: number, anchor: number | undefined): Effect.Effect<Page, ReadError> => {
-    if (after < 0) return page(sql, sessionID, after, pageSize)
-    return Effect.gen(function* () {
-      const { limit, rows } = beforeLong(yield* select(sql, sessionID, after - 1, pageSize + 1), pageSize + 1, 1)
-      const [first] = rows
-      const position = first?.["seq"] === after ? Number(first["position"]) : undefined
-      if (position !== undefined && position === (anchor ?? position)) {
-        const found =
-          limit === 1
-            ? yield* page(sql, sessionID, after, 1)
-            : yield* check(sql, sessionID, after, limit - 1, rows.slice(1))
-        return { ...found, anchor: found.anchor ?? position }
-      }
-      // Pruning may have taken the row; the floor tells.
-      const { floor } = yield* head(sql, sessionID)
-      if (anchor !== undefined && floor < after) return yield* new SessionNotFound({ sessionID })
-      return yield* page(sql, sessionID, after, pageSize)
+const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
+  selectPage(sql, place.sessionID, place.after, most).pipe(
+    retryBusy,
+    Effect.mapError(unavailable("read")),
+    Effect.flatMap((found) => {
+      const { limit, rows } = beforeLong(found, most)
+      // The next row is a long one: it comes alone.
+      return limit === 0 ? page(sql, place, 1) : check(sql, place, limit, rows)
     })
-  }
+  )
 
 /** A hole that no pruning made: the file was changed by other hands. */
-const missing = (sessionID: SessionID, rows: Rows, after: number): EventUnreadable => {
+const missing = ({ after, sessionID }: Place, rows: Rows): EventUnreadable => {
   const hole = rows.findIndex((row, index) => row["seq"] !== after + 1 + index)
   return new EventUnreadable({ sessionID, seq: after + 1 + hole, type: "unknown", details: "the row is missing" })
 }
@@ -151,21 +145,23 @@ const feedPage = (
   )
 
 export const read = (sql: SqlClient.SqlClient) =>
-  Effect.fn("EventLog.read")(function* (options: {
-    readonly sessionID: SessionID
-    readonly after?: number | undefined
-    readonly limit?: number | undefined
-  }) {
-    const after = cursorOf(options.after, -1)
+  Effect.fn("EventLog.read")(function* (options: From & { readonly limit?: number | undefined }) {
+    const place: Place = {
+      sessionID: options.sessionID,
+      after: cursorOf(options.after, -1),
+      incarnation: options.incarnation
+    }
     // What is no number at all is the default.
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
-    const { cursor, events, hasMore } = yield* page(sql, options.sessionID, after, limit)
-    return { events, cursor, hasMore: hasMore && (yield* page(sql, options.sessionID, cursor, 1)).cursor > cursor }
+    const { cursor, events, hasMore, incarnation } = yield* page(sql, place, limit)
+    const follows = hasMore && (yield* page(sql, { ...place, after: cursor, incarnation }, 1)).cursor > cursor
+    return { events, cursor, incarnation, hasMore: follows }
   })
 
 type State = {
   readonly cursor: number
-  readonly anchor: number | undefined
+  /** Of a session: known from the first page on. */
+  readonly incarnation: number | undefined
   readonly step: "look" | "mark" | "wait"
   readonly marked: boolean
 }
@@ -173,7 +169,8 @@ type State = {
 type Following<E, Item> = {
   readonly tail: Tail
   readonly start: number
-  readonly next: (after: number, anchor: number | undefined) => Effect.Effect<Page, E>
+  readonly incarnation?: number | undefined
+  readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
   readonly position: (event: SessionEvent) => number
   /** What stands at the seam between replay and following, if anything. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
@@ -181,6 +178,7 @@ type Following<E, Item> = {
 
 /** Pages to the end, the seam once, then a page after each wake. */
 const follow = <E, Item>({
+  incarnation: of,
   next,
   position,
   seam,
@@ -188,24 +186,24 @@ const follow = <E, Item>({
   tail
 }: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
   Stream.unfoldChunkEffect<State, SessionEvent | Item, E, never>(
-    { cursor: start, anchor: undefined, step: "look", marked: false },
-    Effect.fnUntraced(function* ({ anchor, cursor, marked, step }: State) {
+    { cursor: start, incarnation: of, step: "look", marked: false },
+    Effect.fnUntraced(function* ({ cursor, incarnation, marked, step }: State) {
       if (step === "mark") {
-        const state: State = { cursor, anchor, step: "wait", marked: true }
+        const state: State = { cursor, incarnation, step: "wait", marked: true }
         return Option.some([seam(cursor), state] as const)
       }
       if (step === "wait") yield* tail.wake
-      const recent = tail.recent(cursor)
+      const recent = tail.recent(cursor, incarnation)
       const last = recent?.at(-1)
-      const found =
+      const found: Page =
         recent === undefined || last === undefined
-          ? yield* next(cursor, anchor)
+          ? yield* next(cursor, incarnation)
           : // More may follow that is not kept: a signal rings for it, then or earlier.
-            { events: recent, cursor: position(last), anchor: last.position, hasMore: false }
+            { events: recent, cursor: position(last), incarnation, hasMore: false }
       if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
       const state: State = {
         cursor: found.cursor,
-        anchor: found.anchor,
+        incarnation: found.incarnation,
         step: found.hasMore ? "look" : marked ? "wait" : "mark",
         marked
       }
@@ -221,16 +219,14 @@ type Seam<Item> = Following<never, Item>["seam"]
 
 export const tail =
   <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
-  (options: {
-    readonly sessionID: SessionID
-    readonly after?: number | undefined
-  }): Stream.Stream<SessionEvent | Item, ReadError> =>
+  (options: From): Stream.Stream<SessionEvent | Item, ReadError> =>
     Stream.unwrapScoped(
       Effect.map(tails.follow(options.sessionID), (followed) =>
         follow({
           tail: followed,
           start: cursorOf(options.after, -1),
-          next: tailPage(sql, options.sessionID),
+          incarnation: options.incarnation,
+          next: (after, incarnation) => page(sql, { sessionID: options.sessionID, after, incarnation }, pageSize),
           position: ({ seq }) => seq,
           seam
         })

@@ -9,7 +9,8 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventID, SessionID } from "../Identifiers.ts"
 import { insertRows } from "../projection/SqlTables.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { toAppendError, writeHeads, writeProjections, type Projector } from "./Appends.ts"
+import { incarnationOf, toAppendError, writeHeads, writeProjections, type Projector } from "./Appends.ts"
+import type { Commit } from "./Tails.ts"
 import {
   InvalidDurableEvent,
   ReplayRefused,
@@ -94,17 +95,21 @@ const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefu
   return sameJson(JSON.parse(stored.data), event.data) ? undefined : refuse(event, "divergence", "its data differs")
 }
 
-/** Takes the events over, inside a write transaction; returns those that were new. */
+/** Takes the events over, inside a write transaction; returns those that were new, if any were. */
 export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
     const { sessionID } = first
-    const [head] = yield* sql<{ readonly seq: number; readonly replay_owner: string | null }>`
-      SELECT seq, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`
+    const [head] = yield* sql<{
+      readonly seq: number
+      readonly incarnation: number | null
+      readonly replay_owner: string | null
+    }>`
+      SELECT seq, incarnation, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`
     const owner = head?.replay_owner ?? null
     if (owner !== null && owner !== (options.ownerID ?? null)) {
       if (options.strictOwner === true) return yield* refuse(first, "foreign-owner", `${owner} replays this session`)
-      return []
+      return undefined
     }
     const latest = head?.seq ?? -1
     if (first.seq > latest + 1) return yield* refuse(first, "gap", `the latest event here is ${latest}`)
@@ -112,6 +117,7 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
     const rows: Array<Record<(typeof columns)[number], string | number>> = []
     const [sequence] = yield* sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`
     let position = sequence?.seq ?? 0
+    const incarnation = incarnationOf(head, position + 1)
     for (const [event, decoded] of checked) {
       if (event.seq <= latest) {
         const [stored] = yield* sql<StoredRow>`
@@ -130,7 +136,7 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
     }
     const last = fresh.at(-1)
     if (last !== undefined && Arr.isNonEmptyArray(fresh)) {
-      yield* writeHeads(sql, new Map([[sessionID, last.seq]]))
+      yield* writeHeads(sql, new Map([[sessionID, { seq: last.seq, incarnation }]]))
       yield* insertRows(sql, "event", columns, rows)
       // In pages, so that no statement grows with the length of the replay.
       yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page), {
@@ -141,7 +147,7 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
       yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}
         WHERE session_id = ${sessionID} AND replay_owner IS NULL`
     }
-    return fresh
+    return Arr.isNonEmptyArray(fresh) ? ({ incarnation, events: fresh } satisfies Commit) : undefined
   })
 
 /** The log's own errors for what the transaction failed with. */

@@ -193,6 +193,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
         Effect.map(([row]) => row?.seq)
       )
     ),
+    head: Effect.fn("EventLog.head")((sessionID) =>
+      Effect.map(Reader.head(readSql, sessionID), ({ incarnation, seq }) => ({ seq, incarnation }))
+    ),
     latest: Effect.fn("EventLog.latest")((sessionID) =>
       Reader.head(readSql, sessionID).pipe(
         Effect.map(({ seq }) => seq),
@@ -205,7 +208,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       const fresh = yield* retryBusy(immediately(sql)(Replay.replay(sql, projectors)(checked, replayOptions))).pipe(
         Effect.mapError((error) => Replay.toReplayError(error, checked[0][0].sessionID))
       )
-      if (replayOptions.notify === true && Arr.isNonEmptyReadonlyArray(fresh)) tails.announce(fresh)
+      if (replayOptions.notify === true && fresh !== undefined) tails.announce([fresh])
     }),
     claimReplay: Effect.fn("EventLog.claimReplay")((sessionID, ownerID) =>
       retryBusy(

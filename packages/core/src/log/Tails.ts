@@ -34,28 +34,34 @@ class Signal {
   })
 }
 
+/** What one append stored, and the incarnation of its session. */
+export interface Commit {
+  readonly incarnation: number
+  readonly events: NonEmptyReadonlyArray<SessionEvent>
+}
+
 type Followed = {
   readonly signals: Set<Signal>
-  /** Contiguous in `at`; the last one is the newest commit of this process. */
+  /** Contiguous in `at`, and of one incarnation; the last one is the newest commit of this process. */
   recent: Array<SessionEvent>
+  /** Of a session's events; undefined for the feed. */
+  incarnation: number | undefined
   readonly at: (event: SessionEvent) => number
-  /** Removals so far: a tail that began before one may not go on with what is kept after it. */
-  removals: number
 }
 
 export interface Tail {
   /** Waits until something may be new. */
   readonly wake: Effect.Effect<void>
-  /** Kept events directly after the cursor; undefined when only the database can tell. */
-  readonly recent: (after: number) => ReadonlyArray<SessionEvent> | undefined
+  /** Kept events of the incarnation directly after the cursor; undefined when only the database can tell. */
+  readonly recent: (after: number, incarnation: number | undefined) => ReadonlyArray<SessionEvent> | undefined
 }
 
 export interface Tails {
   /** Registers a signal for a session, or for all (`undefined`), until the scope closes. Do this before reading. */
   readonly follow: (sessionID: string | undefined) => Effect.Effect<Tail, never, Scope.Scope>
   /** Keeps the committed events for those who follow, and rings them. */
-  readonly announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
-  /** Rings the session's tails, and forgets what was kept of it: it was removed or replayed into. */
+  readonly announce: (commits: ReadonlyArray<Commit>) => void
+  /** Rings the session's tails, and forgets what was kept of it: it was removed. */
   readonly reset: (sessionID: string) => void
   /** Rings everybody, and sends them to the database: another process has committed. */
   readonly ringAll: () => void
@@ -68,9 +74,11 @@ export interface Tails {
 /** The key of the feed over all sessions: no session id looks like it. */
 const feedKey = "*"
 
-const keep = (followed: Followed, event: SessionEvent): void => {
+const keep = (followed: Followed, event: SessionEvent, incarnation?: number): void => {
   const last = followed.recent.at(-1)
-  if (last !== undefined && followed.at(last) + 1 !== followed.at(event)) followed.recent = []
+  const joins = last === undefined || followed.at(last) + 1 === followed.at(event)
+  if (!joins || followed.incarnation !== incarnation) followed.recent = []
+  followed.incarnation = incarnation
   followed.recent.push(event)
   // Cut in halves, not one by one: the cost of a commit stays its own.
   if (followed.recent.length > 2 * recentLimit) followed.recent = followed.recent.slice(-recentLimit)
@@ -93,7 +101,7 @@ export const make = (): Tails => {
           const followed = all.get(key)
           if (followed === undefined) {
             const at = (event: SessionEvent) => (sessionID === undefined ? event.position : event.seq)
-            all.set(key, { signals: new Set([signal]), recent: [], at, removals: 0 })
+            all.set(key, { signals: new Set([signal]), recent: [], incarnation: undefined, at })
           } else followed.signals.add(signal)
         }),
         () =>
@@ -103,13 +111,12 @@ export const make = (): Tails => {
             if (followed?.signals.size === 0) all.delete(key)
           })
       )
-      const removals = all.get(key)?.removals
       return {
         wake: signal.wake,
-        recent: (after) => {
+        recent: (after, incarnation) => {
           const followed = all.get(key)
           const first = followed?.recent[0]
-          if (followed === undefined || first === undefined || followed.removals !== removals) return undefined
+          if (followed === undefined || first === undefined || followed.incarnation !== incarnation) return undefined
           const from = after + 1 - followed.at(first)
           return from < 0 || from >= followed.recent.length ? undefined : followed.recent.slice(from)
         }
@@ -118,24 +125,23 @@ export const make = (): Tails => {
 
   return {
     follow,
-    announce: (events) => {
+    announce: (commits) => {
       const feed = all.get(feedKey)
       const rung = new Set<Followed>()
-      for (const event of events) {
-        const followed = all.get(event.sessionID)
-        if (followed !== undefined) {
-          keep(followed, event)
-          rung.add(followed)
+      for (const { events, incarnation } of commits) {
+        const followed = all.get(events[0].sessionID)
+        if (followed !== undefined) rung.add(followed)
+        for (const event of events) {
+          if (followed !== undefined) keep(followed, event, incarnation)
+          if (feed !== undefined) keep(feed, event)
         }
-        if (feed !== undefined) keep(feed, event)
       }
       rung.forEach(ring)
       if (feed !== undefined) ring(feed)
     },
     reset: (sessionID) => {
-      for (const [key, followed] of [sessionID, feedKey].map((key) => [key, all.get(key)] as const)) {
+      for (const followed of [all.get(sessionID), all.get(feedKey)]) {
         if (followed === undefined) continue
-        if (key === sessionID) followed.removals += 1
         followed.recent = []
         ring(followed)
       }

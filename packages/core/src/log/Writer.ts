@@ -29,6 +29,7 @@ import {
 import { reasonOf } from "../storage/StorageReason.ts"
 import { LogUnavailable } from "./EventLog.ts"
 import { unavailable } from "./EventRow.ts"
+import type { Commit } from "./Tails.ts"
 
 type Waiting = {
   readonly request: Request
@@ -49,11 +50,11 @@ export interface Writer {
   readonly submit: (request: Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>
 }
 
-/** Starts the writer in the current scope. `announce` sees each commit's events before any caller is answered. */
+/** Starts the writer in the current scope. `announce` sees what is committed before any caller is answered. */
 export const make = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   projectors: ReadonlyArray<Projector<never>>,
-  announce: (events: NonEmptyReadonlyArray<SessionEvent>) => void
+  announce: (commits: ReadonlyArray<Commit>) => void
 ) {
   // No longer than there are callers: each of them waits for its answer.
   const queue = yield* Queue.unbounded<Waiting>()
@@ -131,17 +132,20 @@ export const make = Effect.fnUntraced(function* (
     const rest = yield* Queue.takeUpTo(queue, batchLimit - 1)
     const batch: Arr.NonEmptyArray<Waiting> = [first, ...Chunk.toReadonlyArray(rest)]
     const results = yield* together(Arr.map(batch, ({ request }) => request))
-    const committed = results.flatMap((result) => (Exit.isSuccess(result) ? result.value : []))
+    const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
     // Suspects were written last, wherever they came.
-    committed.sort((a, b) => a.position - b.position)
-    if (Arr.isNonEmptyReadonlyArray(committed)) announce(committed)
+    commits.sort((a, b) => a.events[0].position - b.events[0].position)
+    announce(commits)
     for (const [index, { answer, request }] of batch.entries()) {
       const result = results[index] ?? unanswered
       remember(request, result)
-      answer(result)
+      answer(Exit.map(result, ({ events }) => events))
     }
     yield* Metric.update(Metrics.batchSize, batch.length)
-    yield* Metric.incrementBy(Metrics.appends, committed.length)
+    yield* Metric.incrementBy(
+      Metrics.appends,
+      commits.reduce((total, { events }) => total + events.length, 0)
+    )
   })
 
   const closed = new LogUnavailable({ operation: "append", reason: "closed", cause: "the database is closed" })

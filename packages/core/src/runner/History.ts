@@ -39,8 +39,7 @@ type Kept = {
   readonly tables: MemoryTables.MemoryTables
   readonly baselineSeq: number
   readonly cursor: number
-  /** The event at the cursor, if this build knows its type. */
-  readonly last: string | undefined
+  readonly incarnation: number
   /** Characters of the rows. */
   readonly chars: number
 }
@@ -102,7 +101,9 @@ const assembleKept = (
 }
 
 /** A history that keeps no more than this. */
-export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
+export const makeBounded = Effect.fnUntraced(function* (
+  bounds: Bounds
+): Effect.fn.Return<History, never, EventLog | SessionStore> {
   const log = yield* EventLog
   const store = yield* SessionStore
   const kept = new Map<string, Kept>()
@@ -124,32 +125,31 @@ export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
     for (const row of rows.inputs) tables.load("session_input", row)
     for (const row of rows.messages) tables.load("session_message", row)
     for (const row of rows.parts) tables.load("session_part", row)
-    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, last: rows.last }
+    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, incarnation: rows.incarnation }
   })
-
-  /** Whether the log still holds what was folded: a session may have been removed and made again under its id. */
-  const isSameLog = ({ cursor, last }: Kept, sessionID: SessionID) =>
-    log.read({ sessionID, after: cursor - 1, limit: 1 }).pipe(
-      Effect.map(({ events }) => last !== undefined && events[0]?.id === last),
-      Effect.catchTags({ CursorAhead: () => Effect.succeed(false), CursorExpired: () => Effect.succeed(false) })
-    )
 
   /** Folds the new events on; undefined when only the rows can tell. */
-  const foldOn = Effect.fnUntraced(function* (sessionID: SessionID, from: Kept) {
-    if (!(yield* isSameLog(from, sessionID))) return undefined
-    let { cursor, last } = from
-    for (;;) {
-      const page = yield* log.read({ sessionID, after: cursor })
-      for (const event of page.events) {
-        if (startsAnew(event)) return undefined
-        const changes = project(event).filter(({ table }) => table !== "session")
-        if (Either.isLeft(from.tables.apply(changes))) return undefined
+  const foldOn = Effect.fnUntraced(
+    function* (sessionID: SessionID, from: Kept): Effect.fn.Return<Kept | undefined, ReadError> {
+      let { cursor } = from
+      for (;;) {
+        // A session that was removed and made again under its id is another incarnation.
+        const page = yield* log.read({ sessionID, after: cursor, incarnation: from.incarnation })
+        for (const event of page.events) {
+          if (startsAnew(event)) return undefined
+          const changes = project(event).filter(({ table }) => table !== "session")
+          if (Either.isLeft(from.tables.apply(changes))) return undefined
+        }
+        cursor = page.cursor
+        if (!page.hasMore) return { ...from, cursor }
       }
-      if (page.cursor > cursor) last = page.events.at(-1)?.seq === page.cursor ? page.events.at(-1)?.id : undefined
-      cursor = page.cursor
-      if (!page.hasMore) return { ...from, cursor, last }
-    }
-  })
+    },
+    (effect, sessionID) =>
+      Effect.catchTags(effect, {
+        CursorExpired: () => Effect.succeed(undefined),
+        SessionNotFound: () => Effect.as(log.head(sessionID), undefined)
+      })
+  )
 
   return {
     load: Effect.fn("History.load")(function* (sessionID: SessionID, baselineSeq: number) {
@@ -162,7 +162,7 @@ export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
       shrink()
       return yield* assembleKept(sessionID, now)
     })
-  } satisfies History
+  }
 })
 
 /** A history that keeps what is reasonable. */

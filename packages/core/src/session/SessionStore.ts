@@ -92,8 +92,8 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
 /** What the model is shown, as rows. */
 export interface ContextRows {
   readonly cursor: number
-  /** The event at the cursor: the same place in a log that was removed and begun again holds another. */
-  readonly last: string | undefined
+  /** The life of the session that the rows are of: a log that was removed and begun again has another. */
+  readonly incarnation: number
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
   readonly inputs: ReadonlyArray<InputRow>
@@ -235,9 +235,8 @@ const make = Effect.gen(function* () {
   const contextRows = Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
     return yield* consistent(
       Effect.gen(function* () {
-        const [head] = yield* sql<{ readonly seq: number; readonly last: string | null }>`
-          SELECT s.seq, e.id AS last FROM event_sequence s LEFT JOIN event e ON e.session_id = s.session_id AND e.seq = s.seq
-          WHERE s.session_id = ${sessionID}`
+        const [head] = yield* sql<{ readonly seq: number; readonly incarnation: number | null }>`
+          SELECT seq, incarnation FROM event_sequence WHERE session_id = ${sessionID}`
         const boundary = yield* selectCheckpoint(sql, sessionID, Number.MAX_SAFE_INTEGER)
         const from = boundary?.seq ?? 0
         const earlier = yield* selectTold(sql, sessionID, baselineSeq, from)
@@ -253,7 +252,7 @@ const make = Effect.gen(function* () {
           WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
         return {
           cursor: head?.seq ?? -1,
-          last: head?.last ?? undefined,
+          incarnation: head?.incarnation ?? 0,
           messages: rows,
           parts,
           inputs: [...inputs, ...waiting]

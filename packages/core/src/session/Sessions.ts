@@ -8,6 +8,7 @@ import { MessageID, SessionID, type ActivityID } from "../Identifiers.ts"
 import type {
   AppendError,
   LogUnavailable,
+  From,
   ReadError,
   ReplayComplete,
   SessionNotFound,
@@ -175,22 +176,20 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     /** Waiting inputs, in admission order. */
     readonly inbox: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Input>, SessionNotFound | StoreError>
     /** `session.next.*` events after the cursor, then those to come (TL-1). The creation event is not among them. */
-    readonly events: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent, ReadError>
+    readonly events: (options: From) => Stream.Stream<SessionEvent, ReadError>
     /** `events` with one marker where replay ends (TL-9). */
-    readonly eventsMarked: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
-    /** One page of events after the cursor; `limit` is 100 at most. */
-    readonly history: (options: {
-      readonly sessionID: SessionID
-      readonly after?: number | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<
-      { readonly events: ReadonlyArray<SessionEvent>; readonly cursor: number; readonly hasMore: boolean },
+    readonly eventsMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+    /**
+     * One page of events after the cursor; `limit` is 100 at most. Give the page's `incarnation` with its cursor, and the
+     * next page, or `events`, is of the same session or fails.
+     */
+    readonly history: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
+      {
+        readonly events: ReadonlyArray<SessionEvent>
+        readonly cursor: number
+        readonly incarnation: number
+        readonly hasMore: boolean
+      },
       ReadError
     >
     /** Deltas of the running turn, for connected readers; never part of `events` (TL-5). */

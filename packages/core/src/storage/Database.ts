@@ -10,6 +10,7 @@ import initial from "./migrations/0001_initial.ts"
 import context from "./migrations/0002_context.ts"
 import addresses from "./migrations/0003_addresses.ts"
 import leases from "./migrations/0004_leases.ts"
+import incarnations from "./migrations/0005_incarnations.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
@@ -38,7 +39,8 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
   "0001_initial": initial,
   "0002_context": context,
   "0003_addresses": addresses,
-  "0004_leases": leases
+  "0004_leases": leases,
+  "0005_incarnations": incarnations
 }
 
 /** The newest schema that this build knows. */
