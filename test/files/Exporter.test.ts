@@ -196,6 +196,34 @@ it.scoped("FI-82: a session that is made again under its id is exported anew, wh
   )
 )
 
+it.scoped(
+  "FI-82: a session that is made again while one export of it is under way has no line of its life before",
+  () =>
+    withStore((root, folder) =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session("again")]
+        yield* begin(id, 3)
+        let remake = Effect.void
+        // As another process would, between the look for removals and the read of the log.
+        const between = {
+          ...log,
+          removals: (from?: { readonly after?: number | undefined }) => Effect.tap(log.removals(from), () => remake)
+        }
+        const exporter = yield* Effect.provideService(exporterAt({ root, uid }), EventLog, between)
+        yield* exporter.catchUp
+        yield* log.append(id, [renamed("new")])
+        remake = Effect.suspend(() => {
+          remake = Effect.void
+          return Effect.orDie(Effect.asVoid(Effect.zipRight(log.remove(id), begin(id, 9))))
+        }).pipe(Effect.provideService(EventLog, log))
+        yield* Effect.ignore(exporter.exportSession(id))
+        yield* exporter.catchUp
+        yield* exportAll({ root: join(folder, "fresh"), uid })
+        assert.deepStrictEqual(tree(root), tree(join(folder, "fresh")))
+      })
+    )
+)
+
 it.scoped("FI-81: a session that gets an address moves there whole, and leaves nothing where it was", () =>
   withStore((root, folder) =>
     Effect.gen(function* () {

@@ -3,7 +3,7 @@
  * values and the context to where the logs are. What is remembered of a session is in `KnownSessions.ts`, what puts its
  * files back in `Mending.ts`. Every step can be killed and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
  */
-import { EventLog, SessionID, SessionStore, type SessionEvent } from "@daybook/core"
+import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
 import { Effect } from "effect"
 import type { IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
@@ -195,13 +195,29 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     yield* gather(id, next)
   })
 
+  /** The session's life that the record tells of. Where it has ended, its removal comes next: nothing is added before. */
+  const incarnationOf = Effect.fnUntraced(function* ({
+    first,
+    id
+  }: SessionRecord): Effect.fn.Return<number | undefined, WriteError> {
+    if (first === "") return undefined
+    const sessionID = SessionID.make(id)
+    const { incarnation } = yield* log.head(sessionID)
+    // Its first event is there: so it was when the head was read.
+    if ((yield* log.placeOf(sessionID, first)) !== undefined) return incarnation
+    return yield* new SessionNotFound({ sessionID, removed: true })
+  })
+
   const advance = (id: string): Effect.Effect<void, WriteError> =>
     Effect.gen(function* () {
       // It is in the log as well.
       waiting.delete(id)
-      let after = (yield* load(id))?.record.seq ?? -1
+      const record = (yield* load(id))?.record
+      let after = record?.seq ?? -1
+      let incarnation = record === undefined ? undefined : yield* incarnationOf(record)
       while (true) {
-        const page = yield* log.read({ sessionID: SessionID.make(id), after })
+        const page = yield* log.read({ sessionID: SessionID.make(id), after, incarnation })
+        incarnation = page.incarnation
         yield* gather(id, page.events)
         if (!waiting.has(id) && (yield* load(id)) === undefined) return
         if (!page.hasMore) break

@@ -1,6 +1,6 @@
 CREATE TABLE consumer_checkpoint ( consumer TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT, time_updated INTEGER NOT NULL ) STRICT, WITHOUT ROWID;
 CREATE TABLE event ( position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE, seq INTEGER NOT NULL, type TEXT NOT NULL, created INTEGER NOT NULL, data TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (session_id, seq) ) STRICT;
-CREATE TABLE event_sequence ( session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, floor INTEGER NOT NULL DEFAULT -1, replay_owner TEXT, owner_id TEXT, owner_epoch INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, interrupt_epoch INTEGER NOT NULL DEFAULT 0 , interrupt_activity TEXT, incarnation INTEGER) STRICT, WITHOUT ROWID;
+CREATE TABLE event_sequence ( session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, floor INTEGER NOT NULL DEFAULT -1, replay_owner TEXT, owner_id TEXT, owner_epoch INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, interrupt_epoch INTEGER NOT NULL DEFAULT 0 , interrupt_activity TEXT, lease_beat INTEGER NOT NULL DEFAULT 0, lease_ms INTEGER NOT NULL DEFAULT 15000, incarnation INTEGER) STRICT, WITHOUT ROWID;
 CREATE TABLE "migration" ( migration_id integer PRIMARY KEY NOT NULL, created_at datetime NOT NULL DEFAULT current_timestamp, name VARCHAR(255) NOT NULL );
 CREATE TABLE permission ( project TEXT NOT NULL, permission TEXT NOT NULL, resource TEXT NOT NULL, time_created INTEGER NOT NULL, PRIMARY KEY (project, permission, resource) ) STRICT, WITHOUT ROWID;
 CREATE TABLE session ( id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE, parent_id TEXT, leaf_id TEXT, directory TEXT NOT NULL, location TEXT NOT NULL, title TEXT, agent TEXT, model TEXT, cost REAL NOT NULL, tokens_input REAL NOT NULL, tokens_output REAL NOT NULL, tokens_reasoning REAL NOT NULL, tokens_cache_read REAL NOT NULL, tokens_cache_write REAL NOT NULL, activity_id TEXT, activity_state TEXT, time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL , activity_error TEXT, frame TEXT, pruned_seq INTEGER, compaction_requested TEXT, compaction_running TEXT, budget TEXT, address TEXT, root TEXT) STRICT, WITHOUT ROWID;
@@ -19,4 +19,5 @@ CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo';
 CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL;
 CREATE INDEX session_running ON session (id) WHERE activity_state = 'running';
+CREATE INDEX session_title ON session (title) WHERE title IS NOT NULL;
 CREATE INDEX session_updated ON session (time_updated, id);
