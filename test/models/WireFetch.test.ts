@@ -64,7 +64,7 @@ describe("cold start", () => {
           write: false,
           metafile: true,
           packages: "bundle",
-          external: ["better-sqlite3"],
+          external: ["better-sqlite3", "sharp"],
           logLevel: "silent"
         })
       )

@@ -19,7 +19,7 @@ it("the README's embedding example runs as printed, in under 25 lines", async ()
       format: "esm",
       conditions: ["@daybook/source"],
       preserveSymlinks: true,
-      external: ["better-sqlite3"],
+      external: ["better-sqlite3", "sharp"],
       banner: {
         js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
       }

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { picture } from "../support/Pictures.ts"
 import { kinds, makeDesk, numbered, png, textOf } from "./support/Expanding.ts"
 
 const rule = (resource: string, verdict: "allow" | "deny" | "ask") => ({ permission: "read", resource, verdict })
@@ -109,14 +110,14 @@ it.scoped("PX-10: a mentioned folder is listed, folders first, and a long list i
 )
 
 describe("media", () => {
-  it.scoped("PX-12: pictures and documents are told by their bytes, not by their names", () =>
+  it.scopedLive("PX-12: pictures and documents are told by their bytes, not by their names", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk()
       const samples: ReadonlyArray<readonly [string, Uint8Array, string]> = [
         ["a.txt", png, "image/png"],
-        ["b.png", Buffer.from([0xff, 0xd8, 0xff, 0xe0]), "image/jpeg"],
-        ["c.bin", Buffer.from("GIF89a....."), "image/gif"],
-        ["d.dat", Buffer.from("RIFF\0\0\0\0WEBPVP8 "), "image/webp"],
+        ["b.png", yield* picture({ format: "jpeg" }), "image/jpeg"],
+        ["c.bin", yield* picture({ format: "gif" }), "image/gif"],
+        ["d.dat", yield* picture({ format: "webp" }), "image/webp"],
         ["e.md", Buffer.from("%PDF-1.7\n1 0 obj"), "application/pdf"]
       ]
       for (const [name, bytes] of samples) desk.write(name, bytes)
@@ -146,14 +147,14 @@ describe("media", () => {
     })
   )
 
-  it.scoped("PX-14: a picture over 5 MiB, and what is over 20 MiB together, fail with their sizes", () =>
+  it.scoped("PX-14: a document over 5 MiB, and what is over 20 MiB together, fail with their sizes", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk()
       const mib = 1024 * 1024
-      const picture = (size: number) => Buffer.concat([png.subarray(0, 8), Buffer.alloc(size - 8)])
-      desk.write("large.png", picture(5 * mib + 1))
-      for (let index = 0; index < 5; index++) desk.write(`p${index}.png`, picture(5 * mib))
-      const parts = yield* desk.parts("@large.png @p0.png @p1.png @p2.png @p3.png @p4.png")
+      const document = (size: number) => Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(size - 9)])
+      desk.write("large.pdf", document(5 * mib + 1))
+      for (let index = 0; index < 5; index++) desk.write(`p${index}.pdf`, document(5 * mib))
+      const parts = yield* desk.parts("@large.pdf @p0.pdf @p1.pdf @p2.pdf @p3.pdf @p4.pdf")
       assert.deepStrictEqual(
         parts.map(({ kind }) => kind),
         ["failure", "media", "media", "media", "media", "failure"]

@@ -85,15 +85,15 @@ describe("read: files", () => {
   it.scoped("TO-13: a file that is not text comes whole as base64, and one beyond 5 MiB is refused in words", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
-      const bytes = Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 0]), randomBytes(5 * 1024 * 1024 - 5)])
-      writeFileSync(join(bench.folder, "image.png"), bytes)
-      const output = yield* bench.succeed("read", { path: "image.png" })
+      const bytes = Buffer.concat([Buffer.from("PK\x03\x04\0"), randomBytes(5 * 1024 * 1024 - 5)])
+      writeFileSync(join(bench.folder, "image.zip"), bytes)
+      const output = yield* bench.succeed("read", { path: "image.zip" })
       assert.deepStrictEqual(output.content, [
         {
           type: "file",
-          uri: `data:image/png;base64,${bytes.toString("base64")}`,
-          mime: "image/png",
-          name: "image.png"
+          uri: `data:application/zip;base64,${bytes.toString("base64")}`,
+          mime: "application/zip",
+          name: "image.zip"
         }
       ])
       assert.isBelow(JSON.stringify(output.structured).length, 200)

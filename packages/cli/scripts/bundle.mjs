@@ -94,7 +94,8 @@ const options = {
   platform: "node",
   target: "node20",
   conditions: ["@daybook/source"],
-  external: ["better-sqlite3"],
+  // Native parts; `sharp` is optional, and loaded when the first picture comes.
+  external: ["better-sqlite3", "sharp"],
   plugins: [undici, namespaces, noGenerators],
   legalComments: "none",
   logLevel: "warning"

@@ -35,7 +35,7 @@ export const exportProgram = Effect.acquireRelease(
       platform: "node",
       format: "esm",
       conditions: ["@daybook/source"],
-      external: ["better-sqlite3"],
+      external: ["better-sqlite3", "sharp"],
       logLevel: "error",
       banner: {
         js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"

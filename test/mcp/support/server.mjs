@@ -38,7 +38,8 @@ const make = () => {
       described("fail", "Answers with an error of the tool"),
       described("contents", "Answers with every kind of content"),
       described("long", "Answers with a long text"),
-      described("large", "Answers with a large image"),
+      described("large", "Answers with a large recording"),
+      described("pictures", "Answers with the pictures that it is given"),
       described("vast", "Answers with more than a message may have"),
       described("echo", "Says its input", { type: "object", properties: { said: { type: "string" } } }),
       described("change", "Changes the tools", { type: "object", properties: { tools: { type: "array" } } }),
@@ -129,7 +130,9 @@ const make = () => {
       case "vast":
         return text("A".repeat(11 * 1024 * 1024))
       case "large":
-        return { content: [{ type: "image", data: "A".repeat(7_000_000), mimeType: "image/png" }] }
+        return { content: [{ type: "audio", data: "A".repeat(7_000_000), mimeType: "audio/wav" }] }
+      case "pictures":
+        return { content: input.pictures.map((picture) => ({ type: "image", ...picture })) }
       case "change":
         for (const gone of input.remove ?? []) tools.delete(gone)
         for (const added of input.add ?? []) tools.set(added.name, { inputSchema: { type: "object" }, ...added })

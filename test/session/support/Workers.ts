@@ -24,7 +24,7 @@ export const program = Effect.map(
         platform: "node",
         format: "cjs",
         conditions: ["@daybook/source"],
-        external: ["better-sqlite3"],
+        external: ["better-sqlite3", "sharp"],
         logLevel: "error"
       })
       return folder

@@ -3,6 +3,7 @@
  * to them. Total: what is not known is shown as JSON. Pure. Spec: MC-20..MC-22, MC-30.
  */
 import { Predicate } from "effect"
+import { isPicture } from "../picture/PictureContent.ts"
 import type { ToolContent } from "../session/Schemas.ts"
 import type { ToolOutput } from "../tool/ToolDefinition.ts"
 
@@ -102,7 +103,7 @@ export const readProgress = (progress: {
   }
 }
 
-/** What one resource may come to. */
+/** What one resource may have; pictures are bounded by the message that they come in. */
 export const resourceLimits = { parts: 100, textBytes: 256 * 1024, mediaBytes: 5 * 1024 * 1024 } as const
 
 /** The contents of a resource, bounded; what is left out is said. */
@@ -131,7 +132,8 @@ export const readContents = (result: Answer): ReadonlyArray<ToolContent> => {
         break
       }
     } else {
-      files += Math.floor((content.uri.length * 3) / 4)
+      // A picture is brought into form by whoever shows it.
+      if (!isPicture(content)) files += Math.floor((content.uri.length * 3) / 4)
       if (files <= resourceLimits.mediaBytes) shown.push(content)
       else shown.push(text(`[${content.name ?? content.mime}: too large to be shown]`))
     }

@@ -3,6 +3,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Either } from "effect"
+import { dataUri } from "../picture/PictureContent.ts"
 import type { FileAttachment, ToolContent } from "../session/Schemas.ts"
 import { cutHead } from "../tool/TextBounds.ts"
 import type { ToolFailure } from "../tool/ToolDefinition.ts"
@@ -10,7 +11,17 @@ import { looksLikeText } from "../tool/builtin/TextPage.ts"
 import { attachmentUri } from "./AttachmentUri.ts"
 import { dataBytes } from "./DataUri.ts"
 import { targetPart } from "./FileParts.ts"
-import { bytesOf, gatherText, mayRead, quoted, refuse, takeMedia, type Gathered, type Gathering } from "./Gathered.ts"
+import {
+  bytesOf,
+  gatherPicture,
+  gatherText,
+  mayRead,
+  quoted,
+  refuse,
+  takeMedia,
+  type Gathered,
+  type Gathering
+} from "./Gathered.ts"
 import { binaryKind, mediaMime } from "./MediaKind.ts"
 import { splitLines, type LineRange } from "./Mentions.ts"
 import type { ResourceReader } from "./ResourceReader.ts"
@@ -34,18 +45,26 @@ const wholeText = Effect.fnUntraced(function* (
   return yield* gatherText(gathering, kind, name, shown, false)
 })
 
-/** Media or text from bytes; `uri` is where the data is kept. */
+/** Media or text from bytes; `kept` is where the data lies already. */
 const bytesPart = Effect.fnUntraced(function* (
   gathering: Gathering,
   kind: "file" | "resource",
   name: string,
   bytes: Uint8Array,
-  uri: (mime: string) => string
+  kept?: string
 ) {
   const mime = mediaMime(bytes)
+  if (mime?.startsWith("image/") === true) {
+    return { part: yield* gatherPicture(gathering, name, bytes, kept), canonical: false } satisfies Gathered
+  }
   if (mime !== undefined) {
     yield* takeMedia(gathering, name, bytes.length)
-    const content: ToolContent = { type: "file", uri: uri(mime), mime, name: path.posix.basename(name) || name }
+    const content: ToolContent = {
+      type: "file",
+      uri: kept ?? dataUri(mime, bytes),
+      mime,
+      name: path.posix.basename(name) || name
+    }
     return { part: { kind: "media", name, content }, canonical: false } satisfies Gathered
   }
   if (looksLikeText(bytes)) return yield* wholeText(gathering, kind, name, Buffer.from(bytes).toString())
@@ -111,13 +130,7 @@ export const resourceParts = Effect.fn("AttachmentParts.resource")(function* (
     const bytes = dataBytes(content.uri)
     return Either.isLeft(bytes)
       ? refuse("resource.unreadable", `${quoted(name)} ${bytes.left}`)
-      : bytesPart(
-          gathering,
-          "resource",
-          name,
-          bytes.right,
-          (mime) => `data:${mime};base64,${Buffer.from(bytes.right).toString("base64")}`
-        )
+      : bytesPart(gathering, "resource", name, bytes.right)
   })
 })
 
@@ -143,7 +156,7 @@ export const attachmentParts = (
     const bytes = dataBytes(uri)
     return Either.isLeft(bytes)
       ? refuse("file.invalid", `the data of ${quoted(name)} ${bytes.left}`)
-      : one(bytesPart(gathering, "file", name, bytes.right, () => attachmentUri(index)))
+      : one(bytesPart(gathering, "file", name, bytes.right, attachmentUri(index)))
   }
   if (scheme === "file") return one(localFile(gathering, uri, name))
   if (scheme === "http" || scheme === "https") {

@@ -3,12 +3,14 @@
  */
 import * as path from "node:path"
 import { Effect } from "effect"
+import { sourceBytes } from "../picture/Pictures.ts"
 import { tryFile, type OpenFile, type Target } from "../tool/LocationFiles.ts"
 import type { ToolFailure } from "../tool/ToolDefinition.ts"
 import { listDirectory, shownDirectory } from "../tool/builtin/FolderPage.ts"
 import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../tool/builtin/TextPage.ts"
 import {
   bytesOf,
+  gatherPicture,
   gatherText,
   limits,
   mayRead,
@@ -76,9 +78,15 @@ const mediaPart = Effect.fnUntraced(function* (
   { handle, stats }: OpenFile,
   mime: string
 ) {
-  yield* takeMedia(gathering, resource, stats.size)
+  const picture = mime.startsWith("image/")
+  if (!picture) yield* takeMedia(gathering, resource, stats.size)
+  else if (stats.size > sourceBytes) {
+    const most = `a picture may have ${bytesOf(sourceBytes)}`
+    return yield* refuse("prompt.tooLarge", `${quoted(resource)} has ${bytesOf(stats.size)}; ${most}`)
+  }
   const content = yield* readBounded(handle, resource, stats.size)
   if (content === undefined) return yield* refuse("file.access", `${quoted(resource)} changed while it was read`)
+  if (picture) return { part: yield* gatherPicture(gathering, resource, content), canonical: true } satisfies Gathered
   const uri = `data:${mime};base64,${content.toString("base64")}`
   return {
     part: { kind: "media", name: resource, content: { type: "file", uri, mime, name: path.posix.basename(resource) } },
@@ -119,7 +127,7 @@ const content = (gathering: Gathering, target: Target, asked: LineRange | undefi
       return yield* refuse(
         "file.binary",
         `${quoted(target.resource)} is ${binaryKind(sample)} (${bytesOf(file.stats.size)}); ` +
-          "text in UTF-8, PNG, JPEG, GIF and WebP pictures, and PDF documents can be shown"
+          "text in UTF-8, pictures and PDF documents can be shown"
       )
     })
   )

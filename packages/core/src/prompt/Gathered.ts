@@ -1,8 +1,11 @@
 /** What resolving the mentions of one prompt shares: what may be read, how much room is left, and the forms of parts. */
+import * as path from "node:path"
 import { Effect } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { verdictOf } from "../permission/Rule.ts"
+import { dataUri } from "../picture/PictureContent.ts"
+import type { PictureFitter } from "../picture/Pictures.ts"
 import type { ExpandedPart, ToolContent } from "../session/Schemas.ts"
 import type { LocationFiles } from "../tool/LocationFiles.ts"
 import type { Reference } from "../tool/References.ts"
@@ -36,6 +39,7 @@ export interface Gathering {
   readonly agents: ReadonlyArray<Agent>
   readonly references: ReadonlyMap<string, Reference>
   readonly files: LocationFiles["Type"]
+  readonly pictures: PictureFitter
   /** What is left of the limits. */
   readonly room: { text: number; media: number }
 }
@@ -94,6 +98,34 @@ export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name:
     )
   }
   room.media -= size
+})
+
+/**
+ * A picture in the form that providers take, as far as there is room. `kept` is where its data lies already, if it stays
+ * as it is.
+ */
+export const gatherPicture = Effect.fnUntraced(function* (
+  gathering: Gathering,
+  name: string,
+  bytes: Uint8Array,
+  kept?: string
+) {
+  const {
+    bytes: fitted,
+    mime,
+    note
+  } = yield* Effect.mapError(gathering.pictures.fit(bytes), ({ reason }) =>
+    refuse("picture.refused", `the picture ${quoted(name)} cannot be shown: ${reason}`)
+  )
+  yield* takeMedia(gathering, name, fitted.length)
+  const uri = fitted === bytes && kept !== undefined ? kept : dataUri(mime, fitted)
+  const part: Gathered["part"] = {
+    kind: "media",
+    name,
+    content: { type: "file", uri, mime, name: path.posix.basename(name) || name },
+    ...(note === undefined ? {} : { note })
+  }
+  return part
 })
 
 /** Whether the rules of the session's agent let it be read. Who mentions something approves of it where they ask. */

@@ -1,18 +1,13 @@
 /** What bytes are, told by how they begin; names and declared types are not believed. Pure. Spec: PX-12. */
+import { pictureFormat } from "../picture/PictureFormat.ts"
 
 const ascii = (bytes: Uint8Array, from: number, text: string): boolean =>
   bytes.length >= from + text.length &&
   [...text].every((character, index) => bytes[from + index] === character.charCodeAt(0))
 
-/** The media that models can be shown. */
-export const mediaMime = (bytes: Uint8Array): string | undefined => {
-  if (ascii(bytes, 0, "\x89PNG\r\n\x1a\n")) return "image/png"
-  if (ascii(bytes, 0, "\xff\xd8\xff")) return "image/jpeg"
-  if (ascii(bytes, 0, "GIF87a") || ascii(bytes, 0, "GIF89a")) return "image/gif"
-  if (ascii(bytes, 0, "RIFF") && ascii(bytes, 8, "WEBP")) return "image/webp"
-  if (ascii(bytes, 0, "%PDF-")) return "application/pdf"
-  return undefined
-}
+/** Pictures, of which `Pictures` makes what models can be shown, and documents. */
+export const mediaMime = (bytes: Uint8Array): string | undefined =>
+  pictureFormat(bytes) ?? (ascii(bytes, 0, "%PDF-") ? "application/pdf" : undefined)
 
 const others: ReadonlyArray<readonly [string, number, string]> = [
   ["PK\x03\x04", 0, "a ZIP archive, or a document that is one"],
@@ -31,10 +26,7 @@ const others: ReadonlyArray<readonly [string, number, string]> = [
   ["ID3", 0, "MP3 audio"],
   ["OggS", 0, "Ogg audio or video"],
   ["fLaC", 0, "FLAC audio"],
-  ["ftyp", 4, "an MP4 or HEIF file"],
-  ["BM", 0, "a BMP image"],
-  ["II*\0", 0, "a TIFF image"],
-  ["MM\0*", 0, "a TIFF image"],
+  ["ftyp", 4, "an MP4 file"],
   ["\xff\xfe", 0, "UTF-16 text"],
   ["\xfe\xff", 0, "UTF-16 text"]
 ]

@@ -7,6 +7,7 @@ import { Cause, Context, Effect, Either, Layer, Option } from "effect"
 import { Agents, canAssist, type Agent } from "../agent/Agents.ts"
 import { expandTemplate, Templates } from "../config/Templates.ts"
 import { deniesAll, verdictOf } from "../permission/Rule.ts"
+import { Pictures } from "../picture/Pictures.ts"
 import type { Session } from "../session/Message.ts"
 import type { Expansion, ExpandedPart, FileAttachment, PromptInput } from "../session/Schemas.ts"
 import { makeLocationFiles } from "../tool/LocationFiles.ts"
@@ -186,6 +187,7 @@ const make = Effect.gen(function* () {
   const templates = yield* Templates
   const references = yield* References
   const reader = yield* ResourceReader
+  const pictures = yield* Pictures
 
   /** The text of a template, where the prompt calls one; a word after a slash that is none stays as it is. */
   const fromTemplate = Effect.fnUntraced(function* ({ location }: Session, prompt: PromptInput) {
@@ -232,6 +234,7 @@ const make = Effect.gen(function* () {
         references,
         // Kept outputs are for the tools' own calls.
         files: makeLocationFiles({ directory, locate: () => Option.none(), references }),
+        pictures,
         room: { text: limits.textBytes, media: limits.totalMediaBytes }
       },
       pointers

@@ -27,21 +27,24 @@ const base64Of = (uri: string): string =>
 
 const mediaParts = (
   { files = [] }: Prompt,
-  name: string,
+  { name, note }: ExpandedPart,
   content: Extract<ExpandedPart["content"], { type: "file" }>
 ): ReadonlyArray<UserPart> => {
   const index = attachmentIndex(content.uri)
   const body = index === undefined ? undefined : base64Of(files[index]?.uri ?? "")
   const uri = body === undefined ? content.uri : `data:${content.mime};base64,${body}`
   return [
-    textPart(`<media name="${attribute(name)}" type="${attribute(content.mime)}"/>`),
+    textPart(
+      `<media name="${attribute(name)}" type="${attribute(content.mime)}"` +
+        `${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
+    ),
     filePart({ ...content, uri })
   ]
 }
 
 const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> => {
   const { content, kind, name, source } = part
-  if (content.type === "file") return mediaParts(prompt, name, content)
+  if (content.type === "file") return mediaParts(prompt, part, content)
   const frame = (tag: string, attributes: ReadonlyArray<readonly [string, string]>) => [
     textPart(framed(tag, attributes, content.text))
   ]

@@ -112,6 +112,8 @@ export const ExpandedPart = Schema.Struct({
   ),
   name: Schema.String,
   content: ToolContent,
+  /** What was done to a picture before it was stored. */
+  note: optionalText,
   source: Schema.optionalWith(SourceSpan, { exact: true })
 })
 export type ExpandedPart = typeof ExpandedPart.Type

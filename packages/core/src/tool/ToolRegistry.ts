@@ -8,6 +8,8 @@ import { Context, Data, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../agent/Agents.ts"
 import { Permission } from "../permission/Permission.ts"
 import { deniesAll, matches } from "../permission/Rule.ts"
+import { fitContent } from "../picture/PictureContent.ts"
+import { Pictures } from "../picture/Pictures.ts"
 import type { StoredError } from "../session/Schemas.ts"
 import { builtins } from "./builtin/index.ts"
 import { HostTools } from "./HostTools.ts"
@@ -88,6 +90,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   const host = yield* HostTools
   const outputs = yield* ToolOutputStore
   const permission = yield* Permission
+  const pictures = yield* Pictures
   const own = makeToolOverlay()
   const base = new Map(builtins.map((definition) => [definition.tool.name, entryOf(definition)]))
 
@@ -100,6 +103,17 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
       : Effect.flatMap(definition.authorize(input), (asked) =>
           permission.authorize({ ...call, ...asked, permission: definition.permission })
         )
+
+  /** A result of which nothing can be shown is a failure that says why. */
+  const fitPictures = (output: ToolOutput): Effect.Effect<ToolOutput, ToolFailure> =>
+    Effect.flatMap(fitContent(pictures, output.content), ({ content, nothing }) =>
+      nothing
+        ? new ToolFailure({
+            type: "picture.refused",
+            message: content.map((item) => (item.type === "text" ? item.text : "")).join("\n")
+          })
+        : Effect.succeed({ ...output, content })
+    )
 
   const materialize = (agent: Agent, { extra = [], overrides = {} }: RequestTools = {}): MaterializedTools => {
     const added = new Map(extra.map((definition) => [definition.tool.name, entryOf(definition)]))
@@ -133,6 +147,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         Effect.zipRight(authorize(entry.definition, input, call)),
         Effect.zipRight(there),
         Effect.zipRight(Effect.suspend(() => entry.definition.execute(input, call))),
+        Effect.flatMap(fitPictures),
         Effect.flatMap((output) => outputs.bound({ sessionID: call.sessionID, callID: call.callID }, output)),
         Effect.map((output) => Settled.Success({ output })),
         Effect.catchTags({

@@ -8,6 +8,9 @@ import { Effect, Option, Schema } from "effect"
 import { InstructionDiscovery } from "../../context/InstructionDiscovery.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
+import { pictureFormat } from "../../picture/PictureFormat.ts"
+import { sourceBytes } from "../../picture/Pictures.ts"
+import { mediaMime } from "../../prompt/MediaKind.ts"
 import { LocationFiles, tryFile, type OpenFile, type Target } from "../LocationFiles.ts"
 import { define, ToolFailure, type ToolOutput } from "../ToolDefinition.ts"
 import { outputLimits } from "../ToolOutputStore.ts"
@@ -53,12 +56,6 @@ const ReadTool = Tool.make("read", {
 type Result = typeof ReadTool.successSchema.Type
 
 const mimes: Readonly<Record<string, string>> = {
-  ".png": "image/png",
-  ".jpg": "image/jpeg",
-  ".jpeg": "image/jpeg",
-  ".gif": "image/gif",
-  ".webp": "image/webp",
-  ".pdf": "application/pdf",
   ".zip": "application/zip",
   ".gz": "application/gzip",
   ".mp3": "audio/mpeg",
@@ -91,8 +88,9 @@ const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFi
   })
 })
 
-const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats }: OpenFile) {
-  const limit = outputLimits.mediaBytes
+/** A picture may be larger than what is shown of it: it is brought into form when the result is stored. */
+const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats }: OpenFile, sample: Uint8Array) {
+  const limit = pictureFormat(sample) === undefined ? outputLimits.mediaBytes : sourceBytes
   const tooLarge = new ToolFailure({
     type: "file.tooLarge",
     message:
@@ -104,7 +102,7 @@ const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats 
   return BinaryResult.make({
     type: "binary",
     path: target.resource,
-    mime: mimes[path.extname(target.real).toLowerCase()] ?? "application/octet-stream",
+    mime: mediaMime(content) ?? mimes[path.extname(target.real).toLowerCase()] ?? "application/octet-stream",
     bytes: content.length,
     base64: content.toString("base64")
   })
@@ -158,9 +156,10 @@ export const makeRead = Effect.gen(function* () {
           const { bytesRead } = yield* tryFile("read", target.resource, () =>
             file.handle.read(sample, 0, sampleBytes, 0)
           )
-          return looksLikeText(sample.subarray(0, bytesRead))
+          const head = sample.subarray(0, bytesRead)
+          return looksLikeText(head)
             ? yield* readText(target, file, offset, limit)
-            : yield* readBinary(target, file)
+            : yield* readBinary(target, file, head)
         })
       )
       if (Option.isSome(discovery) && result.type !== "directory") {

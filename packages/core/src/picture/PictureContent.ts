@@ -1,0 +1,69 @@
+/**
+ * The pictures in a tool's result, brought into form before the result is stored: read from a file, or given by a server
+ * that may declare anything. What cannot be shown becomes words, and takes nothing else with it. Spec: PC-7, PC-8.
+ */
+import { Effect, Either } from "effect"
+import { dataBytes } from "../prompt/DataUri.ts"
+import type { ToolContent } from "../session/Schemas.ts"
+import { looksLikeText } from "../tool/builtin/TextPage.ts"
+import { pictureFormat } from "./PictureFormat.ts"
+import type { PictureFitter } from "./Pictures.ts"
+
+type File = Extract<ToolContent, { type: "file" }>
+
+/** The content, and whether it is nothing but pictures that cannot be shown. */
+export interface FittedContent {
+  readonly content: ReadonlyArray<ToolContent>
+  readonly nothing: boolean
+}
+
+/** Enough of the data to tell what it is. */
+const beginning = /^data:[^,]*;base64,(.{0,512})/s
+
+/** Whether it is a picture, or is said to be one. */
+export const isPicture = ({ mime, uri }: File): boolean => {
+  const [, head] = beginning.exec(uri.slice(0, 2_048)) ?? []
+  return /^image\//i.test(mime) ? /^data:/i.test(uri) : pictureFormat(Buffer.from(head ?? "", "base64")) !== undefined
+}
+
+const isMarkup = (bytes: Uint8Array) => /^\uFEFF?\s*</.test(Buffer.from(bytes.subarray(0, 256)).toString())
+
+const text = (value: string): ToolContent => ({ type: "text", text: value })
+
+export const dataUri = (mime: string, bytes: Uint8Array): string =>
+  `data:${mime};base64,${Buffer.from(bytes).toString("base64")}`
+
+/** Undefined where the picture cannot be shown, with the words that stand for it. */
+const fitFile = Effect.fnUntraced(function* (pictures: PictureFitter, file: File) {
+  const name = file.name ?? `a picture (${file.mime})`
+  const bytes = dataBytes(file.uri)
+  if (Either.isLeft(bytes)) return { shown: false, content: [text(`[${name} cannot be shown: it ${bytes.left}]`)] }
+  if (pictureFormat(bytes.right) === undefined && looksLikeText(bytes.right) && isMarkup(bytes.right)) {
+    // A drawing in text (SVG) is read as text: it is not rendered, so what it refers to is never opened.
+    return { shown: true, content: [text(`[${name}, as text:]\n${Buffer.from(bytes.right).toString()}`)] }
+  }
+  return yield* pictures.fit(bytes.right).pipe(
+    Effect.map(({ bytes: fitted, mime, note }) => ({
+      shown: true,
+      content: [
+        ...(note === undefined ? [] : [text(`[${name}: ${note}]`)]),
+        { ...file, mime, uri: fitted === bytes.right && mime === file.mime ? file.uri : dataUri(mime, fitted) }
+      ]
+    })),
+    Effect.catchTag("PictureRefused", ({ reason }) =>
+      Effect.succeed({ shown: false, content: [text(`[${name} cannot be shown: ${reason}]`)] })
+    )
+  )
+})
+
+/** The content of a result as it can be stored and shown. */
+export const fitContent = Effect.fn("PictureContent.fit")(function* (
+  pictures: PictureFitter,
+  content: ReadonlyArray<ToolContent>
+): Effect.fn.Return<FittedContent> {
+  if (!content.some((item) => item.type === "file" && isPicture(item))) return { content, nothing: false }
+  const fitted = yield* Effect.forEach(content, (item) =>
+    item.type === "file" && isPicture(item) ? fitFile(pictures, item) : Effect.succeed({ shown: true, content: [item] })
+  )
+  return { content: fitted.flatMap((each) => each.content), nothing: fitted.every(({ shown }) => !shown) }
+})
