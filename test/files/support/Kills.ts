@@ -46,11 +46,16 @@ export const exportProgram = Effect.acquireRelease(
   ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** Exports in a process of its own that is killed before its nth file operation; whether it came to its end first. */
-const exportAndKill = (program: string, filename: string, root: string, nth: number): Effect.Effect<boolean> =>
+/** Exports in a process that is killed before its nth file operation, or a file's placing; whether it ended first. */
+export const exportAndKill = (
+  program: string,
+  filename: string,
+  root: string,
+  when: number | string
+): Effect.Effect<boolean> =>
   Effect.async((resume) => {
     let done = false
-    const child = fork(program, [filename, root, String(nth)], { stdio: "inherit", execArgv: [] })
+    const child = fork(program, [filename, root, String(when)], { stdio: "inherit", execArgv: [] })
     child.on("message", (said) => {
       if (said === "done") done = true
       else resume(Effect.dieMessage(String(said)))

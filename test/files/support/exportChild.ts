@@ -1,15 +1,18 @@
 /**
  * A process that exports a store to a root, and ends itself by SIGKILL before the nth operation on a file: no finalizer
- * runs, nothing is flushed. It says `done` when it came to the end before that. Arguments: database, root, n.
+ * runs, nothing is flushed. It says `done` when it comes to the end before that. Arguments: database, root, n; or a part
+ * of a path instead of n, and then it ends before the first such file is put in place.
  */
 import * as Exporter from "../../../packages/files/src/Exporter.ts"
 import { Store } from "@daybook/core"
 import { Effect, Layer } from "effect"
 
-const [, , filename = "", root = "", nth = ""] = process.argv
-let left = Number(nth)
-const before = () => {
-  if (left-- === 0) process.kill(process.pid, "SIGKILL")
+const [, , filename = "", root = "", when = ""] = process.argv
+let left = /^\d+$/.test(when) ? Number(when) : Infinity
+const before = (operation: string, path: string) => {
+  if (left-- === 0 || (left === Infinity && operation === "rename" && path.includes(when))) {
+    process.kill(process.pid, "SIGKILL")
+  }
 }
 
 const program = Effect.gen(function* () {
