@@ -43,7 +43,7 @@ describe("daybook prompt", () => {
       yield* second.finish()
       const ended = yield* run.ended
       assert.strictEqual(ended.stdout, "Done.\n")
-      assert.match(ended.stderr, /^→ read \{"path":"with space\\nand newline\.txt"\}$/m)
+      assert.match(ended.stderr, /^→ read with space and newline\.txt\n✓ read with space and newline\.txt$/m)
       assert.strictEqual(ended.code, 0)
     })
   )

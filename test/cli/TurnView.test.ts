@@ -1,21 +1,34 @@
 import { assert, describe, it } from "@effect/vitest"
+import { coloured } from "../../packages/cli/src/render/Style.ts"
 import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
 import {
   activitySettled,
   compactionEnded,
   compactionFailed,
+  compactionStarted,
   delta,
+  eventTime,
   promoted,
   promptID,
+  reasoningDelta,
+  reasoningEnded,
+  retried,
   stepStarted,
   textEnded,
   toolCalled,
+  toolFailed,
+  toolInputStarted,
+  toolProgress,
   toolSucceeded
 } from "./support/events.ts"
 
 /** Feeds the items to a fresh view and returns what each stream got. */
-const play = (items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>, terminal = false) => {
-  let view = TurnView.make(promptID, terminal)
+const play = (
+  items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>,
+  terminal = false,
+  options: TurnView.Options = {}
+) => {
+  let view = TurnView.make({ promptID, terminal, ...options })
   const written = { stdout: "", stderr: "" }
   for (const item of items) {
     const [next, writes] = TurnView.step(view, item)
@@ -37,7 +50,7 @@ describe("TurnView", () => {
     assert.strictEqual(stdout, "")
     assert.deepStrictEqual(stderr.split("\n"), [
       "→ question Which store? Why?",
-      "→ question ",
+      "→ question",
       "… summarised: the request had 13 tokens, the summary has 7 characters",
       "✗ nothing was summarised: no room",
       ""
@@ -56,7 +69,7 @@ describe("TurnView", () => {
       toolSucceeded("c2")
     ])
     assert.deepStrictEqual(view.value, { title: "a" })
-    assert.deepStrictEqual([stdout, stderr], ["", '→ read {"path":"a"}\n'])
+    assert.deepStrictEqual([stdout, stderr], ["", "→ read a\n✓ read a\n"])
   })
 
   it("CL-5: deltas are written as they come and the ended text adds nothing", () => {
@@ -100,7 +113,7 @@ describe("TurnView", () => {
     const items = [promoted(), delta("t", "Let me see"), toolCalled("c", "read", { path: "a\nb" })]
     const plain = play(items)
     assert.strictEqual(plain.stdout, "Let me see")
-    assert.strictEqual(plain.stderr, '→ read {"path":"a\\nb"}\n')
+    assert.strictEqual(plain.stderr, "→ read a b\n")
     assert.strictEqual(play(items, true).stdout, "Let me see\n")
   })
 
@@ -129,5 +142,108 @@ describe("TurnView", () => {
     const { view } = play([promoted(), textEnded("a", "One"), stepStarted()])
     assert.strictEqual(view.ended.size, 0)
     assert.strictEqual(view.open.size, 0)
+  })
+
+  it("CL-47: without a terminal a call is a line when it begins and one when it ends, with how, and what it changed", () => {
+    const { stderr, view } = play([
+      promoted(),
+      toolCalled("a", "edit", { path: "src/a.ts", oldText: "one\ntwo\nsame\n", newText: "one\n2\nsame\n" }),
+      toolCalled("b", "bash", { command: "npm test" }),
+      toolSucceeded("a", { path: "src/a.ts", replacements: 1 }),
+      toolSucceeded("b", { exitCode: 1 }, 75),
+      toolCalled("c", "bash", { command: "sleep 9" }),
+      toolFailed("c", "not\u001b[31m allowed", 2),
+      toolFailed("d", "unknown")
+    ])
+    assert.deepStrictEqual(stderr.split("\n"), [
+      "→ edit src/a.ts",
+      "→ bash npm test",
+      "✓ edit src/a.ts",
+      "  - two",
+      "  + 2",
+      "✗ bash npm test: exit code 1 (1 min 15 s)",
+      "→ bash sleep 9",
+      "✗ bash sleep 9: not␛[31m allowed (2 s)",
+      "✗ unknown",
+      ""
+    ])
+    assert.strictEqual(view.running.size, 0)
+  })
+
+  it("CL-47: where lines move, a running call is one of them and stays only when it has ended, in colour", () => {
+    const live = { live: true, style: coloured }
+    const begun = play(
+      [promoted(), toolCalled("b", "bash", { command: "make" }), toolProgress("b", "1\n2")],
+      true,
+      live
+    )
+    assert.strictEqual(begun.stderr, "")
+    assert.deepStrictEqual(
+      [...begun.view.running.values()],
+      [{ tool: "bash", input: { command: "make" }, startedAt: eventTime, output: "1\n2" }]
+    )
+    const ended = play(
+      [
+        promoted(),
+        toolCalled("b", "bash", { command: "make" }),
+        toolSucceeded("b", { exitCode: 0 }),
+        toolCalled("w", "write", { path: "a", content: "new\n" }),
+        toolSucceeded("w")
+      ],
+      true,
+      live
+    )
+    assert.strictEqual(
+      ended.stderr,
+      "\u001b[32m✓\u001b[39m bash make\n\u001b[32m✓\u001b[39m write a\n\u001b[32m  + new\u001b[39m\n"
+    )
+  })
+
+  it("CL-46: what the model thinks is told as it comes where lines move, else whole, and not at all when it is not wanted", () => {
+    const items = [
+      promoted(),
+      reasoningDelta("r", "I "),
+      reasoningDelta("r", "see\n"),
+      reasoningEnded("r", "I see\nit.\u001b"),
+      reasoningEnded("s", "  \n")
+    ]
+    assert.strictEqual(play(items, true, { live: true }).stderr, "I see\nit.␛\n")
+    assert.strictEqual(play(items).stderr, "> I see\n> it.␛\n")
+    assert.strictEqual(play(items, false, { reasoning: false }).stderr, "")
+    assert.strictEqual(play(items, true, { live: true, reasoning: false }).stderr, "")
+  })
+
+  it("CL-7: a retry says when it is made", () => {
+    assert.strictEqual(
+      play([promoted(), retried(1, "slow\ndown", 27_000), retried(2, "no")]).stderr,
+      "… attempt 1 failed, trying again in 27s: slow down\n… attempt 2 failed, trying again: no\n"
+    )
+  })
+
+  it("CL-45: the phase is what the run waits for", () => {
+    const phase = (...items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>) => play(items).view.phase
+    assert.deepStrictEqual(phase(stepStarted()), { type: "queued" })
+    assert.deepStrictEqual(phase(promoted()), { type: "waiting" })
+    assert.deepStrictEqual(phase(promoted(), reasoningDelta("r", "hm")), { type: "thinking" })
+    assert.deepStrictEqual(phase(promoted(), delta("t", "So")), { type: "answering" })
+    assert.deepStrictEqual(phase(promoted(), toolInputStarted("c", "write")), { type: "calling", tool: "write" })
+    assert.deepStrictEqual(phase(promoted(), toolInputStarted("c", "write"), toolProgress("d", "x")), {
+      type: "calling",
+      tool: "write"
+    })
+    assert.deepStrictEqual(phase(promoted(), compactionStarted()), { type: "summarising" })
+    assert.deepStrictEqual(phase(promoted(), retried(2, "no", 1_500)), {
+      type: "retrying",
+      attempt: 2,
+      until: eventTime + 1_500
+    })
+    assert.deepStrictEqual(phase(promoted(), delta("t", "So"), textEnded("t", "So")), { type: "waiting" })
+  })
+
+  it("CL-30: a line break that two deltas share stays one", () => {
+    assert.strictEqual(
+      play([promoted(), delta("t", "a\r"), delta("t", "\nb"), textEnded("t", "a\r\nb")], true).stdout,
+      "a\nb\n"
+    )
   })
 })

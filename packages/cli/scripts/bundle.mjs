@@ -61,6 +61,19 @@ const namespaces = {
     }))
 }
 
+/** A segmenter takes 12 ms to make, and text in ASCII needs none: it is made when it is first used. */
+const lazySegmenter = {
+  name: "lazy-segmenter",
+  setup: (build) =>
+    build.onLoad({ filter: /(?:string-width|wrap-ansi)[\\/]index\.js$/ }, async ({ path }) => {
+      const eager = "const segmenter = new Intl.Segmenter();"
+      const source = await readFile(path, "utf8")
+      if (!source.includes(eager)) throw new Error(`${path} makes its segmenter in another way`)
+      const lazy = "let made; const segmenter = { segment: (text) => (made ??= new Intl.Segmenter()).segment(text) };"
+      return { contents: source.replace(eager, lazy) }
+    })
+}
+
 /** Schemas make test data on request; the command never asks, and need not load the generators. */
 const noGenerators = {
   name: "no-generators",
@@ -96,7 +109,7 @@ const options = {
   conditions: ["@daybook/source"],
   // Native parts; `sharp` is optional, and loaded when the first picture comes.
   external: ["better-sqlite3", "sharp"],
-  plugins: [undici, namespaces, noGenerators],
+  plugins: [undici, namespaces, lazySegmenter, noGenerators],
   legalComments: "none",
   logLevel: "warning"
 }
@@ -113,7 +126,8 @@ const reader = await build({
     "*/Rehearsal.ts",
     "*/Configuration.ts",
     "*/FilesWork.ts",
-    "*/ServeWork.ts"
+    "*/ServeWork.ts",
+    "*/Turn.ts"
   ]
 })
 const ctx = await build({

@@ -85,4 +85,6 @@ export const choice = <const Choice extends string>(name: string, choices: Reado
     return found === undefined ? Effect.fail(choices.join(" or ")) : Effect.succeed(found)
   })
 
+export const noReasoning = toggle("no-reasoning", "do not show what the model thinks")
+
 export const json = toggle("json", "print JSON, one object a line")

@@ -1,6 +1,7 @@
 /** Asking the person at the terminal. Spec: CL-18, CL-35 in specs/cli.md. */
 import { Effect } from "effect"
 import { createInterface } from "node:readline"
+import * as Terminal from "./Terminal.ts"
 
 /** Whether somebody is there to answer: questions go to stderr, answers come from stdin. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
@@ -16,22 +17,21 @@ export const ask = (question: string): Effect.Effect<string | undefined> => toge
 
 /** One line of an answer; `undefined` when nobody is there or the input ends. Interruption withdraws the question. */
 export const line = (question: string): Effect.Effect<string | undefined> =>
-  Effect.suspend(() =>
-    canAsk()
-      ? Effect.async<string | undefined>((resume) => {
-          process.stderr.write(question)
-          // Not a terminal interface: the line stays cooked, and Ctrl-C stays a signal.
-          const lines = createInterface({ input: process.stdin, terminal: false })
-          lines.once("line", (line) => {
-            resume(Effect.succeed(line))
-            lines.close()
-          })
-          lines.once("close", () => resume(Effect.succeed(undefined)))
-          return Effect.sync(() => {
-            // Whatever comes next begins on a line of its own.
-            process.stderr.write("\n")
-            lines.close()
-          })
-        })
-      : Effect.succeed(undefined)
-  )
+  Effect.suspend(() => (canAsk() ? Terminal.alone(read(question)) : Effect.succeed(undefined)))
+
+const read = (question: string) =>
+  Effect.async<string | undefined>((resume) => {
+    process.stderr.write(question)
+    // Not a terminal interface: the line stays cooked, and Ctrl-C stays a signal.
+    const lines = createInterface({ input: process.stdin, terminal: false })
+    lines.once("line", (line) => {
+      resume(Effect.succeed(line))
+      lines.close()
+    })
+    lines.once("close", () => resume(Effect.succeed(undefined)))
+    return Effect.sync(() => {
+      // Whatever comes next begins on a line of its own.
+      process.stderr.write("\n")
+      lines.close()
+    })
+  })

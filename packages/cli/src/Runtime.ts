@@ -11,6 +11,9 @@ import { Output } from "./Output.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
 
+/** What follows a run; the reading verbs follow none. */
+export const turn = Effect.promise(() => import("./Turn.ts"))
+
 /** Reads the database that is there; creates none, and loads neither runner nor models. */
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {

@@ -17,13 +17,15 @@ import {
   type SessionEvent,
   type SessionID
 } from "@daybook/core"
-import { Cause, Effect, Exit, Queue, Stream } from "effect"
+import { Cause, Clock, Effect, Exit, Queue, Stream, SubscriptionRef } from "effect"
 import { ActivityFailed, Interrupted, OutputFailed } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
 import { jsonLine } from "./render/Plain.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
+import { styleOf } from "./render/Style.ts"
 import * as TurnView from "./render/TurnView.ts"
+import * as Screen from "./Screen.ts"
 import * as Signal from "./Signal.ts"
 
 /** Work on a session that has been started, or is about to be. */
@@ -41,8 +43,10 @@ export interface FollowOptions<E, E2, R> {
   readonly promptID?: MessageID
   /** The answer is a value: it alone goes to stdout, at the end. */
   readonly structured?: boolean
-  /** Nothing is shown; the work is only waited for. */
+  /** Nothing stays on the terminal; the work is only waited for. */
   readonly silent?: boolean
+  /** What the model thinks is shown (true). */
+  readonly reasoning?: boolean
   /** Starts the work. Deltas are listened for from before. */
   readonly start: Effect.Effect<Started<E>, E2, R>
 }
@@ -58,13 +62,39 @@ const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq
 export const follow = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
   Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow"))
 
-const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, structured }: FollowOptions<E, E2, R>) =>
+const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
   Effect.gen(function* () {
+    const { json, promptID, sessionID, silent, start, structured } = options
     const output = yield* Output
     const log = yield* EventLog
     const sessions = yield* Sessions
     const queue = yield* Queue.bounded<Item>(1024)
     const signal = yield* Signal.first
+    let stopping = false
+    const live = Screen.canMove() && !(json && output.terminal)
+    const style = styleOf(process.env, process.stderr.isTTY === true)
+    // Of a value, everything but the value goes to stderr.
+    const terminal = structured === true ? process.stderr.isTTY === true : output.terminal
+    let view = TurnView.make({ promptID, terminal, live, reasoning: options.reasoning ?? true, style })
+    const startedAt = yield* Clock.currentTimeMillis
+    /** The last event that was shown. */
+    const cursor = yield* SubscriptionRef.make(-1)
+    const screen = live
+      ? yield* Screen.open({
+          style,
+          live: () => ({
+            startedAt,
+            phase: stopping ? { type: "stopping" } : view.phase,
+            running: Array.from(view.running.values())
+          }),
+          caughtUp: Effect.flatMap(Effect.orDie(log.latest(sessionID)), (latest) =>
+            cursor.changes.pipe(
+              Stream.takeUntil((seq) => seq >= latest),
+              Stream.runDrain
+            )
+          )
+        })
+      : undefined
     if (!json) {
       // A reader that fell behind loses its deltas; the durable events complete what it has shown.
       yield* Effect.forkScoped(
@@ -81,24 +111,27 @@ const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, stru
     )
     yield* Effect.forkScoped(Effect.flatMap(Effect.exit(done), (exit) => stop(exit, false)))
     yield* signal.pipe(
+      Effect.tap(() => Effect.sync(() => (stopping = true))),
       Effect.zipRight(Effect.exit(sessions.interrupt(sessionID))),
       Effect.flatMap((exit) => stop(exit, true)),
       Effect.forkScoped
     )
 
-    let view = TurnView.make(promptID, output.terminal)
-    let cursor = after
+    const put = ({ text, to, ...piece }: TurnView.Write) => {
+      const beside = to === "stderr" || structured === true
+      if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
+      return beside ? output.note(text) : output.write(text)
+    }
+    yield* SubscriptionRef.set(cursor, after)
     const show = Effect.fnUntraced(function* (event: SessionEvent | LiveEvent) {
       if (isDurable(event)) {
-        if (event.seq <= cursor) return
-        cursor = event.seq
+        if (event.seq <= (yield* SubscriptionRef.get(cursor))) return
         if (json) yield* output.write(`${eventJson(event, output.terminal)}\n`)
       }
       const [next, writes] = TurnView.step(view, event)
       view = next
-      if (json || silent === true) return
-      const beside = structured === true
-      for (const { to, text } of writes) yield* to === "stdout" && !beside ? output.write(text) : output.note(text)
+      if (!json && silent !== true) for (const written of writes) yield* put(written)
+      if (isDurable(event)) yield* SubscriptionRef.set(cursor, event.seq)
     })
 
     const shown = Effect.gen(function* () {
@@ -111,9 +144,9 @@ const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, stru
         }
         let more = true
         while (more) {
-          const page = yield* log.read({ sessionID, after: cursor })
+          const page = yield* log.read({ sessionID, after: yield* SubscriptionRef.get(cursor) })
           for (const event of page.events) yield* show(event)
-          cursor = Math.max(cursor, page.cursor)
+          yield* SubscriptionRef.update(cursor, (seq) => Math.max(seq, page.cursor))
           more = page.hasMore
         }
         return item
@@ -122,7 +155,7 @@ const followScoped = <E, E2, R>({ json, promptID, sessionID, silent, start, stru
     const answered = Effect.suspend(() =>
       json || structured !== true || view.value === undefined
         ? Effect.void
-        : output.write(`${jsonLine(view.value, output.terminal)}\n`)
+        : Effect.zipRight(screen?.close ?? Effect.void, output.write(`${jsonLine(view.value, output.terminal)}\n`))
     )
     const stopped = yield* Effect.zipLeft(shown, answered).pipe(
       // The answer reaches no reader any more.

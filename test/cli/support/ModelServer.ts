@@ -14,6 +14,7 @@ export interface Exchange {
     readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }>
   }
   readonly text: (delta: string) => Effect.Effect<void>
+  readonly reasoning: (delta: string) => Effect.Effect<void>
   readonly toolCall: (id: string, name: string, input: unknown) => Effect.Effect<void>
   readonly finish: (reason?: "stop" | "tool_calls") => Effect.Effect<void>
   /** Refuses the request; only before anything else. */
@@ -50,6 +51,7 @@ const exchange = (body: Exchange["body"], response: ServerResponse, closed: Effe
     body,
     closed,
     text: (delta) => chunk({ role: "assistant", content: delta }),
+    reasoning: (delta) => chunk({ role: "assistant", reasoning_content: delta }),
     toolCall: (id, name, input) =>
       chunk({ tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: JSON.stringify(input) } }] }),
     finish: (reason = "stop") =>

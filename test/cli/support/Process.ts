@@ -21,6 +21,8 @@ export interface Running {
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   /** Stops reading stdout, as `head` does when it has seen enough. */
   readonly closeStdout: Effect.Effect<void>
+  /** Types at the terminal; only for a process that has one. */
+  readonly type: (keys: string) => Effect.Effect<void>
   readonly ended: Effect.Effect<Ended>
 }
 
@@ -30,6 +32,11 @@ export interface Options {
   readonly cwd?: string
   /** Another user to run as; only for a test that runs as root. */
   readonly uid?: number
+  /**
+   * A terminal of its own, of this size: all that is printed is on stdout then, behind a line with the terminal's name.
+   * Its input stays open.
+   */
+  readonly terminal?: { readonly columns: number; readonly rows: number }
 }
 
 /** A place to run in: an empty folder that is the working folder, and beside it the database's. */
@@ -49,12 +56,20 @@ export interface Place {
   readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
 
-type Complete = Required<Omit<Options, "uid">> & Pick<Options, "uid">
+type Complete = Required<Omit<Options, "uid" | "terminal">> & Pick<Options, "uid" | "terminal">
 
-const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, uid }: Complete) =>
+/** `script` of util-linux makes a terminal, and ends as the command does. */
+const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns: number; rows: number }) => {
+  const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")
+  return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"] as const
+}
+
+const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, terminal, uid }: Complete) =>
   Effect.acquireRelease(
     Effect.sync((): Running => {
-      const child = spawn(process.execPath, [bin, ...words], { cwd, env, ...(uid === undefined ? {} : { uid }) })
+      const command = [process.execPath, bin, ...words]
+      const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
+      const child = spawn(file, args, { cwd, env, ...(uid === undefined ? {} : { uid }) })
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()
@@ -70,7 +85,7 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, uid
         look()
       })
       child.stdin.on("error", () => undefined)
-      child.stdin.end(input)
+      if (terminal === undefined) child.stdin.end(input)
       const watch = <A>(seen: () => Effect.Effect<A> | undefined) =>
         Effect.async<A>((resume) => {
           const watcher = () => {
@@ -94,6 +109,7 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, uid
                 : Effect.dieMessage(`ended with ${ended.code} before it printed that: ${JSON.stringify(ended)}`)
           ),
         signal: (name) => Effect.sync(() => void child.kill(name)),
+        type: (keys) => Effect.sync(() => void child.stdin.write(keys)),
         closeStdout: Effect.sync(() => void child.stdout.destroy()),
         ended: watch(() => (ended === undefined ? undefined : Effect.succeed(ended)))
       }

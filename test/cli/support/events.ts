@@ -19,6 +19,15 @@ const durable = (type: SessionEvent["type"], data: unknown, version = 1) =>
     data
   }) as unknown as SessionEvent // one constructor for all types; each caller below gives the type's own data
 
+/** The same event, so many seconds later. */
+const later = (event: SessionEvent, seconds: number): SessionEvent => ({
+  ...event,
+  created: event.created + seconds * 1_000
+})
+
+/** When the events happened. */
+export const eventTime = Date.UTC(2026, 0, 2, 3, 4, 5)
+
 export const promoted = (text = "hi") =>
   durable("session.next.prompt.promoted", { messageID: promptID, prompt: { text }, timeCreated: 0 })
 export const textEnded = (textID: string, text: string) =>
@@ -31,14 +40,45 @@ export const toolCalled = (callID: string, tool: string, input: Record<string, u
     input,
     provider: { executed: false }
   })
-export const toolSucceeded = (callID: string) =>
-  durable("session.next.tool.success", {
+export const toolSucceeded = (callID: string, structured: Record<string, unknown> = {}, seconds = 0) =>
+  later(
+    durable("session.next.tool.success", {
+      assistantMessageID: messageID,
+      callID,
+      structured,
+      content: [],
+      provider: { executed: false }
+    }),
+    seconds
+  )
+export const toolFailed = (callID: string, message: string, seconds = 0) =>
+  later(
+    durable("session.next.tool.failed", {
+      assistantMessageID: messageID,
+      callID,
+      error: { type: "test", message },
+      provider: { executed: false }
+    }),
+    seconds
+  )
+export const toolProgress = (callID: string, text: string) =>
+  durable("session.next.tool.progress", {
     assistantMessageID: messageID,
     callID,
     structured: {},
-    content: [],
-    provider: { executed: false }
+    content: [{ type: "text", text }]
   })
+export const reasoningEnded = (reasoningID: string, text: string) =>
+  durable("session.next.reasoning.ended", { assistantMessageID: messageID, reasoningID, text })
+export const toolInputStarted = (callID: string, name: string) =>
+  durable("session.next.tool.input.started", { assistantMessageID: messageID, callID, name })
+export const retried = (attempt: number, message: string, waitMs?: number) =>
+  durable("session.next.retried", {
+    attempt,
+    ...(waitMs === undefined ? {} : { waitMs }),
+    error: { message, isRetryable: true }
+  })
+export const compactionStarted = () => durable("session.next.compaction.started", { messageID, reason: "auto" })
 export const compactionEnded = (text: string, tokensBefore: number) =>
   durable("session.next.compaction.ended", { messageID, reason: "auto", text, recent: "", tokensBefore }, 2)
 export const compactionFailed = (message: string) =>
@@ -59,4 +99,9 @@ export const delta = (textID: string, text: string): LiveEvent => ({
   type: "session.next.text.delta",
   sessionID,
   data: { assistantMessageID: messageID, textID, delta: text }
+})
+export const reasoningDelta = (reasoningID: string, text: string): LiveEvent => ({
+  type: "session.next.reasoning.delta",
+  sessionID,
+  data: { assistantMessageID: messageID, reasoningID, delta: text }
 })

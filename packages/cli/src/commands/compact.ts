@@ -7,9 +7,8 @@ import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { compacted } from "../render/CompactionText.ts"
-import { withRunning, withSessions } from "../Runtime.ts"
+import { turn, withRunning, withSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
-import * as Turn from "../Turn.ts"
 import type { Verb } from "../Verb.ts"
 
 const noWait = Flags.toggle("no-wait", "ask only; it is done when the session runs next, or by who runs it now")
@@ -21,6 +20,7 @@ const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const { id: sessionID } = yield* SessionReference.resolve(given, yield* Folder.current)
   const after = yield* log.latest(sessionID)
   const messageID = yield* sessions.compact(sessionID)
+  const Turn = yield* turn
   const followed = yield* Effect.either(
     Turn.follow({
       sessionID,

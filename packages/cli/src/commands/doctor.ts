@@ -9,11 +9,12 @@ import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
+import { pad } from "../render/Width.ts"
 import type { Verb } from "../Verb.ts"
 
 const line = (check: Check): string => {
   const fix = check.fix === undefined ? "" : `; ${check.fix}`
-  return `${check.verdict.padEnd(7)}  ${oneLine(check.about, 60).padEnd(10)}  ${oneLine(`${check.says}${fix}`, 400)}\n`
+  return `${check.verdict.padEnd(7)}  ${pad(oneLine(check.about, 60), 10)}  ${oneLine(`${check.says}${fix}`, 400)}\n`
 }
 
 const Rebuildable = Schema.Union(Schema.Literal("all"), SessionID)

@@ -19,9 +19,8 @@ import { Output } from "../Output.ts"
 import * as PromptExtras from "../PromptExtras.ts"
 import * as PromptText from "../PromptText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { findAgent, readModel, resolveModel, withModels, withNewSessions, withNoSessions } from "../Runtime.ts"
+import { findAgent, readModel, resolveModel, turn, withModels, withNewSessions, withNoSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
-import * as Turn from "../Turn.ts"
 import type { Verb } from "../Verb.ts"
 
 const session = Flags.text("session", "ID|NAME", "the session; a NAME that nobody has makes a new one of that title")
@@ -67,6 +66,7 @@ interface Options {
   readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
   readonly noRun: boolean
+  readonly noReasoning: boolean
   readonly json: boolean
 }
 
@@ -145,11 +145,13 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
     return
   }
   yield* output.note(announce(session, isNew))
+  const Turn = yield* turn
   yield* Turn.follow({
     sessionID: session.id,
     json: options.json,
     promptID: prompt.id,
     structured: options.output !== undefined,
+    reasoning: !options.noReasoning,
     start: Effect.tapError(Turn.admitted(prompt), () => undo)
   })
 })
@@ -188,7 +190,21 @@ export const prompt = {
       "On a terminal you are asked before a tool does what is not allowed already, and what the model asks you; elsewhere " +
       "the first is refused, and nothing is asked unless DAYBOOK_QUESTIONS=1 says that daybook answer will answer."
   ],
-  flags: [session, delivery, model, agent, cwd, attach, system, tools, outputSchema, id, noRun, Flags.json],
+  flags: [
+    session,
+    delivery,
+    model,
+    agent,
+    cwd,
+    attach,
+    system,
+    tools,
+    outputSchema,
+    id,
+    noRun,
+    Flags.noReasoning,
+    Flags.json
+  ],
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "goes on with the session called fix, or starts it"],
@@ -215,6 +231,7 @@ export const prompt = {
       outputSchema: outputSchema.options,
       id: id.options,
       noRun: noRun.options,
+      noReasoning: Flags.noReasoning.options,
       json: Flags.json.options
     },
     (given) =>
@@ -239,6 +256,7 @@ export const prompt = {
           agent,
           id: Option.getOrUndefined(given.id),
           noRun: given.noRun,
+          noReasoning: given.noReasoning,
           json: given.json
         }
         return yield* withNewSessions(run(options))

@@ -3,12 +3,14 @@
  * Pure. Spec: CL-30..CL-32 in specs/cli.md.
  */
 
+import { cut, pad, width } from "./Width.ts"
+
 /**
  * C0 controls except tab and newline, DEL, C1 controls, and the marks that reorder a line (bidirectional overrides and
  * isolates): a terminal acts on them, a reader does not see them.
  */
 // oxlint-disable-next-line no-control-regex
-const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 const picture = (character: string): string => {
   const code = character.charCodeAt(0)
@@ -21,18 +23,12 @@ const picture = (character: string): string => {
 /** Every control that a terminal would obey becomes a visible sign; tabs and newlines stay (CL-30). */
 export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replaceAll(unsafe, picture)
 
-/** The text on one line, safe, at most `width` characters (CL-31). */
-export const oneLine = (text: string, width = 120): string => {
+/** The text on one line, safe, in at most `cells` cells of a terminal (CL-31). */
+export const oneLine = (text: string, cells = 120): string => {
   // Only what can be shown is looked at: the text may be megabytes long.
-  const flat = visible(
-    text
-      .slice(0, width * 8)
-      .replaceAll(/\s+/g, " ")
-      .trim()
-  )
-  const characters = Array.from(flat)
-  const cut = characters.length > width || text.length > width * 8
-  return cut ? `${characters.slice(0, width - 1).join("")}…` : flat
+  const seen = text.slice(0, cells * 8)
+  const flat = visible(seen.replaceAll(/\s+/g, " ").trim())
+  return cut(seen.length < text.length ? `${flat}…` : flat, cells)
 }
 
 /** Indents every line. */
@@ -65,9 +61,9 @@ export const escaped = (json: string): string =>
 /** Rows as columns, two spaces apart; the last column is not padded. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths: Array<number> = []
-  for (const row of rows) row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, cell.length)))
+  for (const row of rows) row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, width(cell))))
   return rows
-    .map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))).join("  "))
+    .map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : pad(cell, widths[i] ?? 0))).join("  "))
     .map((line) => `${line.trimEnd()}\n`)
     .join("")
 }

@@ -1,18 +1,20 @@
 /**
- * A running turn on a terminal: deltas as they come, completed by the durable events behind them. Deltas are a courtesy:
- * any of them may be missing or late, and the durable `text.ended` tells the whole text, so that what is printed at the
- * end is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8 in specs/cli.md.
+ * A running turn for a person: deltas as they come, completed by the durable events behind them. Deltas are a courtesy:
+ * any of them may be missing or late, and the durable `text.ended` has the whole text, so that what is printed at the end
+ * is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8, CL-45..CL-47 in specs/cli.md.
  */
 import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
-import { Predicate } from "effect"
+import { callText, changes, commandFailure, elapsed, type Call } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
+import type { Piece } from "./Frame.ts"
+import type { Phase, RunningCall } from "./LiveLines.ts"
 import { oneLine, visible } from "./Plain.ts"
+import { plain, type Style } from "./Style.ts"
 
 /** What to write where: the answer goes to stdout, everything about it to stderr. */
-export interface Write {
+export interface Write extends Piece {
   readonly to: "stdout" | "stderr"
-  readonly text: string
 }
 
 /** How the prompt's activity ended. */
@@ -22,24 +24,33 @@ export interface Settled {
 }
 
 interface OpenText {
+  readonly channel: "text" | "reasoning"
   /** What was written of it so far. Only ever appended to, so that a long text costs its length once. */
   readonly written: string
-  /** Deltas not yet written: the prompt is not visible yet, or half a surrogate pair waits for its other half. */
+  /** Deltas not yet written: the prompt is not visible yet, or half a character waits for its other half. */
   readonly pending: string
 }
 
-const nothing: OpenText = { written: "", pending: "" }
-
-export interface TurnView {
+/** How the turn is shown. */
+export interface Options {
   /** The prompt that is followed; without one, everything is shown. */
-  readonly promptID: MessageID | undefined
-  readonly terminal: boolean
+  readonly promptID?: MessageID | undefined
+  /** stdout is a terminal. */
+  readonly terminal?: boolean
+  /** Running calls are shown as they run, and so are told of when they end; reasoning is shown as it comes. */
+  readonly live?: boolean
+  /** Reasoning is shown at all. */
+  readonly reasoning?: boolean
+  readonly style?: Style
+}
+
+export interface TurnView extends Required<Options> {
   /** The prompt has become visible: what follows is its turn. */
   readonly promoted: boolean
   readonly settled: Settled | undefined
   /** The last activity that settled while the prompt was not visible yet. */
   readonly elsewhere: Settled | undefined
-  /** Texts that deltas began and no `text.ended` has ended, by message and text. */
+  /** Texts that deltas began and no durable event has ended, by message and text. */
   readonly open: ReadonlyMap<string, OpenText>
   /** The text that stdout stands in. */
   readonly current: string | undefined
@@ -52,13 +63,19 @@ export interface TurnView {
   /** Values that calls of the running step give as the answer, and the one that was accepted. */
   readonly offered: ReadonlyMap<string, JsonRecord>
   readonly value: JsonRecord | undefined
+  /** What the run waits for, and the calls that have not ended. */
+  readonly phase: Phase
+  readonly running: ReadonlyMap<string, RunningCall>
 }
 
 /** A view that has seen nothing yet. */
-export const make = (promptID: MessageID | undefined, terminal: boolean): TurnView => ({
-  promptID,
-  terminal,
-  promoted: promptID === undefined,
+export const make = (options: Options = {}): TurnView => ({
+  promptID: options.promptID,
+  terminal: options.terminal ?? false,
+  live: options.live ?? false,
+  reasoning: options.reasoning ?? true,
+  style: options.style ?? plain,
+  promoted: options.promptID === undefined,
   settled: undefined,
   elsewhere: undefined,
   open: new Map(),
@@ -67,30 +84,78 @@ export const make = (promptID: MessageID | undefined, terminal: boolean): TurnVi
   fresh: true,
   spoke: false,
   offered: new Map(),
-  value: undefined
+  value: undefined,
+  phase: { type: options.promptID === undefined ? "waiting" : "queued" },
+  running: new Map()
 })
 
 type Step = readonly [TurnView, ReadonlyArray<Write>]
 
-const key = (data: { readonly assistantMessageID: string; readonly textID: string }) =>
-  `${data.assistantMessageID} ${data.textID}`
+const textKey = (data: { readonly assistantMessageID: string; readonly textID: string }) =>
+  `text ${data.assistantMessageID} ${data.textID}`
+
+const reasoningKey = (data: { readonly assistantMessageID: string; readonly reasoningID: string }) =>
+  `reasoning ${data.assistantMessageID} ${data.reasoningID}`
+
+const callKey = (call: { readonly assistantMessageID: string; readonly callID: string }) =>
+  `${call.assistantMessageID} ${call.callID}`
 
 /** Takes one event, durable or live, and says what to write for it. */
 export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
+  const [next, writes] = take(view, event)
+  const phase = next.promoted ? phaseAfter(event) : undefined
+  return [phase === undefined ? next : { ...next, phase }, writes]
+}
+
+/** What the run waits for after the event; undefined where that stays as it is. */
+const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined => {
+  switch (event.type) {
+    case "session.next.reasoning.started":
+    case "session.next.reasoning.delta":
+      return { type: "thinking" }
+    case "session.next.text.started":
+    case "session.next.text.delta":
+      return { type: "answering" }
+    case "session.next.tool.input.started":
+      return { type: "calling", tool: event.data.name }
+    case "session.next.compaction.started":
+      return { type: "summarising" }
+    case "session.next.retried": {
+      const { attempt, waitMs } = event.data
+      return { type: "retrying", attempt, until: waitMs === undefined ? undefined : event.created + waitMs }
+    }
+    case "session.next.tool.input.delta":
+    case "session.next.tool.progress":
+    case "session.next.compaction.delta":
+      return undefined
+    default:
+      return { type: "waiting" }
+  }
+}
+
+const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
   switch (event.type) {
     case "session.next.prompt.promoted":
     case "session.next.prompted":
       return event.data.messageID === view.promptID ? flushOpen({ ...view, promoted: true }) : [view, []]
     case "session.next.text.delta":
-      return onDelta(view, key(event.data), event.data.delta)
+      return onDelta(view, "text", textKey(event.data), event.data.delta)
     case "session.next.text.ended":
-      return onEnded(view, key(event.data), event.data.text)
+      return onEnded(view, "text", textKey(event.data), event.data.text)
+    case "session.next.reasoning.delta":
+      return view.live && view.reasoning
+        ? onDelta(view, "reasoning", reasoningKey(event.data), event.data.delta)
+        : [view, []]
+    case "session.next.reasoning.ended":
+      return view.reasoning ? onReasoned(view, reasoningKey(event.data), event.data.text) : [view, []]
     case "session.next.tool.called":
-      return onCalled(view, event.data)
+      return onCalled(view, event)
+    case "session.next.tool.progress":
+      return [onProgress(view, event.data), []]
     case "session.next.tool.success":
-      return [{ ...view, value: view.offered.get(callKey(event.data)) ?? view.value }, []]
+      return onSuccess(view, event)
     case "session.next.tool.failed":
-      return note(view, `✗ ${oneLine(event.data.error.message, 140)}`)
+      return onFailed(view, event)
     case "session.next.retried":
       return note(
         view,
@@ -101,7 +166,7 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.compaction.ended":
       return note(view, `… ${compacted(event.data)}`)
     case "session.next.compaction.failed":
-      return note(view, `✗ nothing was summarised: ${oneLine(event.data.error.message, 400)}`)
+      return note(view, `${view.style.bad("✗")} nothing was summarised: ${oneLine(event.data.error.message, 400)}`)
     case "session.next.context.pruned":
       return note(
         view,
@@ -109,9 +174,9 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
       )
     case "session.next.step.started":
       // Ended texts and calls are remembered for the running step only, or a long activity would collect them.
-      return [{ ...view, ended: new Set(), offered: new Map() }, []]
+      return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
     case "session.next.activity.settled":
-      return onSettled(view, event.data)
+      return onSettled({ ...view, running: new Map() }, event.data)
     default:
       return [view, []]
   }
@@ -120,75 +185,129 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
 /** The tool that takes an answer of a given form. */
 const valueTool = "structured_output"
 
-const callKey = (call: { readonly assistantMessageID: string; readonly callID: string }) =>
-  `${call.assistantMessageID} ${call.callID}`
-
-const onCalled = (view: TurnView, data: EventOfType<"session.next.tool.called">["data"]): Step => {
+const onCalled = (view: TurnView, { created, data }: EventOfType<"session.next.tool.called">): Step => {
   // The value is told at the end, whole.
   if (data.tool === valueTool) return [{ ...view, offered: new Map(view.offered).set(callKey(data), data.input) }, []]
-  return note(
-    view,
-    `→ ${data.tool} ${oneLine(data.tool === "question" ? asked(data.input) : JSON.stringify(data.input), 100)}`
-  )
+  const call = { tool: data.tool, input: data.input, startedAt: created, output: "" }
+  const next = { ...view, running: new Map(view.running).set(callKey(data), call) }
+  return view.live ? [next, []] : note(next, `→ ${callText(call)}`)
 }
 
-/** The questions of a call, in words. */
-const asked = (input: JsonRecord): string => {
-  const { questions } = input
-  const words = Array.isArray(questions)
-    ? questions.map((item) => (Predicate.hasProperty(item, "question") ? item.question : ""))
-    : []
-  return words.join(" ")
+const onProgress = (view: TurnView, data: EventOfType<"session.next.tool.progress">["data"]): TurnView => {
+  const call = view.running.get(callKey(data))
+  const output = data.content.findLast((part) => part.type === "text")?.text
+  if (call === undefined || output === undefined) return view
+  return { ...view, running: new Map(view.running).set(callKey(data), { ...call, output }) }
 }
 
-const onDelta = (view: TurnView, id: string, delta: string): Step => {
+/** The call that an event ends, and the view without it. */
+const ended = (
+  view: TurnView,
+  data: { readonly assistantMessageID: string; readonly callID: string }
+): readonly [TurnView, RunningCall | undefined] => {
+  const running = new Map(view.running)
+  const call = running.get(callKey(data))
+  running.delete(callKey(data))
+  return [{ ...view, running }, call]
+}
+
+const took = ({ startedAt }: RunningCall, at: number): string =>
+  at - startedAt < 1_000 ? "" : ` (${elapsed(at - startedAt)})`
+
+const onSuccess = (view: TurnView, { created, data }: EventOfType<"session.next.tool.success">): Step => {
+  const value = view.offered.get(callKey(data)) ?? view.value
+  const [next, call] = ended({ ...view, value }, data)
+  if (call === undefined) return [next, []]
+  const failure = commandFailure(call, data.structured)
+  const mark = failure === undefined ? view.style.good("✓") : view.style.bad("✗")
+  const why = failure === undefined ? "" : `: ${failure}`
+  return note(next, `${mark} ${callText(call)}${why}${took(call, created)}${changeLines(view, call)}`)
+}
+
+const changeLines = ({ style }: TurnView, call: Call): string =>
+  changes(call)
+    .map(({ sign, text }) => {
+      const line = `  ${sign} ${text}`
+      return `\n${sign === "+" ? style.good(line) : sign === "-" ? style.bad(line) : style.dim(line)}`
+    })
+    .join("")
+
+const onFailed = (view: TurnView, { created, data }: EventOfType<"session.next.tool.failed">): Step => {
+  const [next, call] = ended(view, data)
+  const what = call === undefined ? "" : `${callText(call)}: `
+  const time = call === undefined ? "" : took(call, created)
+  return note(next, `${view.style.bad("✗")} ${what}${oneLine(data.error.message, 400)}${time}`)
+}
+
+const onDelta = (view: TurnView, channel: OpenText["channel"], id: string, delta: string): Step => {
   if (view.ended.has(id)) return [view, []]
-  const before = view.open.get(id) ?? nothing
+  const before = view.open.get(id) ?? { channel, written: "", pending: "" }
   const open = new Map(view.open).set(id, { ...before, pending: before.pending + delta })
   return view.promoted ? write({ ...view, open }, id, false) : [{ ...view, open }, []]
 }
 
-const onEnded = (view: TurnView, id: string, text: string): Step => {
-  const { written } = view.open.get(id) ?? nothing
+/** Takes a text that has ended out of those that are open, with what is still to be written of it. */
+const close = (view: TurnView, channel: OpenText["channel"], id: string, text: string) => {
+  const { written } = view.open.get(id) ?? { written: "" }
   const open = new Map(view.open)
   open.delete(id)
-  const ended = new Set(view.ended).add(id)
-  if (!view.promoted) return [{ ...view, open, ended }, []]
   // The written part may be no beginning of the text when its first deltas were missed: then the whole is told anew.
   const known = text.startsWith(written)
-  const last = known ? { written, pending: text.slice(written.length) } : { ...nothing, pending: text }
+  const last: OpenText = known
+    ? { channel, written, pending: text.slice(written.length) }
+    : { channel, written: "", pending: text }
+  return { without: { ...view, open, ended: new Set(view.ended).add(id) }, last, known }
+}
+
+const onEnded = (view: TurnView, channel: "text", id: string, text: string): Step => {
+  const { known, last, without } = close(view, channel, id, text)
+  if (!view.promoted) return [without, []]
   const [next, writes] = write(
-    { ...view, open: new Map(open).set(id, last), ended, current: known ? view.current : undefined },
+    { ...without, open: new Map(without.open).set(id, last), current: known ? view.current : undefined },
     id,
     true
   )
   // The ended event may come while stdout stands in the next text already: that one's line goes on.
   const [closed, breaks] = next.current === id ? endLine(next) : ([next, []] as const)
-  return [{ ...closed, open }, [...writes, ...breaks]]
+  return [{ ...closed, open: without.open }, [...writes, ...breaks]]
 }
 
-/** Writes what of the text is pending; without `whole`, half a surrogate pair at its end is held back. */
+/** Reasoning that could not be shown as it came is a block of lines. */
+const onReasoned = (view: TurnView, id: string, text: string): Step => {
+  const { last, without } = close(view, "reasoning", id, text)
+  if (!view.promoted || text.trim() === "") return [without, []]
+  if (view.live) return [without, [reasoning(`${last.pending.trimEnd()}\n`)]]
+  return note(without, visible(text.trim()).replaceAll(/^/gm, "> "))
+}
+
+const reasoning = (text: string): Write => ({ to: "stderr", channel: "reasoning", text: visible(text) })
+
+/** Half a surrogate pair, or what may be half a line break. */
+const isHalf = (text: string): boolean => /[\r\ud800-\udbff]$/.test(text)
+
+/** Writes what of the text is pending; without `whole`, half a character at its end is held back. */
 const write = (view: TurnView, id: string, whole: boolean): Step => {
   const text = view.open.get(id)
   if (text === undefined) return [view, []]
-  const last = text.pending.charCodeAt(text.pending.length - 1)
-  const end = !whole && last >= 0xd800 && last <= 0xdbff ? text.pending.length - 1 : text.pending.length
+  const end = !whole && isHalf(text.pending) ? text.pending.length - 1 : text.pending.length
   const ready = text.pending.slice(0, end)
   if (ready === "") return [view, []]
+  const open = new Map(view.open).set(id, {
+    ...text,
+    written: text.written + ready,
+    pending: text.pending.slice(end)
+  })
+  if (text.channel === "reasoning") return [{ ...view, open }, [reasoning(ready)]]
   const [at, breaks] = view.current === id ? ([view, []] as const) : endLine(view)
   // An empty line between two texts; none before the first.
-  const gap = view.current !== id && at.spoke && text.written === "" ? [{ to: "stdout", text: "\n" } as const] : []
+  const gap = view.current !== id && at.spoke && text.written === "" ? [said("\n")] : []
   return [
-    {
-      ...at,
-      open: new Map(at.open).set(id, { written: text.written + ready, pending: text.pending.slice(end) }),
-      current: id,
-      fresh: ready.endsWith("\n"),
-      spoke: true
-    },
-    [...breaks, ...gap, { to: "stdout", text: view.terminal ? visible(ready) : ready }]
+    { ...at, open, current: id, fresh: ready.endsWith("\n"), spoke: true },
+    [...breaks, ...gap, said(view.terminal ? visible(ready) : ready)]
   ]
 }
+
+const said = (text: string): Write => ({ to: "stdout", channel: "text", text })
 
 /** Deltas that came before the promotion was seen belong to this turn unless their text has ended. */
 const flushOpen = (view: TurnView): Step =>
@@ -201,15 +320,13 @@ const flushOpen = (view: TurnView): Step =>
   )
 
 const endLine = (view: TurnView): Step =>
-  view.fresh
-    ? [{ ...view, current: undefined }, []]
-    : [{ ...view, fresh: true, current: undefined }, [{ to: "stdout", text: "\n" }]]
+  view.fresh ? [{ ...view, current: undefined }, []] : [{ ...view, fresh: true, current: undefined }, [said("\n")]]
 
 /** A line about the turn. On a terminal, where both streams meet, the answer's line is ended first. */
 const note = (view: TurnView, text: string): Step => {
   if (!view.promoted) return [view, []]
   const [next, breaks] = view.terminal ? endLine(view) : ([view, []] as const)
-  return [next, [...breaks, { to: "stderr", text: `${text}\n` }]]
+  return [next, [...breaks, { to: "stderr", channel: "note", text: `${text}\n` }]]
 }
 
 const onSettled = (

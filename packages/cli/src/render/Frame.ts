@@ -1,0 +1,126 @@
+/**
+ * What is sent to a terminal whose last lines change: text that stays, and below it a region that is drawn again with
+ * each frame. The row that is being written belongs to the region, so that it is never needed to know where in a row the
+ * cursor stands. Pure: a state, what is new, the bytes to send. Spec: CL-45 in specs/cli.md.
+ *
+ *   text that stays   ┐ scrolls up, is never touched again
+ *   ...               ┘
+ *   the open row      ┐
+ *   running calls     │ the region: erased and drawn again
+ *   the status line   ┘
+ */
+import wrapAnsi from "wrap-ansi"
+import { cut, width } from "./Width.ts"
+
+/** The answer, what the model thinks, and lines about the run. */
+export type Channel = "text" | "reasoning" | "note"
+
+/** Text that stays. */
+export interface Piece {
+  readonly channel: Channel
+  readonly text: string
+}
+
+export interface Frame {
+  /** The row that is being written, as it came, without its prefix. */
+  readonly row: string
+  readonly channel: Channel
+  /** The region as it was drawn. */
+  readonly drawn: ReadonlyArray<string>
+}
+
+/** How the rows of a channel are shown. */
+export interface Look {
+  readonly prefix: string
+  readonly paint: (row: string) => string
+}
+
+export type Looks = Readonly<Record<Channel, Look>>
+
+/** Nothing is drawn. */
+export const empty: Frame = { row: "", channel: "text", drawn: [] }
+
+/** The last cell of a row stays free: terminals disagree about where the cursor is behind it. */
+const room = (columns: number): number => Math.max(2, columns - 1)
+
+/** Rows of a text; each but the last is as full as words allow. Spaces where a row ends take no room. */
+const rows = (text: string, cells: number): ReadonlyArray<string> => {
+  const words = text.trimEnd()
+  if (words === "") return [text.slice(0, cells)]
+  const [first = "", ...rest] = wrapAnsi(words, cells, { hard: true, trim: false }).split("\n")
+  const wrapped = [first, ...rest.map((row) => row.trimStart()).filter((row) => row !== "")]
+  return [...wrapped.slice(0, -1), `${wrapped.at(-1) ?? ""}${text.slice(words.length, words.length + cells)}`]
+}
+
+/** Text is wrapped in pieces: a model may write a megabyte without a line break. */
+const pieceLength = 4_096
+
+const rowsOnScreen = (lines: ReadonlyArray<string>, columns: number): number =>
+  lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / columns)), 0)
+
+/** Back to the region's first cell, and nothing behind it. The terminal may have become narrower since it was drawn. */
+const erase = (drawn: ReadonlyArray<string>, columns: number): string => {
+  if (drawn.length === 0) return ""
+  const up = rowsOnScreen(drawn, columns) - 1
+  return `\r${up === 0 ? "" : `\u001b[${up}A`}\u001b[J`
+}
+
+interface Written {
+  readonly row: string
+  readonly channel: Channel
+  readonly out: string
+}
+
+const write = (state: Written, { channel, text }: Piece, columns: number, looks: Looks): Written => {
+  let { out, row } = state
+  const keep = (line: string, of: Channel) => {
+    out += `${looks[of].paint(looks[of].prefix + line)}\n`
+  }
+  if (row !== "" && channel !== state.channel) {
+    keep(row, state.channel)
+    row = ""
+  }
+  const cells = Math.max(2, room(columns) - width(looks[channel].prefix))
+  // A tab's width would depend on where in the row it comes.
+  const lines = text.replaceAll("\t", "    ").split("\n")
+  for (const [at, line] of lines.entries()) {
+    for (let from = 0; from < line.length; from += pieceLength) {
+      const wrapped = rows(row + line.slice(from, from + pieceLength), cells)
+      for (const full of wrapped.slice(0, -1)) keep(full.trimEnd(), channel)
+      row = wrapped.at(-1) ?? ""
+    }
+    if (at < lines.length - 1) {
+      keep(row.trimEnd(), channel)
+      row = ""
+    }
+  }
+  return { row, channel, out }
+}
+
+/** Adds pieces, draws the region's lines below them, and says what to send. */
+export const next = (
+  frame: Frame,
+  pieces: ReadonlyArray<Piece>,
+  live: ReadonlyArray<string>,
+  columns: number,
+  looks: Looks
+): readonly [Frame, string] => {
+  const { channel, out, row } = pieces.reduce<Written>((state, piece) => write(state, piece, columns, looks), {
+    ...frame,
+    out: ""
+  })
+  const open = row === "" ? [] : [looks[channel].paint(looks[channel].prefix + row.trimEnd())]
+  const drawn = [...open, ...live]
+  const same = drawn.length === frame.drawn.length && drawn.every((line, at) => line === frame.drawn[at])
+  if (out === "" && same) return [{ row, channel, drawn }, ""]
+  return [{ row, channel, drawn }, `${erase(frame.drawn, columns)}${out}${drawn.join("\n")}`]
+}
+
+/** Ends the open row and takes the region away. */
+export const close = (frame: Frame, columns: number, looks: Looks): string => {
+  const { channel, row } = frame
+  return `${erase(frame.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
+}
+
+/** A line of the region, cut to the terminal. Styles go around it afterwards. */
+export const fit = (line: string, columns: number): string => cut(line, room(columns))

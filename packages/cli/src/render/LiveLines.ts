@@ -1,0 +1,93 @@
+/**
+ * The lines that move while a run is followed: each running call with the end of its output, and one line of status. Pure:
+ * what is known, the time, the size of the terminal. Spec: CL-45 in specs/cli.md.
+ */
+import { callText, elapsed, tail, type Call } from "./CallText.ts"
+import { fit } from "./Frame.ts"
+import { oneLine } from "./Plain.ts"
+import type { Style } from "./Style.ts"
+
+/** A call that has not ended. */
+export interface RunningCall extends Call {
+  readonly startedAt: number
+  /** The end of what it has printed. */
+  readonly output: string
+}
+
+/** What the run waits for, beside running calls. */
+export type Phase =
+  | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
+  | { readonly type: "calling"; readonly tool: string }
+  | { readonly type: "retrying"; readonly attempt: number; readonly until: number | undefined }
+
+/** What is known of the run. */
+export interface Live {
+  readonly startedAt: number
+  readonly phase: Phase
+  readonly running: ReadonlyArray<RunningCall>
+}
+
+const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+
+/** How long a picture of the spinner stays. */
+export const tickMillis = 200
+
+/** Calls and lines of output that are shown; a terminal of few rows shows fewer. */
+const most = { calls: 4, lines: 3 }
+
+const doing = ({ phase, running: calls }: Live, now: number): string => {
+  if (phase.type === "stopping") return "stopping"
+  if (calls.length === 1) return `running ${oneLine(calls[0]?.tool ?? "", 40)}`
+  if (calls.length > 1) return `running ${calls.length} calls`
+  switch (phase.type) {
+    case "queued":
+      return "waiting for its turn"
+    case "waiting":
+      return "waiting for the model"
+    case "calling":
+      return `writing a call of ${oneLine(phase.tool, 40)}`
+    case "retrying": {
+      const left = phase.until === undefined ? 0 : phase.until - now
+      return left <= 0 ? `attempt ${phase.attempt + 1}` : `attempt ${phase.attempt + 1} in ${elapsed(left + 999)}`
+    }
+    default:
+      return phase.type
+  }
+}
+
+/** What is called, and for how long; of a long call, the beginning. */
+const running = (call: RunningCall, now: number, columns: number): string => {
+  const time = `  ${elapsed(now - call.startedAt)}`
+  return fit(`${fit(`→ ${callText(call, columns)}`, columns - time.length)}${time}`, columns)
+}
+
+/** With what to do about it, where there is room. */
+const status = (line: string, columns: number): string => {
+  const advised = `${line}  (Ctrl-C stops)`
+  return fit(advised, columns) === advised ? advised : fit(line, columns)
+}
+
+/** The lines, each cut to the terminal. */
+export const liveLines = (
+  live: Live,
+  now: number,
+  size: { readonly columns: number; readonly rows: number },
+  style: Style
+): ReadonlyArray<string> => {
+  const { columns, rows } = size
+  const calls = live.running.slice(0, Math.min(most.calls, Math.max(0, rows - 3)))
+  // Some rows are left for the answer.
+  const lines = Math.min(most.lines, Math.max(0, Math.floor((rows - 4) / Math.max(1, calls.length)) - 1))
+  const more = live.running.length - calls.length
+  const picture = spinner[Math.floor(now / tickMillis) % spinner.length] ?? ""
+  return [
+    ...calls.flatMap((call) => [
+      running(call, now, columns),
+      ...(call.output.trim() === "" || lines === 0
+        ? []
+        : tail(call.output, lines).map((line) => style.dim(fit(`  ${line}`, columns))))
+    ]),
+    ...(more > 0 && calls.length > 0 ? [fit(`  and ${more} more`, columns)] : []),
+    status(`${picture} ${elapsed(now - live.startedAt)}  ${doing(live, now)}`, columns)
+  ]
+}
