@@ -5,6 +5,7 @@ import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import { childProgram, startChild, type Child } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
+import { startsTogether } from "../support/Starts.ts"
 
 const expectStored = Effect.fnUntraced(function* (child: Child, seq: number) {
   assert.deepStrictEqual(yield* child.answer, { is: "stored", seq })
@@ -139,15 +140,4 @@ it.scopedLive(
     })
 )
 
-it.scopedLive("ST-6: processes that open a new file at once all open it, with one schema", () =>
-  Effect.gen(function* () {
-    const [program, filename] = [yield* childProgram, yield* temporaryDatabase]
-    const children = yield* Effect.replicateEffect(startChild(program.outfile, filename), 4)
-    yield* Effect.forEach(children, (child) => child.tell({ do: "open" }))
-    const answers = yield* Effect.forEach(children, ({ answer }) => answer)
-    assert.deepStrictEqual(
-      answers,
-      children.map(() => ({ is: "opened" as const }))
-    )
-  })
-)
+it.scopedLive("ST-6: processes that open a new file at once all open it, again and again", () => startsTogether(4, 20))

@@ -90,6 +90,65 @@ it.scopedLive("ST-5: what was appended is there after closing and opening again;
   })
 )
 
+/** The statements that make a database of this build, as another process runs them. */
+const creation = Effect.gen(function* () {
+  const model = yield* temporaryDatabase
+  yield* open(model, Effect.void)
+  const made = new Sqlite(model)
+  const tables = made
+    .prepare<[], { readonly sql: string }>(
+      "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name NOT LIKE 'sqlite%'"
+    )
+    .all()
+  const rows = made
+    .prepare<[], { readonly migration_id: number; readonly name: string }>("SELECT * FROM migration")
+    .all()
+  made.close()
+  return [
+    `PRAGMA application_id = ${Database.applicationID}`,
+    ...tables.map(({ sql }) => sql),
+    ...rows.map(
+      ({ migration_id, name }) => `INSERT INTO migration (migration_id, name) VALUES (${migration_id}, '${name}')`
+    )
+  ].join(";\n")
+})
+
+/** Calls back once, before the first statement that holds the text is prepared by whichever connection. */
+const beforeStatement = (text: string, callback: () => void) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { prepare } = Sqlite.prototype
+      let waits = true
+      Sqlite.prototype.prepare = function (this: Sqlite.Database, source: string) {
+        if (waits && source.includes(text)) {
+          waits = false
+          callback()
+        }
+        return prepare.call(this, source)
+      } as typeof prepare
+      return prepare
+    }),
+    (prepare) => Effect.sync(() => void (Sqlite.prototype.prepare = prepare))
+  )
+
+it.scopedLive("ST-6: a database that another process makes between two looks at the file is opened", () =>
+  Effect.gen(function* () {
+    const script = yield* creation
+    for (const look of ["application_id", "sqlite_master", "max(migration_id)"]) {
+      const filename = yield* temporaryDatabase
+      const other = new Sqlite(filename)
+      other.pragma("journal_mode = WAL")
+      yield* Effect.scoped(
+        Effect.zipRight(
+          beforeStatement(look, () => other.exec(`BEGIN IMMEDIATE;\n${script};\nCOMMIT`)),
+          open(filename, begin(session()))
+        )
+      )
+      other.close()
+    }
+  })
+)
+
 it.scopedLive("ST-7: a database of a newer schema is refused, and not touched", () =>
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase

@@ -1,8 +1,8 @@
 /**
  * A process of its own over a database file, told what to do by its parent's messages:
  *   `open` makes the log; `append` stores titles, one event each, and acknowledges each; `remake` removes a session and
- *   makes it again with titles; `follow` sends every event
- *   after a cursor; `hold` keeps the write lock until `release`. It answers with messages and ends when told to, or killed.
+ *   makes it again with titles; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
+ *   `start` opens another file and closes it. It answers with messages and ends when told to, or killed.
  */
 import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
 import { SqlClient } from "@effect/sql"
@@ -20,6 +20,7 @@ export type Command =
   | { readonly do: "follow"; readonly sessionID: string; readonly after: number }
   | { readonly do: "hold" }
   | { readonly do: "release" }
+  | { readonly do: "start"; readonly filename: string }
 
 export type Answer =
   | { readonly is: "opened" }
@@ -70,6 +71,9 @@ const obey = (command: Command) =>
         yield* Database.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
         return yield* say({ is: "released" })
       }
+      case "start":
+        yield* Effect.scoped(Layer.build(Layer.fresh(Database.layer({ filename: command.filename }))))
+        return yield* say({ is: "opened" })
       case "release":
         return yield* Deferred.succeed(release, undefined)
     }

@@ -199,7 +199,8 @@ const pragma = (sql: SqlClient.SqlClient, name: string) =>
 
 /**
  * Refuses a file that is not ours, or that a newer build has migrated; else its schema, 0 for a file without tables. It
- * asks for no table that is not there: the driver remembers a statement that could not be prepared.
+ * asks for no table that is not there: the driver remembers a statement that could not be prepared. Runs in a snapshot:
+ * another process may make the database between two of these reads.
  */
 const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   const ours = yield* pragma(sql, "application_id")
@@ -227,7 +228,7 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 50`
   // Before the first table, or it would need a VACUUM.
-  const latest = yield* checkVersion(sql, filename)
+  const latest = yield* snapshot(sql)(checkVersion(sql, filename))
   if (latest === 0) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
   if (journal?.journal_mode !== (filename === ":memory:" ? "memory" : "wal")) {

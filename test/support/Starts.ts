@@ -1,0 +1,22 @@
+/** Method: real processes open one new file in the same instant, file after file; each must find a sound database. */
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { join } from "node:path"
+import { childProgram, startChild } from "./Child.ts"
+import { temporaryFolder } from "./Database.ts"
+
+export const startsTogether = (processes: number, rounds: number) =>
+  Effect.gen(function* () {
+    const [program, folder] = [yield* childProgram, yield* temporaryFolder]
+    const children = yield* Effect.replicateEffect(startChild(program.outfile, join(folder, "none.db")), processes)
+    for (let round = 0; round < rounds; round += 1) {
+      const filename = join(folder, `${round}.db`)
+      yield* Effect.forEach(children, (child) => child.tell({ do: "start", filename }))
+      const answers = yield* Effect.forEach(children, ({ answer }) => answer)
+      assert.deepStrictEqual(
+        answers,
+        children.map(() => ({ is: "opened" as const })),
+        `round ${round}`
+      )
+    }
+  })
