@@ -62,11 +62,13 @@ export const make = Effect.gen(function* () {
    * creations at once one is first, the others get what it made (CR-2, AD-3). `id`: the one that was asked for.
    */
   const begin = (sessionID: SessionID, created: Draft, id: SessionID | undefined, placement: Checked | undefined) => {
-    const own = Effect.catchTag(store.get(sessionID), "SessionNotFound", (error) => Effect.die(error))
     const append = (drafts: readonly [Draft, ...ReadonlyArray<Draft>]) =>
       log.append(sessionID, drafts, { expectedSeq: -1 }).pipe(
         Effect.catchTag("SeqConflict", () => Effect.void),
-        Effect.zipRight(own)
+        Effect.zipRight(store.get(sessionID)),
+        // Another process removed it in between: it is made again.
+        Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SessionNotFound" }),
+        Effect.catchTag("SessionNotFound", (error) => Effect.die(error))
       )
     if (placement === undefined) return append([created])
     const { address } = placement

@@ -126,8 +126,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     return yield* Effect.catchTag(input, "EventRefused", (refused) =>
       // Another caller admitted the id between the look and the write: that admission counts.
       Effect.flatMap(receipt(messageID, sessionID, asked, delivery), (theirs) =>
-        // There is none: the session itself is gone, or the log says what is wrong.
-        theirs === undefined ? Effect.zipRight(store.get(sessionID), Effect.fail(refused)) : Effect.succeed(theirs)
+        theirs === undefined ? Effect.fail(refused) : Effect.succeed(theirs)
       )
     )
   }, Effect.uninterruptible)

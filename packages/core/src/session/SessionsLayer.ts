@@ -132,7 +132,9 @@ const make = Effect.gen(function* () {
   }, Effect.uninterruptible)
 
   const prompt: (typeof Sessions.Service)["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
-    const input = yield* inputs.admit(options)
+    const admitted = inputs.admit(options)
+    // An id of the wrong form is the caller's mistake, and the admission names the field.
+    const input = yield* Schema.is(SessionID)(options.sessionID) ? unlessRemoved(options.sessionID, admitted) : admitted
     if (options.resume !== false) yield* execution.wake(options.sessionID)
     return input
   }, Effect.uninterruptible)
@@ -141,16 +143,39 @@ const make = Effect.gen(function* () {
   const followed = <Item extends SessionEvent | ReplayComplete, E>(items: Stream.Stream<Item, E>) =>
     Stream.filter(items, ({ type }) => type !== "session.created")
 
-  const withSession =
-    <A, E, Rest extends ReadonlyArray<unknown>>(run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>) =>
+  /** On a session that is not there, or was removed meanwhile, a verb fails with `SessionNotFound`, whatever it met first (IB-9). */
+  const unlessRemoved = <A, E extends { readonly _tag: string }>(sessionID: SessionID, effect: Effect.Effect<A, E>) =>
+    Effect.tapError(effect, ({ _tag }) =>
+      _tag === "RunInterrupted"
+        ? Effect.void
+        : Effect.catchAll(store.get(sessionID), (error) =>
+            error._tag === "SessionNotFound" ? Effect.fail(error) : Effect.void
+          )
+    )
+
+  /** A verb that changes a session: the log refuses it where there is none. */
+  const changes =
+    <A, E extends { readonly _tag: string }, Rest extends ReadonlyArray<unknown>>(
+      run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>
+    ) =>
     (sessionID: SessionID, ...rest: Rest) =>
-      Effect.zipRight(store.get(sessionID), run(sessionID, ...rest))
+      unlessRemoved(sessionID, run(sessionID, ...rest))
+
+  /** A verb that reads. The look-up comes last: of a session that is removed under it nothing is shown as empty. */
+  const reads =
+    <A, E extends { readonly _tag: string }, Rest extends ReadonlyArray<unknown>>(
+      run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>
+    ) =>
+    (sessionID: SessionID, ...rest: Rest) =>
+      Effect.zipLeft(unlessRemoved(sessionID, run(sessionID, ...rest)), store.get(sessionID))
 
   const asked =
-    <Options extends QuestionRef, E>(close: (options: Options) => Effect.Effect<void, E>) =>
+    <Options extends QuestionRef, E extends { readonly _tag: string }>(
+      close: (options: Options) => Effect.Effect<void, E>
+    ) =>
     (options: Options) =>
       Effect.flatMap(validate("sessionID", SessionID, options.sessionID), (sessionID) =>
-        Effect.zipRight(store.get(sessionID), close(options))
+        unlessRemoved(sessionID, close(options))
       )
 
   /** Those of the listed sessions that no living process works on. */
@@ -170,22 +195,22 @@ const make = Effect.gen(function* () {
   return Sessions.of({
     create,
     addressed: placements.addressed,
-    place: placements.place,
+    place: changes(placements.place),
     get: store.get,
     list: Effect.fn("Sessions.list")(function* (options = {}) {
       if (options.directory === undefined) return yield* store.list(options)
       const directory = yield* validate("directory", Schema.NonEmptyString, options.directory)
       return yield* store.list({ ...options, directory: yield* folder(directory) })
     }),
-    messages: (options) => Effect.zipRight(store.get(options.sessionID), store.messages(options)),
-    message: withSession(store.message),
-    context: withSession((sessionID: SessionID) =>
+    messages: (options) => reads(() => store.messages(options))(options.sessionID),
+    message: reads(store.message),
+    context: reads((sessionID: SessionID) =>
       Effect.flatMap(
         Effect.catchTag(epochs.get(sessionID), "ContextSnapshotUnreadable", () => Effect.succeed(undefined)),
         (epoch) => store.context(sessionID, epoch?.baselineSeq ?? -1)
       )
     ),
-    inbox: withSession((sessionID: SessionID) => store.waiting(sessionID, { limit: whole })),
+    inbox: reads((sessionID: SessionID) => store.waiting(sessionID, { limit: whole })),
     events: (options) => followed(log.tail(options)),
     eventsMarked: (options) => followed(log.tailMarked(options)),
     history: Effect.fn("Sessions.history")(function* (options) {
@@ -194,99 +219,111 @@ const make = Effect.gen(function* () {
     }),
     live: (sessionID) => log.live({ sessionID }),
     prompt,
-    withdraw: Effect.fn("Sessions.withdraw")(function* (sessionID, messageID) {
-      yield* store.get(sessionID)
-      const notWaiting = new NotWaiting({ sessionID, messageID })
-      if (!Schema.is(MessageID)(messageID)) return yield* notWaiting
-      yield* Effect.catchTag(
-        append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
-        "EventRefused",
-        // Its row says that it was taken out before, or is not there; another refusal is another matter.
-        (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
-          refused.table === "session_input" ? notWaiting : refused
-      )
-    }),
-    settle: withSession(execution.settle),
-    resume: withSession(execution.resume),
+    withdraw: changes(
+      Effect.fn("Sessions.withdraw")(function* (sessionID: SessionID, messageID) {
+        const notWaiting = new NotWaiting({ sessionID, messageID })
+        if (!Schema.is(MessageID)(messageID)) return yield* notWaiting
+        yield* Effect.catchTag(
+          append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
+          "EventRefused",
+          // Its row says that it was taken out before, or is not there; another refusal is another matter.
+          (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
+            refused.table === "session_input" ? notWaiting : refused
+        )
+      })
+    ),
+    settle: changes(execution.settle),
+    resume: changes(execution.resume),
     interrupt: (sessionID, { activityID } = {}) => execution.interrupt(sessionID, activityID),
     wait: (sessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
     active: execution.active,
     interrupted: abandoned(store.interrupted),
     waiting: abandoned(store.withWaiting),
-    switchAgent: Effect.fn("Sessions.switchAgent")(function* (sessionID, agent) {
-      const { agent: current, location, parentID } = yield* store.get(sessionID)
-      const to = yield* knownAgent(agent, location, parentID !== undefined)
-      const messageID = yield* identifiers.message
-      const reminders = yield* Effect.forEach(yield* farewells(current, to, location), (text) =>
-        Effect.map(identifiers.message, (id) =>
-          draft("session.next.synthetic", { messageID: id, text: switched(text) })
-        )
-      )
-      yield* log.append(sessionID, [draft("session.next.agent.switched", { messageID, agent }), ...reminders])
-    }),
-    switchModel: Effect.fn("Sessions.switchModel")(function* (sessionID, to) {
-      const { model: current } = yield* store.get(sessionID)
-      const model = yield* validate("model", ModelRef, to)
-      if (current !== undefined && sameModel(current, model)) return
-      yield* append(sessionID, draft("session.next.model.switched", { messageID: yield* identifiers.message, model }))
-    }),
-    move: Effect.fn("Sessions.move")(function* (sessionID, to) {
-      yield* store.get(sessionID)
-      const location = yield* place(to)
-      yield* log
-        .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
-        .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
-    }),
-    compact: Effect.fn("Sessions.compact")(function* (sessionID) {
-      const requested = Effect.gen(function* () {
-        const expectedSeq = yield* log.latest(sessionID)
-        const { compaction } = yield* store.get(sessionID)
-        // One that waits already answers this one too.
-        const waiting = compaction?.state === "requested" ? compaction.id : compaction?.next
-        if (waiting !== undefined) return waiting
+    switchAgent: changes(
+      Effect.fn("Sessions.switchAgent")(function* (sessionID: SessionID, agent) {
+        const { agent: current, location, parentID } = yield* store.get(sessionID)
+        const to = yield* knownAgent(agent, location, parentID !== undefined)
         const messageID = yield* identifiers.message
-        yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
+        const reminders = yield* Effect.forEach(yield* farewells(current, to, location), (text) =>
+          Effect.map(identifiers.message, (id) =>
+            draft("session.next.synthetic", { messageID: id, text: switched(text) })
+          )
+        )
+        yield* log.append(sessionID, [draft("session.next.agent.switched", { messageID, agent }), ...reminders])
+      })
+    ),
+    switchModel: changes(
+      Effect.fn("Sessions.switchModel")(function* (sessionID: SessionID, to) {
+        const { model: current } = yield* store.get(sessionID)
+        const model = yield* validate("model", ModelRef, to)
+        if (current !== undefined && sameModel(current, model)) return
+        yield* append(sessionID, draft("session.next.model.switched", { messageID: yield* identifiers.message, model }))
+      })
+    ),
+    move: changes(
+      Effect.fn("Sessions.move")(function* (sessionID: SessionID, to) {
+        const location = yield* place(to)
+        yield* log
+          .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
+          .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
+      })
+    ),
+    compact: changes(
+      Effect.fn("Sessions.compact")(function* (sessionID: SessionID) {
+        const requested = Effect.gen(function* () {
+          const expectedSeq = yield* log.latest(sessionID)
+          const { compaction } = yield* store.get(sessionID)
+          // One that waits already answers this one too.
+          const waiting = compaction?.state === "requested" ? compaction.id : compaction?.next
+          if (waiting !== undefined) return waiting
+          const messageID = yield* identifiers.message
+          yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
+          return messageID
+        })
+        // Somebody else wrote in between, perhaps the same request: look again.
+        const messageID = yield* Effect.retry(requested, {
+          times: 100,
+          while: ({ _tag }) => _tag === "SeqConflict"
+        })
+        yield* execution.wake(sessionID)
         return messageID
+      }, Effect.uninterruptible)
+    ),
+    unprune: changes(
+      Effect.fn("Sessions.unprune")(function* (sessionID: SessionID) {
+        const { prunedSeq = nothingPruned } = yield* store.get(sessionID)
+        if (prunedSeq === nothingPruned) return
+        yield* append(sessionID, draft("session.next.context.pruned", { through: nothingPruned }))
       })
-      // Somebody else wrote in between, perhaps the same request: look again.
-      const messageID = yield* Effect.retry(requested, {
-        times: 100,
-        while: ({ _tag }) => _tag === "SeqConflict"
+    ),
+    setBudget: changes(
+      Effect.fn("Sessions.setBudget")(function* (sessionID: SessionID, amounts) {
+        const budget = yield* validate("budget", Budget, amounts)
+        if (budget.cost !== undefined) yield* knownPrice(sessionID)
+        yield* append(sessionID, draft("session.next.budget.set", { budget }))
       })
-      yield* execution.wake(sessionID)
-      return messageID
-    }, Effect.uninterruptible),
-    unprune: Effect.fn("Sessions.unprune")(function* (sessionID) {
-      const { prunedSeq = nothingPruned } = yield* store.get(sessionID)
-      if (prunedSeq === nothingPruned) return
-      yield* append(sessionID, draft("session.next.context.pruned", { through: nothingPruned }))
-    }),
-    setBudget: Effect.fn("Sessions.setBudget")(function* (sessionID, amounts) {
-      yield* store.get(sessionID)
-      const budget = yield* validate("budget", Budget, amounts)
-      if (budget.cost !== undefined) yield* knownPrice(sessionID)
-      yield* append(sessionID, draft("session.next.budget.set", { budget }))
-    }),
+    ),
     request: Effect.fn("Sessions.request")(function* ({ at, sessionID }) {
       if (at === undefined) return yield* execution.preview(sessionID)
-      yield* store.get(sessionID)
       return yield* shownAt(sessionID, at).pipe(
         Effect.provideService(EventLog, log),
-        Effect.provideService(SessionStore, store)
+        Effect.provideService(SessionStore, store),
+        (shown) => unlessRemoved(sessionID, shown)
       )
     }),
-    rename: Effect.fn("Sessions.rename")(function* (sessionID, name) {
-      yield* store.get(sessionID)
-      const title = yield* validate("title", Schema.String, name)
-      yield* append(sessionID, draft("session.next.renamed", { title }))
-    }),
-    questions: withSession(questions.pending),
+    rename: changes(
+      Effect.fn("Sessions.rename")(function* (sessionID: SessionID, name) {
+        const title = yield* validate("title", Schema.String, name)
+        yield* append(sessionID, draft("session.next.renamed", { title }))
+      })
+    ),
+    questions: reads(questions.pending),
     answer: asked(questions.answer),
     dismissQuestion: asked(questions.dismiss),
-    todos: withSession(store.todos),
+    todos: reads(store.todos),
     usage: Effect.fn("Sessions.usage")(function* (sessionID) {
-      const { cost, tokens } = yield* store.get(sessionID)
       const [total, estimated] = yield* Effect.all([store.treeUsage(sessionID), store.treeEstimated(sessionID)])
+      const { cost, tokens } = yield* store.get(sessionID)
       return { own: { cost, tokens }, total, estimated }
     }),
     remove: Effect.fn("Sessions.remove")(function* (sessionID) {
