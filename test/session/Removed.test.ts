@@ -50,7 +50,7 @@ const verbs: Record<
   rename: ["writes", ({ rename }, sessionID) => rename(sessionID, "name")],
   request: ["reads", ({ request }, sessionID) => request({ sessionID, at: 5 })],
   resume: ["writes", ({ resume }, sessionID) => resume(sessionID)],
-  setBudget: ["writes", ({ setBudget }, sessionID) => setBudget(sessionID, { cost: 1 })],
+  setBudget: ["writes", ({ setBudget }, sessionID) => setBudget(sessionID, { tokens: 1 })],
   settle: ["writes", ({ settle }, sessionID) => settle(sessionID)],
   switchAgent: ["writes", ({ switchAgent }, sessionID) => switchAgent(sessionID, "plan")],
   switchModel: ["writes", ({ switchModel }, sessionID) => switchModel(sessionID, otherRef)],
