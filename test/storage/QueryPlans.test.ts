@@ -108,7 +108,7 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* store.get(id)
       yield* store.input(input)
       yield* store.addressed({ scope: "private", uid: 1, kind: "agent", name: "a", session: "s" })
-      yield* store.wishes(id, { trigger: "resume", admittedSeq: undefined })
+      yield* store.continued(id, { trigger: "resume", admittedSeq: undefined })
       yield* store.hasWork(id)
       yield* Effect.scoped(
         Effect.gen(function* () {

@@ -25,6 +25,7 @@ import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limit
 import { nothingPruned, prune } from "./Prune.ts"
 import { answeredUpTo, notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
+import { taskOf } from "./Task.ts"
 import { messageTokens } from "./TokenEstimate.ts"
 import { splitFiles, summaryFits, summaryPrompt, withFiles } from "./Summary.ts"
 import { spentFields, summarize, SummaryFailed, type Spent } from "./SummaryRequest.ts"
@@ -43,6 +44,8 @@ export interface CompactionRequest {
   /** What the model is shown, the last checkpoint included. */
   readonly messages: ReadonlyArray<Message>
   readonly prunedSeq: number | undefined
+  /** The prompts that opened the work that is running, or was cut off; none where nothing is under way. */
+  readonly opening: ReadonlyArray<MessageID>
   /** Tokens of the whole request: system, messages and tools. */
   readonly tokens: number
   /** The provider refused it as too long. */
@@ -88,6 +91,8 @@ interface Plan {
   readonly limits: Limits
   /** Where the prompts begin that stay as they are. */
   readonly firstKeptSeq: number | undefined
+  /** What the running work is to do, in the words of its prompt. */
+  readonly task: string | undefined
 }
 
 const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
@@ -122,6 +127,13 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     // A prompt that would fill half of what there is goes the way of everything else.
     const stays = tokensIn(pending, request) <= limits.budget / 2
     const selection = select(sized(stays ? past : since, model.countTokens), limits.keepRecent)
+    const task = taskOf({
+      messages,
+      opening: request.opening,
+      kept: stays ? pending : [],
+      limit: limits.task,
+      countTokens: model.countTokens
+    })
     const reason = notCompactable(selection, { exists: checkpoint !== undefined })
     if (reason !== undefined) return notCompactableText[reason]
     // Results that were left out to make room are longer than what is shown of them: they are clipped as far as it takes.
@@ -133,7 +145,8 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
           checkpoint,
           prompt,
           limits,
-          firstKeptSeq: stays ? pending[0]?.seq : undefined
+          firstKeptSeq: stays ? pending[0]?.seq : undefined,
+          task
         }
     }
     return "what has to be summarized is itself too long for the model"
@@ -196,6 +209,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
           reason,
           text: withFiles(summary, files),
           recent: serialize([...plan.selection.recent, ...late]),
+          ...(plan.task === undefined ? {} : { task: plan.task }),
           ...(plan.firstKeptSeq === undefined ? {} : { firstKeptSeq: plan.firstKeptSeq }),
           readFiles: files.read.paths,
           modifiedFiles: files.modified.paths,

@@ -23,6 +23,8 @@ export const defaultSettings: CompactionSettings = {
 
 /** Tokens that a summary may have. */
 export const maxSummaryTokens = 4_096
+/** Tokens of the prompt that opened the running work, which a checkpoint keeps word for word. */
+const maxTaskTokens = 4_096
 
 export interface WindowInput {
   /** The model's window; 0 when unknown. */
@@ -43,6 +45,7 @@ export interface Limits {
   readonly pruneTarget: number
   readonly keepRecent: number
   readonly summary: number
+  readonly task: number
 }
 
 /** A limit that is no amount is not known: 0. */
@@ -67,6 +70,7 @@ export const limitsOf = (
     reserve,
     budget,
     pruneTarget: Math.floor((budget * 3) / 4),
+    task: Math.min(maxTaskTokens, Math.floor(budget / 8)),
     keepRecent: Math.min(amount(settings.keepRecentTokens), quarter),
     // At least one: a request for no tokens at all is refused by providers.
     summary: Math.max(1, Math.min(maxSummaryTokens, quarter, amount(model.outputTokens) || maxSummaryTokens))

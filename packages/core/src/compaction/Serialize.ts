@@ -22,7 +22,8 @@ export const clip = (text: string, limit = clipChars): string => {
 }
 
 /** A text that holds one of the tags around it must not end them: their closing form is broken up. */
-const ownTag = /<\/(?=(?:conversation|conversation-checkpoint|recent-context|previous-summary|previous-recent)>)/g
+const ownTag =
+  /<\/(?=(?:conversation|conversation-checkpoint|recent-context|running-task|previous-summary|previous-recent)>)/g
 export const withoutOwnTags = (text: string): string => text.replace(ownTag, "< /")
 
 const line = (label: string, text: string): string => `[${label}]: ${withoutOwnTags(text)}`
@@ -38,18 +39,28 @@ const contentText = (content: ReadonlyArray<ToolContent>): string =>
 /** What a person's message says to the model: a template's text stands in place of the words. */
 export const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
 
-const userLines = (message: UserMessage, limit: number): ReadonlyArray<string> => {
+/** A prompt's own system text and words, and what it points at. */
+export const promptLines = (message: UserMessage, limit: number) => {
   const files = message.files ?? []
   const expanded = message.expansion?.parts ?? []
   const text = userText(message)
-  return [
-    ...(message.system === undefined ? [] : [line("System update", clip(message.system, limit))]),
-    ...(text === "" && files.length + expanded.length > 0 ? [] : [line("User", text)]),
-    ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))]),
-    ...expanded.map(({ content, name }) =>
-      line("Attached", `${clip(name, nameChars)}: ${clip(contentText([content]), limit)}`)
-    )
-  ]
+  return {
+    words: [
+      ...(message.system === undefined ? [] : [line("System update", clip(message.system, limit))]),
+      ...(text === "" && files.length + expanded.length > 0 ? [] : [line("User", text)])
+    ],
+    beside: [
+      ...(files.length === 0 ? [] : [line("Attached", files.map(fileName).join(", "))]),
+      ...expanded.map(({ content, name }) =>
+        line("Attached", `${clip(name, nameChars)}: ${clip(contentText([content]), limit)}`)
+      )
+    ]
+  }
+}
+
+const userLines = (message: UserMessage, limit: number): ReadonlyArray<string> => {
+  const { beside, words } = promptLines(message, limit)
+  return [...words, ...beside]
 }
 
 /** A result in words: its text, else its facts. A provider's own raw result is left out. */

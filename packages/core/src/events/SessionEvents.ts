@@ -234,6 +234,8 @@ export const CompactionEnded = durable("session.next.compaction.ended", 2, {
   reason: CompactionReason,
   text: Schema.String,
   recent: Schema.String,
+  /** The prompt that opened the running work, word for word up to a bound (CP-50). */
+  task: optional(Schema.String),
   /** Prompts from this place on are shown after the checkpoint as they are: no model has answered them (CP-49). */
   firstKeptSeq: optional(Schema.Int),
   /** Files read and modified so far, over all compactions. */

@@ -132,6 +132,10 @@ const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.
   userMessage(expandedParts(message))
 ]
 
+const runningTask = (task: string): string =>
+  "<running-task>\nThis prompt opened the work that is under way. Go on with it where the record ends; do not begin anew.\n" +
+  `${task}\n</running-task>\n`
+
 const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
     case "user":
@@ -150,6 +154,7 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
           textPart(
             "<conversation-checkpoint>\nThis is a record of the conversation so far. What it holds has happened; go on where it " +
               "ends. What was asked last in it and has no answer yet is still to be done.\n" +
+              (message.task === undefined ? "" : runningTask(message.task)) +
               `<summary>\n${message.summary}\n</summary>\n<recent-context>\n${message.recent}\n</recent-context>\n` +
               "</conversation-checkpoint>"
           )

@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }
     const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
     const next = Option.getOrElse(yield* inbox.pick(sessionID), () => "resume" as const)
     const inputs = yield* inbox.eligible(sessionID, next)
-    const held = yield* store.wishes(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
+    const { wishes: held } = yield* store.continued(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
     const seq = stored.at(-1)?.seq ?? 0
     const prompts = inputs.map(({ createdAt, id, prompt }, index): Message => ({
       type: "user",

@@ -18,7 +18,7 @@ import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import * as LocationFence from "../context/LocationFence.ts"
 import { draft, type Draft } from "../events/SessionEvents.ts"
-import { Identifiers, type ActivityID, type SessionID } from "../Identifiers.ts"
+import { Identifiers, type ActivityID, type MessageID, type SessionID } from "../Identifiers.ts"
 import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken, type ReadError } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import * as Metrics from "../Metrics.ts"
@@ -33,7 +33,8 @@ import {
   StructuredOutputFailed,
   type OutputState
 } from "../request/StructuredOutput.ts"
-import { join, noWishes, type Wishes } from "../request/Wishes.ts"
+import { join, type Wishes } from "../request/Wishes.ts"
+import { nothingContinued } from "../session/ActivityRows.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { Lineage } from "../session/Lineage.ts"
 import { locationKey } from "../session/Locations.ts"
@@ -126,6 +127,8 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     /** Turns so far. */
     turns: number
     wishes: Wishes
+    /** The prompts that the work began with. */
+    opening: ReadonlyArray<MessageID>
     output: OutputState
   }
 
@@ -144,10 +147,11 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       const inputs = yield* eligible(sessionID, mode)
       if (!activity.started && activity.trigger !== "resume" && inputs.length === 0) return false
       const [{ admittedSeq } = { admittedSeq: undefined }] = inputs
-      const held = activity.started
-        ? activity.wishes
-        : yield* store.wishes(sessionID, { trigger: activity.trigger, admittedSeq })
-      activity.wishes = inputs.reduce<Wishes>((wishes, { prompt }) => join(wishes, prompt), held)
+      const before = activity.started
+        ? activity
+        : yield* store.continued(sessionID, { trigger: activity.trigger, admittedSeq })
+      activity.wishes = inputs.reduce<Wishes>((wishes, { prompt }) => join(wishes, prompt), before.wishes)
+      activity.opening = before.opening.length > 0 ? before.opening : inputs.map(({ id }) => id)
       if (inputs.length > 0) activity.output = noOutput()
       const opening = activity.started
         ? []
@@ -184,6 +188,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const { info } = yield* resolve(ref, agent.settings ?? {})
     const epoch = yield* epochs.get(session.id)
     const messages = yield* loadHistory(session.id, epoch?.baselineSeq ?? -1)
+    const work = yield* store.continued(session.id, { trigger: "resume", admittedSeq: undefined })
     const { model, request, settings } = yield* prepare({
       session,
       agent,
@@ -191,11 +196,13 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       baseline: epoch?.baseline ?? "",
       baselineSeq: epoch?.baselineSeq ?? -1,
       messages,
-      wishes: yield* store.wishes(session.id, { trigger: "resume", admittedSeq: undefined }),
+      wishes: work.wishes,
       output: noOutput()
     })
     yield* budget(session, info)
-    return compactionRequest(input, session, model, settings, messages, request.tokens, ref)
+    const { state = "completed" } = session.activity ?? {}
+    const opening = state === "completed" ? [] : work.opening
+    return compactionRequest(input, session, model, settings, messages, request.tokens, ref, opening)
   })
 
   /** A compaction that was asked for, at a safe boundary and before anything is promoted (CP-41). */
@@ -216,7 +223,8 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     settings: RequestSettings,
     messages: ReadonlyArray<Message>,
     tokens: number,
-    ref: ModelRef | undefined
+    ref: ModelRef | undefined,
+    opening: ReadonlyArray<MessageID>
   ): CompactionRequest => ({
     sessionID,
     owner,
@@ -227,6 +235,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     requestedOutput: settings.maxOutputTokens,
     messages,
     prunedSeq,
+    opening,
     tokens
   })
 
@@ -284,7 +293,16 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       prunedSince: again === "pruned"
     })
     yield* budget(session, info)
-    const shrinkable = compactionRequest(input, session, model, settings, messages, request.tokens, ref)
+    const shrinkable = compactionRequest(
+      input,
+      session,
+      model,
+      settings,
+      messages,
+      request.tokens,
+      ref,
+      activity.opening
+    )
     if (again === undefined) {
       const compacted = yield* compaction.compactIfNeeded(shrinkable)
       if (compacted !== "unchanged") return compacted
@@ -358,7 +376,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       started: false,
       agent: undefined,
       turns: 0,
-      wishes: noWishes,
+      ...nothingContinued,
       output: noOutput()
     }
     const work = Effect.suspend(() => {

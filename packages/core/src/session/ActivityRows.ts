@@ -5,7 +5,7 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
+import { MessageID, type SessionID } from "../Identifiers.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
 import { join, noWishes, type Wishes } from "../request/Wishes.ts"
 import { OutputFormat, Tools } from "./Schemas.ts"
@@ -60,16 +60,28 @@ const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Eff
   })
 
 const Stored = Schema.Struct({
+  id: MessageID,
+  promoted_seq: Schema.Int,
   tools: Schema.NullOr(Schema.parseJson(Tools)),
   output: Schema.NullOr(Schema.parseJson(OutputFormat))
 })
 
 const decode = Schema.decodeUnknown(Schema.Array(Stored))
 
+/** The work that an activity goes on with; what opened it and what it asks for. */
+export interface Continued {
+  readonly wishes: Wishes
+  /** The prompts that became visible when the work began. */
+  readonly opening: ReadonlyArray<MessageID>
+}
+
+/** An activity that goes on with nothing. */
+export const nothingContinued: Continued = { wishes: noWishes, opening: [] }
+
 /** What holds for an activity before its own first prompts are looked at. */
-export const selectWishes = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
+export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
   Effect.gen(function* () {
-    if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return noWishes
+    if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return nothingContinued
     const start = yield* selectStart(sql, sessionID)
     // Without activities in the log, as in older ones, the last prompt alone counts.
     const from =
@@ -77,11 +89,15 @@ export const selectWishes = (sql: SqlClient.SqlClient, sessionID: SessionID, ope
         ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
         : sql`${start}`
     const rows = yield* sql`
-      SELECT json_extract(prompt, '$.tools') AS tools, json_extract(prompt, '$.output') AS output FROM session_input
+      SELECT id, promoted_seq, json_extract(prompt, '$.tools') AS tools, json_extract(prompt, '$.output') AS output FROM session_input
       WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
     const asked = yield* decode(rows)
-    return asked.reduce<Wishes>(
+    const wishes = asked.reduce<Wishes>(
       (held, { output, tools }) => join(held, { ...(tools ? { tools } : {}), ...(output ? { output } : {}) }),
       noWishes
     )
+    // Those of one boundary are one append, so their places follow each other.
+    const [first] = asked
+    const together = asked.filter(({ promoted_seq: seq }, at) => seq === (first?.promoted_seq ?? 0) + at)
+    return { wishes, opening: together.map(({ id }) => id) } satisfies Continued
   })

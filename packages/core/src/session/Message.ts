@@ -158,6 +158,8 @@ export const Message = Schema.Union(
     reason: Schema.Literal("auto", "manual"),
     summary: Schema.String,
     recent: Schema.String,
+    /** The prompt that opened the work that was running, word for word up to a bound. */
+    task: optional(Schema.String),
     /** Prompts from this place on follow the checkpoint as they are. */
     firstKeptSeq: optional(Schema.Int),
     readFiles: optional(Schema.Array(Schema.String)),

@@ -10,10 +10,9 @@ import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy, snapshot } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
-import { selectWishes, type Opening } from "./ActivityRows.ts"
+import { selectContinued, type Continued, type Opening } from "./ActivityRows.ts"
 import { addressKey, type Address } from "./Address.ts"
 import type { AssistantMessage, Input, Message, Session } from "./Message.ts"
-import type { Wishes } from "../request/Wishes.ts"
 import type { Delivery } from "./Schemas.ts"
 import { selectAncestors, selectTreeEstimated, selectTreeUsage, type Estimated, type Usage } from "./Family.ts"
 import { InvalidInput, type ListOptions, type MessagePage, type MessagesOptions, type Page } from "./Sessions.ts"
@@ -50,8 +49,11 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
       sessionID: SessionID,
       options: { readonly limit: number; readonly delivery?: Delivery; readonly through?: number }
     ) => Effect.Effect<ReadonlyArray<Input>, StoreError>
-    /** The wishes that an activity with this opening goes on with, before its own first prompts join (RQ-45). */
-    readonly wishes: (sessionID: SessionID, opening: Opening) => Effect.Effect<Wishes, EventUnreadable | StoreError>
+    /** The work that an activity with this opening goes on with, before its own first prompts join (RQ-45). */
+    readonly continued: (
+      sessionID: SessionID,
+      opening: Opening
+    ) => Effect.Effect<Continued, EventUnreadable | StoreError>
     /** Whether a drain would find something to do: an input, or a compaction that was asked for. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /** Sessions in which inputs wait, in the order of their ids. */
@@ -322,8 +324,8 @@ const make = Effect.gen(function* () {
           AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
           ORDER BY admitted_seq LIMIT ${limit}`
       ).pipe(Effect.flatMap((rows) => Either.all(rows.map(inputRow)))),
-    wishes: (sessionID, opening) =>
-      retryBusy(sql.withTransaction(selectWishes(sql, sessionID, opening))).pipe(
+    continued: (sessionID, opening) =>
+      retryBusy(sql.withTransaction(selectContinued(sql, sessionID, opening))).pipe(
         Effect.catchTags({
           SqlError: (error) => unavailable("read")(error),
           ParseError: ({ message }) => new MessageUnreadable({ sessionID, messageID: "", details: message })

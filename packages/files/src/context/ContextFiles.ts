@@ -46,7 +46,7 @@ export const contextFiles = ({ history, sent, session, state, swaps }: ContextIn
       summarySource,
       checkpoint === undefined
         ? ""
-        : `${checkpoint.summary}\n${checkpoint.recent === "" ? "" : `\n# Recent context\n\n${checkpoint.recent}\n`}`
+        : `${checkpoint.summary}\n${checkpoint.task === undefined ? "" : `\n# Running task\n\n${checkpoint.task}\n`}${checkpoint.recent === "" ? "" : `\n# Recent context\n\n${checkpoint.recent}\n`}`
     ],
     ["todo.md", todoText(state.todo?.items ?? [])],
     ["budget", `${pack.budget}\n`],
