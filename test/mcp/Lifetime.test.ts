@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Logger, Queue, Redacted, Scope, TestClock } from "effect"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
 import { freePort, makeMcp, obedient, obedientHttp, silent } from "./support/Servers.ts"
@@ -187,6 +187,25 @@ describe("a server that cannot be reached", () => {
 })
 
 describe("the scope of the servers", () => {
+  it.scoped("MC-4: its end leaves no timer behind, also of a call that was under way", () =>
+    Effect.gen(function* () {
+      const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+      const { url } = yield* obedientHttp()
+      const before = timers()
+      const scope = yield* Scope.make()
+      const its = yield* Scope.extend(makeMcp({ own: obedient, other: { url } }), scope)
+      yield* its.mcp.ready
+      for (const name of ["own_wait", "other_wait"]) {
+        const reports = yield* Queue.unbounded<unknown>()
+        yield* Effect.fork(its.settle(name, {}, { progress: (report) => Queue.offer(reports, report) }))
+        yield* Queue.take(reports)
+      }
+      yield* Scope.close(scope, Exit.void)
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      assert.isAtMost(timers(), before)
+    })
+  )
+
   it.scoped("MC-4: its end ends their processes, even one that does not listen", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder

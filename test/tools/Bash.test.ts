@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, TestClock } from "effect"
@@ -11,6 +11,18 @@ import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
 import { layerNothing, outputLimits } from "../../packages/core/src/tool/ToolOutputStore.ts"
 import { makeLifeline } from "./Lifeline.ts"
 import { allowAll, makeWorkbench, textOf } from "./Workbench.ts"
+
+/** Node's pipes to a process are sockets; the system names each. */
+const openSockets = () =>
+  readdirSync("/proc/self/fd")
+    .map((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`)
+      } catch {
+        return "closed meanwhile"
+      }
+    })
+    .filter((name) => name.startsWith("socket:"))
 
 describe("bash", () => {
   it.scopedLive("TO-61: both streams and the exit code come back; a fault of the command is a result", () =>
@@ -100,6 +112,34 @@ describe("bash", () => {
         assert.strictEqual(textOf(yield* Fiber.join(fiber)), "go\ndone\n")
       })
   )
+
+  for (const [kept, closes] of [
+    ["standard output", "2>&-"],
+    ["standard error", ">&-"]
+  ]) {
+    it.scopedLive.skipIf(process.platform !== "linux")(
+      `TO-62: both pipes of a command are given back, though a process that left the group keeps its ${kept}`,
+      () =>
+        Effect.gen(function* () {
+          const bench = yield* makeWorkbench()
+          const life = yield* makeLifeline(bench.folder)
+          execFileSync("mkfifo", [join(bench.folder, "gate")])
+          const before = openSockets()
+          const command = `setsid sh -c 'echo $$ > life; exec sleep 60' ${closes} & cat gate`
+          const fiber = yield* Effect.fork(bench.succeed("bash", { command }))
+          const pid = Number(yield* life.first)
+          yield* Effect.addFinalizer(() => Effect.sync(() => process.kill(pid, "SIGKILL")))
+          const pipes = openSockets().filter((name) => !before.includes(name))
+          assert.lengthOf(pipes, 2)
+          writeFileSync(join(bench.folder, "gate"), "go\n")
+          yield* Fiber.join(fiber)
+          assert.deepStrictEqual(
+            openSockets().filter((name) => pipes.includes(name)),
+            []
+          )
+        })
+    )
+  }
 
   it.scopedLive("TO-64: of a long output the beginning and the end are shown, and the whole is kept", () =>
     Effect.gen(function* () {
