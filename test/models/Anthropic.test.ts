@@ -256,6 +256,43 @@ describe("Anthropic", () => {
     })
   )
 
+  it.scopedLive("MD-21: a delta after its block's end is dropped, whatever block it was", () =>
+    Effect.gen(function* () {
+      const { model } = yield* connect(
+        "anthropic",
+        opus,
+        events(
+          start(),
+          block(0, { type: "thinking", thinking: "", signature: "" }),
+          delta(0, { type: "thinking_delta", thinking: "I see." }),
+          delta(0, { type: "signature_delta", signature: "SIG==" }),
+          stop(0),
+          delta(0, { type: "thinking_delta", thinking: " Late." }),
+          delta(0, { type: "signature_delta", signature: "LATE==" }),
+          block(1, { type: "text", text: "" }),
+          delta(1, { type: "text_delta", text: "ok" }),
+          stop(1),
+          delta(1, { type: "text_delta", text: " late" }),
+          stop(1),
+          ...call(2, "toolu_1", "read", '{"path":"a"}'),
+          delta(2, { type: "input_json_delta", partial_json: '{"path":"late"}' }),
+          stop(2),
+          ...end("tool_use")
+        )
+      )
+      const parts = yield* answer(model, { prompt: "go", tools: [tool("read")] })
+      assert.deepStrictEqual(
+        parts.flatMap((part) => ("delta" in part ? [part.delta] : [])),
+        ["I see.", "ok", '{"path":"a"}']
+      )
+      assert.deepStrictEqual(
+        only(parts, "reasoning-end").map(({ metadata }) => metadata),
+        [{ anthropic: { type: "thinking", signature: "SIG==" } }]
+      )
+      assert.deepStrictEqual([only(parts, "text-end").length, only(parts, "tool-call").length], [1, 1])
+    })
+  )
+
   it.scopedLive("MD-21: events, blocks and reasons that are newer than this release do no harm", () =>
     Effect.gen(function* () {
       const { model } = yield* connect(
@@ -331,26 +368,34 @@ describe("Anthropic", () => {
     })
   )
 
-  it.scopedLive("MD-11: images go as bytes, text files as text, and what cannot be shown as a sentence", () =>
-    Effect.gen(function* () {
-      const { model, server } = yield* connect("anthropic", opus, hello)
-      yield* answer(model, {
-        prompt: [
-          {
-            role: "user",
-            content: [
-              { type: "file", mediaType: "image/png", data: "data:image/png;base64,AAEC" },
-              { type: "file", mediaType: "text/markdown", fileName: "a.md", data: new TextEncoder().encode("# A") },
-              { type: "file", mediaType: "application/zip", fileName: "a.zip", data: new Uint8Array([1]) }
-            ]
-          }
-        ]
+  it.scopedLive(
+    "MD-11: images go as bytes, of the kind that they are, text files as text, and what cannot be shown as a sentence",
+    () =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect("anthropic", opus, hello)
+        yield* answer(model, {
+          prompt: [
+            {
+              role: "user",
+              content: [
+                { type: "file", mediaType: "image/png", data: "data:image/png;base64,R0lGODlh" },
+                { type: "file", mediaType: "text/markdown", fileName: "a.md", data: new TextEncoder().encode("# A") },
+                { type: "file", mediaType: "application/zip", fileName: "a.zip", data: new Uint8Array([1]) },
+                { type: "file", mediaType: "image/png", fileName: "empty.png", data: new Uint8Array() },
+                { type: "file", mediaType: "image/bmp", fileName: "a.bmp", data: new TextEncoder().encode("BM") }
+              ]
+            }
+          ]
+        })
+        const content = at(server.received[0]?.body, "messages", 0, "content")
+        assert.deepStrictEqual(at(content, 0, "source"), { type: "base64", media_type: "image/gif", data: "R0lGODlh" })
+        assert.strictEqual(at(content, 1, "text"), '<file name="a.md">\n# A\n</file>')
+        for (const [index, name] of ["a.zip", "empty.png", "a.bmp"].entries()) {
+          const text = String(at(content, 2 + index, "text"))
+          assert.include(text, name)
+          assert.include(text, "cannot be shown")
+        }
       })
-      const content = at(server.received[0]?.body, "messages", 0, "content")
-      assert.deepStrictEqual(at(content, 0, "source"), { type: "base64", media_type: "image/png", data: "AAEC" })
-      assert.strictEqual(at(content, 1, "text"), '<file name="a.md">\n# A\n</file>')
-      assert.match(String(at(content, 2, "text")), /a\.zip.*cannot be shown/)
-    })
   )
 
   const failures = [

@@ -3,14 +3,16 @@
  * is the offline one, or a provider over HTTP on loopback. What must hold: one prompt becomes a whole turn, with its
  * tool calls settled, whatever the provider sends.
  */
-import { Daybook, Sessions, type ModelInfo } from "@daybook/core"
+import { Daybook, define, HostTools, Sessions, type ModelInfo } from "@daybook/core"
 import { Models } from "@daybook/models"
+import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Predicate, Redacted } from "effect"
+import { Deferred, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { at, secret } from "./support/Client.ts"
+import { calling, held } from "./support/HeldAnswers.ts"
 import { chunks, events, serve, type Reply } from "./support/Server.ts"
 
 const folder = Effect.acquireRelease(
@@ -190,6 +192,37 @@ describe("a turn of the runtime", () => {
         assert.include(shown, "call_3")
         // The file's text goes as text, escaped once by the request's JSON and not once more.
         assert.include(shown, String.raw`{\n  \"scripts\": { \"build\": \"tsc\"`)
+      })
+    )
+  }
+
+  for (const [api, model] of protocols) {
+    it.scopedLive(`EX-T3: a complete call runs while its answer is still coming: ${api}`, () =>
+      Effect.gen(function* () {
+        const server = yield* serve(held(calling[api]("web_search")))
+        const baseUrl = api === "anthropic" ? server.url : `${server.url}/v1`
+        const providers = { [api]: { api, apiKey: Redacted.make(secret), baseUrl } }
+        yield* Effect.gen(function* () {
+          const [sessions, host] = [yield* Sessions, yield* HostTools]
+          const ran = yield* Deferred.make<unknown>()
+          const search = Tool.make("web_search", { parameters: { path: Schema.String }, success: Schema.String })
+          yield* host.register([
+            define(search, { handler: (input) => Effect.as(Deferred.succeed(ran, input), "found") })
+          ])
+          const { id } = yield* sessions.create({
+            location: { directory: yield* folder },
+            model: { providerID: api, id: model }
+          })
+          yield* sessions.prompt({ sessionID: id, prompt: { text: "go" } })
+          assert.deepStrictEqual(yield* Deferred.await(ran), { path: "a" })
+          assert.strictEqual((yield* sessions.get(id)).activity?.state, "running")
+          yield* sessions.interrupt(id)
+        }).pipe(
+          Effect.scoped,
+          Effect.provide(
+            Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layerOptions({ providers })))
+          )
+        )
       })
     )
   }

@@ -152,13 +152,15 @@ it("PX-19: nothing in a part ends its frame, and names stay within their quotes"
   ])
 })
 
-it("PX-19: a template's text takes the place of the words; with parts, an empty text is left out", () => {
+it("PX-19: a template's text takes the place of the words; with parts, a blank text is left out", () => {
   const part = { kind: "agent", name: "x", content: { type: "text", text: "guide" } }
   assert.deepStrictEqual(expandedParts(prompt({ text: "/t", expansion: { text: "body", parts: [] } })), [
     { type: "text", text: "body" }
   ])
-  assert.deepStrictEqual(expandedParts(prompt({ text: "", expansion: { parts: [part] } })), [
-    { type: "text", text: '<agent name="x">\nguide\n</agent>' }
-  ])
-  assert.deepStrictEqual(expandedParts(prompt({ text: "" })), [{ type: "text", text: "" }])
+  for (const text of ["", "\n\n", "\u00a0\u200b\ufeff\u0085\t"]) {
+    assert.deepStrictEqual(expandedParts(prompt({ text, expansion: { parts: [part] } })), [
+      { type: "text", text: '<agent name="x">\nguide\n</agent>' }
+    ])
+    assert.deepStrictEqual(expandedParts(prompt({ text })), [{ type: "text", text: "[The message is empty.]" }])
+  }
 })

@@ -2,10 +2,9 @@
  * Method: a generated conversation with compactions, prunings, switches, steers and restarts, as in Recorded.test.ts. Then
  * the history of every turn is read from where its last checkpoint was, and compared with the replay of the whole log.
  */
-import { SessionID, shownAt, shownBy } from "@daybook/core"
+import { conversation, SessionID, shownAt, shownBy } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { lower } from "../../packages/core/src/runner/Lowering.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { converse, open, stepsOf } from "./support/Conversation.ts"
 import { transcript } from "./support/GeneratedModel.ts"
@@ -28,7 +27,11 @@ describe("the history of a turn", () => {
             if (replayed === undefined) return assert.fail(`turn ${nth} is no step`)
             const { history, sent } = replayed
             const shown = yield* shownAt(sessionID, seq)
-            assert.deepEqual(shown.messages, lower(history, shownBy(sent)), `turn ${nth}`)
+            assert.deepEqual(
+              shown.messages,
+              conversation(history, shownBy(sent)).flatMap(({ shown }) => shown),
+              `turn ${nth}`
+            )
             assert.deepEqual(shown.frame, sent.frame, `turn ${nth}`)
             assert.deepEqual([shown.agent, shown.model, shown.step], [sent.agent, sent.model, sent.step])
           }

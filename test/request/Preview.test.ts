@@ -198,8 +198,8 @@ describe("RQ-37: the request that would go out now", () => {
       yield* sessions.resume(id)
       yield* model.request
       yield* model.request
-      // Nothing waits: a forced turn has what is there.
-      assert.strictEqual((yield* previews(id)).messages.length, 4)
+      // Nothing waits: a forced turn has what is there, and the runtime's own words after the answer (EX-R13).
+      assert.strictEqual((yield* previews(id)).messages.length, 5)
     })
   )
 })

@@ -7,10 +7,12 @@ import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { jsonSchemaTool } from "../../packages/core/src/tool/WireTool.ts"
 import { hello } from "../models/support/Answers.ts"
 import { answer, secret, type Api } from "../models/support/Client.ts"
+import { pixel } from "../support/HostileLogs.ts"
 import { chunks, events, serve, type Reply } from "../models/support/Server.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { stepsOf } from "./support/Conversation.ts"
@@ -101,6 +103,49 @@ describe("what is shown again", () => {
             assert.deepEqual(server.received.at(-1)?.body, sent[at]?.body, `turn ${at}`)
           }
           assert.include(JSON.stringify(sent[1]?.body), "notes")
+        }).pipe(
+          Effect.provide(
+            Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layerOptions({ providers })))
+          )
+        )
+      })
+    )
+  }
+})
+
+describe("names of pictures and documents", () => {
+  const files = [
+    { uri: `data:image/png;base64,${pixel}`, mime: "image/png", name: "plan of the house.png" },
+    { uri: "data:application/pdf;base64,JVBERi0xLjQK", mime: "application/pdf", name: "lease.pdf" }
+  ]
+  for (const api of ["anthropic", "openai", "openai-compatible"] as const) {
+    it.scopedLive(`PX-19: reach the provider, before what they name, expanded or as given: ${api}`, () =>
+      Effect.gen(function* () {
+        const server = yield* serve(hello[api], hello[api])
+        const baseUrl = api === "anthropic" ? server.url : `${server.url}/v1`
+        const providers = { [api]: { api, apiKey: Redacted.make(secret), baseUrl } }
+        yield* Effect.gen(function* () {
+          const sessions = yield* Sessions
+          for (const [nth, expand] of [true, false].entries()) {
+            const { id } = yield* sessions.create({
+              location: { directory: tmpdir() },
+              model: { providerID: api, id: names[api] }
+            })
+            yield* sessions.prompt({ sessionID: id, prompt: { text: "Look.", files }, expand, resume: false })
+            yield* sessions.resume(id)
+            const body = JSON.stringify(server.received[nth]?.body)
+            const places = ["plan of the house.png", pixel, "lease.pdf", "JVBERi0xLjQK"].map((text) =>
+              body.indexOf(text)
+            )
+            assert.notInclude(places, -1, body)
+            assert.deepStrictEqual(
+              places,
+              [...places].sort((a, b) => a - b)
+            )
+            // The document has its name in the protocol's own field too.
+            const field = { anthropic: "title", openai: "filename", "openai-compatible": "filename" }[api]
+            assert.include(body, `"${field}":"lease.pdf"`)
+          }
         }).pipe(
           Effect.provide(
             Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layerOptions({ providers })))

@@ -150,7 +150,7 @@ it.scoped("TU-13: resume goes on from the projected history, without a new input
     const { prompt } = yield* model.request
     assert.deepStrictEqual(
       prompt.content.map(({ role }) => role),
-      ["system", "system", "user", "assistant"]
+      ["system", "system", "user", "assistant", "user"]
     )
   }).pipe(Effect.provide(runtime()))
 )

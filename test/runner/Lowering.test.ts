@@ -54,7 +54,7 @@ it("MS-1: provider data goes back to the same provider and model, whatever the v
       }
     ]
   })
-  const variant = assistant([reasoning], { model: { ...model, variant: "fast" } })
+  const variant = assistant([reasoning, local], { model: { ...model, variant: "fast" } })
   assert.include(JSON.stringify(shown(variant)), "signature")
 })
 
@@ -130,7 +130,8 @@ it("MS-3: local results are a tool message of their own, directly after; an answ
 })
 
 it("MS-3: what a tool returned as media follows its results as the user's", () => {
-  const image = { ...local, content: [{ type: "file", uri: "data:image/png;base64,AAAA", mime: "image/png" }] }
+  const file = { type: "file", uri: "data:image/png;base64,AAAA", mime: "image/png" }
+  const image = { ...local, content: [file] }
   const [, results, media] = shown(assistant([image]))
   assert.strictEqual(results?.role, "tool")
   assert.deepInclude(media, {
@@ -140,6 +141,57 @@ it("MS-3: what a tool returned as media follows its results as the user's", () =
       { type: "file", mediaType: "image/png", data: "AAAA" }
     ]
   })
+  const [, , named] = shown(assistant([{ ...local, content: [{ ...file, name: "a.png" }] }]))
+  assert.deepInclude(named, {
+    role: "user",
+    content: [
+      { type: "text", text: "Returned by read:" },
+      { type: "text", text: '<media name="a.png" type="image/png"/>' },
+      { type: "file", mediaType: "image/png", data: "AAAA", fileName: "a.png" }
+    ]
+  })
+})
+
+const blanks = ["", "\n\n", " \t\r\n", "\u00a0\u2028", "\u200b\ufeff", "\u0085"]
+
+it("EX-R10: a blank text is left out, and an answer of nothing else with it", () => {
+  for (const blank of blanks) {
+    const text = { type: "text", id: "t", text: blank }
+    assert.deepStrictEqual(shown(assistant([text])), [])
+    assert.deepStrictEqual(shown(assistant([text, local])), shown(assistant([local])))
+    assert.deepStrictEqual(shown(assistant([{ ...reasoning, text: blank }, local]), { providerID: "q", id: "m" }), [
+      ...shown(assistant([local]), { providerID: "q", id: "m" })
+    ])
+    for (const type of ["system", "synthetic"]) {
+      assert.deepStrictEqual(shown(decode({ ...base, id: "msg_s", type, text: blank })), [])
+    }
+    const [prompt] = shown(user(blank))
+    assert.deepInclude(prompt, { role: "user", content: [{ type: "text", text: "[The message is empty.]" }] })
+  }
+})
+
+it("EX-R10: a result without a visible text says so", () => {
+  const resultOf = (part: object) => {
+    const [, results] = shown(assistant([{ ...local, ...part }]))
+    return results?.role === "tool" ? results.content.map(({ result }) => result) : []
+  }
+  const picture = { type: "file", uri: "data:image/png;base64,AAAA", mime: "image/png" }
+  for (const blank of blanks) {
+    const text = { type: "text", text: blank }
+    assert.deepStrictEqual(resultOf({ content: [text] }), ["(no output)"])
+    assert.deepStrictEqual(resultOf({ content: [text, picture] }), ["The content follows."])
+    assert.deepStrictEqual(resultOf({ state: "error", error: { type: "x", message: blank } }), ["the tool failed"])
+  }
+  assert.deepStrictEqual(resultOf({ content: [] }), ["{}"])
+  assert.deepStrictEqual(resultOf({ content: [{ type: "text", text: " padded " }] }), [" padded "])
+})
+
+it("EX-R10: reasoning that nothing follows is left out: an answer of reasoning alone is no answer", () => {
+  const text = { type: "text", id: "t", text: "Yes." }
+  assert.deepStrictEqual(shown(assistant([reasoning])), [])
+  assert.deepStrictEqual(shown(assistant([reasoning, { ...text, text: "\n\n" }])), [])
+  assert.deepStrictEqual(shown(assistant([reasoning, { ...local, state: "pending" }])), [])
+  assert.deepStrictEqual(shown(assistant([reasoning, text, reasoning])), shown(assistant([reasoning, text])))
 })
 
 it("MS-4: switches lower to nothing; shell, synthetic, system and checkpoints to text in their place", () => {

@@ -1,5 +1,5 @@
-/** How large a prompt may be (IB-31): at the bound it is admitted, one more is refused by its field and stores nothing. */
-import { EventLog, Sessions, type PromptInput } from "@daybook/core"
+/** What a prompt may be (IB-31, IB-32): at the bound it is admitted, beyond it is refused by its field and stores nothing. */
+import { draft, EventLog, MessageID, Sessions, type PromptInput } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { maximumBytes, maximumSystem, maximumText } from "../../packages/core/src/session/PromptBounds.ts"
@@ -56,4 +56,47 @@ it.layer(runtime())("bounds", (it) => {
       })
     )
   }
+
+  it.effect("IB-32: a blank prompt is refused, whatever its white space, and stores nothing", () =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const log = yield* EventLog
+      const { id: sessionID } = yield* newSession()
+      const before = yield* log.latest(sessionID)
+      for (const text of ["", " ", "\n\n", "\t\r\n", "\u00a0", "\u3000", "\u200b\ufeff", "\u0085"]) {
+        for (const more of [{}, { files: [] }, { agents: [], references: [], system: "Be brief." }]) {
+          const error = yield* Effect.flip(sessions.prompt({ sessionID, prompt: { text, ...more }, resume: false }))
+          assert.strictEqual(String(error), "InvalidInput: prompt.text: it is blank: write something, or attach a file")
+        }
+      }
+      assert.strictEqual(yield* log.latest(sessionID), before)
+    })
+  )
+
+  it.effect("IB-32: a prompt without words is admitted with an attachment, an agent or a reference", () =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const { id: sessionID } = yield* newSession()
+      const files = [{ uri: "data:text/plain,x", mime: "text/plain" }]
+      for (const more of [{ files }, { agents: [{ name: "plan" }] }, { references: [{ name: "manual" }] }]) {
+        const input = yield* sessions.prompt({ sessionID, prompt: { text: " \n", ...more }, resume: false })
+        assert.strictEqual(input.prompt.text, " \n")
+      }
+    })
+  )
+
+  it.effect("IB-32: an exact retry of a blank prompt of an older log gets its receipt", () =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const log = yield* EventLog
+      const { id: sessionID } = yield* newSession()
+      const id = MessageID.make("msg_blank")
+      const prompt = { text: "\n" }
+      const [event] = yield* log.append(sessionID, [
+        draft("session.next.prompt.admitted", { messageID: id, prompt, delivery: "steer" })
+      ])
+      const receipt = yield* sessions.prompt({ id, sessionID, prompt, resume: false })
+      assert.strictEqual(receipt.admittedSeq, event.seq)
+    })
+  )
 })

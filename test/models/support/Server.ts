@@ -29,6 +29,12 @@ export interface Server {
 
 /** Serves `replies` in order; one more request than replies gets a 599, which fails the test that made it. */
 export const serve = (...replies: ReadonlyArray<Reply>): Effect.Effect<Server, never, Scope.Scope> =>
+  serveEach((_, nth) => replies[nth] ?? { status: 599, chunks: ["no reply is left"] })
+
+/** Answers each request as it asks for; `nth` counts them from 0. */
+export const serveEach = (
+  replyTo: (request: Received, nth: number) => Reply
+): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function* () {
     const received: Array<Received> = []
     const abandoned = yield* Deferred.make<void>()
@@ -38,12 +44,13 @@ export const serve = (...replies: ReadonlyArray<Reply>): Effect.Effect<Server, n
       request.on("data", (chunk: Buffer) => bytes.push(chunk))
       request.on("end", () => {
         const body: unknown = JSON.parse(Buffer.concat(bytes).toString("utf8"))
-        const reply = replies[received.length] ?? { status: 599, chunks: ["no reply is left"] }
-        received.push({
+        const one: Received = {
           path: request.url ?? "",
           headers: request.headers,
           body: Predicate.isRecord(body) ? body : {}
-        })
+        }
+        received.push(one)
+        const reply = replyTo(one, received.length - 1)
         if (reply.ending === "silence") response.on("close", () => Deferred.unsafeDone(abandoned, Effect.void))
         Deferred.unsafeDone(arrived, Effect.void)
         write(response, reply)

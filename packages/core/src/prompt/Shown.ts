@@ -3,7 +3,8 @@
  * Pure: the same prompt is always shown by the same bytes. Spec: PX-19.
  */
 import { Either } from "effect"
-import type { ExpandedPart, Prompt } from "../session/Schemas.ts"
+import type { ExpandedPart, FileAttachment, Prompt } from "../session/Schemas.ts"
+import { isBlank } from "../Text.ts"
 import { attachmentIndex } from "./AttachmentUri.ts"
 import { dataBytes } from "./DataUri.ts"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
@@ -25,6 +26,12 @@ const withLines = /^(.*)#L(\d+)-(\d+)$/s
 const base64Of = (uri: string): string =>
   Either.match(dataBytes(uri), { onLeft: () => "", onRight: (bytes) => Buffer.from(bytes).toString("base64") })
 
+/** A provider's picture has no name of its own: the name goes before it, as text. */
+const named = (name: string, mime: string, note?: string): UserPart =>
+  textPart(
+    `<media name="${attribute(name)}" type="${attribute(mime)}"${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
+  )
+
 const mediaParts = (
   { files = [] }: Prompt,
   { name, note }: ExpandedPart,
@@ -33,13 +40,13 @@ const mediaParts = (
   const index = attachmentIndex(content.uri)
   const body = index === undefined ? undefined : base64Of(files[index]?.uri ?? "")
   const uri = body === undefined ? content.uri : `data:${content.mime};base64,${body}`
-  return [
-    textPart(
-      `<media name="${attribute(name)}" type="${attribute(content.mime)}"` +
-        `${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
-    ),
-    filePart({ ...content, uri })
-  ]
+  return [named(name, content.mime, note), filePart({ ...content, uri })]
+}
+
+/** An attachment as it was given. */
+export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">): ReadonlyArray<UserPart> => {
+  const part = filePart(file)
+  return file.name === undefined || part.type !== "file" ? [part] : [named(file.name, file.mime), part]
 }
 
 const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> => {
@@ -71,10 +78,15 @@ const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> =>
   }
 }
 
-/** The parts of a user's message. Providers refuse an empty text beside others; without an expansion, files are as given. */
+/** Stands for a prompt of an older log that says nothing; a new one is refused (IB-31). */
+const nothingSaid = textPart("[The message is empty.]")
+
+/** The parts of a user's message: none is blank, since providers refuse that. Without an expansion, files are as given. */
 export const expandedParts = (prompt: Prompt): ReadonlyArray<UserPart> => {
   const { expansion, files = [] } = prompt
   const text = expansion?.text ?? prompt.text
-  const parts = expansion === undefined ? files.map(filePart) : expansion.parts.flatMap((part) => partsOf(prompt, part))
-  return text === "" && parts.length > 0 ? parts : [textPart(text), ...parts]
+  const parts =
+    expansion === undefined ? files.flatMap(givenParts) : expansion.parts.flatMap((part) => partsOf(prompt, part))
+  if (isBlank(text)) return parts.length > 0 ? parts : [nothingSaid]
+  return [textPart(text), ...parts]
 }

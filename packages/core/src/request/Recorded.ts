@@ -12,7 +12,7 @@ import { SessionID, type MessageID } from "../Identifiers.ts"
 import { EventLog, type ReadError } from "../log/EventLog.ts"
 import * as MemoryTables from "../projection/MemoryTables.ts"
 import { project } from "../projection/Projection.ts"
-import { lower, type Shown } from "../runner/Lowering.ts"
+import { conversation, type Shown } from "../runner/Lowering.ts"
 import { assemble, SessionStore } from "../session/SessionStore.ts"
 import type { Message } from "../session/Message.ts"
 import type { ModelRef } from "../session/Schemas.ts"
@@ -92,7 +92,7 @@ export const shownAt = Effect.fn("Recorded.shownAt")(function* (
   }
   const { agent, frame, model, step } = sent
   const history = yield* historyAt(sessionID, { baselineSeq: frame.baselineSeq, before: step.seq })
-  const messages = lower(history, shownBy(sent))
+  const messages = conversation(history, shownBy(sent)).flatMap(({ shown }) => shown)
   const estimated = estimate({ system: frame.system, messages, tools: frame.tools })
   return { sessionID, agent, model, frame, messages, estimate: estimated, step }
 })

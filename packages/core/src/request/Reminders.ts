@@ -1,4 +1,7 @@
-/** What the model is reminded of, once and in its place: durable messages, so that a replay shows them again. Spec: RQ-24. */
+/**
+ * The runtime's own words to the model. The first three are durable messages (RQ-24). The others are made from the log
+ * alone when a request is assembled (EX-R13, EX-R12): their text must not change, or earlier requests look different.
+ */
 
 /** After prompts that arrived while the model was at work. */
 export const steered = (count: number): string =>
@@ -15,3 +18,15 @@ export const lastTurn =
 
 /** Around an agent's own words at a switch. */
 export const switched = (text: string): string => `<reminder>\n${text}\n</reminder>`
+
+const byRuntime = (text: string): string =>
+  `<reminder>\nThe runtime wrote this message, not the user. ${text}\n</reminder>`
+
+/** After an answer that an interrupt, a fault or the output limit cut off. */
+export const cutOff = byRuntime("Your answer above was cut off. Continue it where it ends, and do not repeat it.")
+
+/** After an answer that had ended. */
+export const goOn = byRuntime("Go on with the work that is left. If none is left, say so in one sentence.")
+
+/** Before anything was asked. */
+export const nothingAsked = byRuntime("The user has not asked for anything yet.")

@@ -9,9 +9,10 @@ import type { Agent } from "../agent/Agents.ts"
 import { nothingPruned } from "../compaction/Prune.ts"
 import { estimate, withUsage, type CountTokens, type Estimate, type LastUsage } from "../compaction/TokenEstimate.ts"
 import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
-import { lowerOne, type Shown } from "../runner/Lowering.ts"
+import { conversation, type Lowered, type Shown } from "../runner/Lowering.ts"
 import type { Message } from "../session/Message.ts"
 import { sameModel, type JsonRecord, type ModelRef } from "../session/Schemas.ts"
+import { isBlank } from "../Text.ts"
 import type { Frame, FramedTool } from "./Frame.ts"
 
 /** Whether and which tool the model has to call. */
@@ -46,7 +47,7 @@ export interface AssembledRequest {
 
 /** The system texts: the agent's own or those of the model's family, then the baseline. */
 export const systemTexts = (agent: Agent, model: ModelRef, baseline: string): ReadonlyArray<string> =>
-  [agent.prompt ?? baseInstructions(model), baseline].filter((text) => text !== "")
+  [agent.prompt ?? baseInstructions(model), baseline].filter((text) => !isBlank(text))
 
 const framedTools = new WeakMap<Tool.Any, FramedTool>()
 
@@ -91,10 +92,7 @@ export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown 
 })
 
 /** What the provider counted at the session's last step with this model, since the last checkpoint. */
-const lastUsage = (
-  lowered: ReadonlyArray<{ readonly message: Message; readonly shown: ReadonlyArray<Prompt.MessageEncoded> }>,
-  model: ModelRef
-): LastUsage | undefined => {
+const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage | undefined => {
   const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
   const step = lowered[at]?.message
   if (
@@ -105,17 +103,17 @@ const lastUsage = (
   )
     return undefined
   const before = lowered.slice(0, at).reduce((count, { shown }) => count + shown.length, 0)
-  return { tokens: step.tokens, messages: before + 1 }
+  return { tokens: step.tokens, messages: before + Math.min(1, lowered[at]?.shown.length ?? 0) }
 }
 
 /** Puts a request together. */
 export const assemble = (input: RequestInput): AssembledRequest => {
   const { baselineSeq, info, settings, toolChoice } = input
   const shown = shownFor(info, input.prunedSeq)
-  const lowered = input.messages.map((message) => ({ message, shown: lowerOne(message, shown) }))
+  const lowered = conversation(input.messages, shown)
   const messages = lowered.flatMap((one) => one.shown)
   const frame: Frame = {
-    system: input.system.filter((text) => text !== ""),
+    system: input.system.filter((text) => !isBlank(text)),
     baselineSeq,
     tools: input.tools.map(framedTool),
     settings: recordedSettings(settings, toolChoice, shown, info)

@@ -1,15 +1,19 @@
 /**
- * From projected messages to the provider's prompt. Pure, but for remembering what a message came to, so that an
- * unchanged one is lowered once. Calls and results always travel in pairs; provider-native data goes back only to the
- * provider and model that it came from (MS-1..MS-4). Spec: EX-R4..EX-R8, RQ-20..RQ-24.
+ * From projected messages to a provider's prompt. Pure, except that it remembers the form of a message, so that an
+ * unchanged message is lowered once. Calls and results travel in pairs; provider-native data goes back only to the
+ * provider and model that it came from (MS-1..MS-4); no log gives a conversation that a provider refuses.
+ * Spec: EX-R4..EX-R8, EX-R10, EX-R12, EX-R13, RQ-20..RQ-24.
  */
 import type { Prompt } from "@effect/ai"
 import { Predicate, Record } from "effect"
 import { isPruned, nothingPruned, placeholder } from "../compaction/Prune.ts"
-import { clipped, filePart, textPart, type UserPart } from "../prompt/FilePart.ts"
-import { expandedParts } from "../prompt/Shown.ts"
+import { MessageID } from "../Identifiers.ts"
+import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
+import { expandedParts, givenParts } from "../prompt/Shown.ts"
+import { cutOff, goOn, nothingAsked } from "../request/Reminders.ts"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "../session/Message.ts"
 import { sameModel, type ModelRef, type ProviderMetadata } from "../session/Schemas.ts"
+import { isBlank } from "../Text.ts"
 
 /** For whom, and how much of it. */
 export interface Shown {
@@ -35,11 +39,15 @@ const nativeTo = (message: AssistantMessage, model: ModelRef): boolean =>
 const options = (metadata: ProviderMetadata | undefined, native: boolean) =>
   native && metadata !== undefined ? { options: Record.filter(metadata, Predicate.isRecord) } : {}
 
+const unless = (text: string, blank: string): string => (isBlank(text) ? blank : text)
+
+/** Providers refuse a failed result without text (EX-R10). */
 const resultText = (part: ToolPart): string => {
-  if (part.state === "error") return part.error?.message ?? "the tool failed"
-  const texts = (part.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []))
-  if (texts.length > 0) return texts.join("\n")
-  return (part.content ?? []).length > 0 ? "The content follows." : JSON.stringify(part.structured ?? {})
+  if (part.state === "error") return unless(part.error?.message ?? "", "the tool failed")
+  const content = part.content ?? []
+  const texts = content.flatMap((one) => (one.type === "text" ? [one.text] : []))
+  if (content.length > texts.length) return unless(texts.join("\n"), "The content follows.")
+  return texts.length > 0 ? unless(texts.join("\n"), "(no output)") : JSON.stringify(part.structured ?? {})
 }
 
 /** What is left of a provider's own result for another model: its start, in words. */
@@ -49,18 +57,19 @@ const hostedText = (part: ToolPart): string =>
 /** Whether the provider ran the tool: then call and result are both its own. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 
-const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> =>
+const spoken = (text = ""): ReadonlyArray<AssistantPart> => (isBlank(text) ? [] : [textPart(text)])
+
+const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> =>
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
-    if (part.type === "text") return part.text === undefined || part.text === "" ? [] : [textPart(part.text)]
+    if (part.type === "text") return spoken(part.text)
     if (part.type === "reasoning") {
-      const text = part.text ?? ""
       if (native && part.providerMetadata !== undefined) {
-        return [{ type: "reasoning", text, ...options(part.providerMetadata, true) }]
+        return [{ type: "reasoning", text: part.text ?? "", ...options(part.providerMetadata, true) }]
       }
-      // After a switch of models, what was visible of the reasoning stays as ordinary text (MS-2).
-      return text === "" ? [] : [textPart(text)]
+      // After a switch of models, visible reasoning stays as ordinary text (MS-2).
+      return spoken(part.text)
     }
-    // A call that never came about has nothing to be paired with.
+    // A call that was never made has no result to be paired with.
     if (part.state === "pending" || part.state === "running" || part.input === undefined) return []
     if (hosted(part) && !native) return [textPart(`[${part.name}: ${hostedText(part)}]`)]
     const call: AssistantPart = {
@@ -83,6 +92,12 @@ const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArr
     }
     return [call, result]
   })
+
+/** Providers refuse an answer that ends with reasoning: it was cut off before the reasoning led to anything. */
+const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> => {
+  const parts = allParts(message, native)
+  return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
+}
 
 const assistantMessages = (
   message: AssistantMessage,
@@ -114,7 +129,7 @@ const assistantMessages = (
   })
   const media = local.flatMap((part) =>
     (isPruned(message, part, prunedSeq) ? [] : (part.content ?? [])).flatMap((content) =>
-      content.type === "file" ? [textPart(`Returned by ${part.name}:`), filePart(content)] : []
+      content.type === "file" ? [textPart(`Returned by ${part.name}:`), ...givenParts(content)] : []
     )
   )
   if (media.length > 0) messages.push(userMessage(media))
@@ -127,8 +142,11 @@ const systemMessage = (text: string, { systemMessages }: Shown): Prompt.MessageE
     ? { role: "system", content: text }
     : userMessage([textPart(`<system-update>\n${text}\n</system-update>`)])
 
+const systemMessages = (text: string, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
+  isBlank(text) ? [] : [systemMessage(text, shown)]
+
 const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => [
-  ...(message.system === undefined || message.system === "" ? [] : [systemMessage(message.system, shown)]),
+  ...systemMessages(message.system ?? "", shown),
   userMessage(expandedParts(message))
 ]
 
@@ -143,9 +161,9 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
     case "assistant":
       return assistantMessages(message, shown)
     case "system":
-      return [systemMessage(message.text, shown)]
+      return systemMessages(message.text, shown)
     case "synthetic":
-      return [userMessage([textPart(message.text)])]
+      return isBlank(message.text) ? [] : [userMessage([textPart(message.text)])]
     case "shell":
       return [userMessage([textPart(`$ ${message.command}\n${message.output ?? ""}`)])]
     case "compaction":
@@ -171,8 +189,8 @@ const remembered = new WeakMap<
   { readonly key: string; readonly lowered: ReadonlyArray<Prompt.MessageEncoded> }
 >()
 
-/** What one message is shown as: the same objects again while nothing about it changed. */
-export const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+/** One message in the provider's form: the same objects again while nothing about it changed. */
+const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   const { model, prunedSeq, systemMessages } = shown
   const key = `${model.providerID}/${model.id} ${systemMessages} ${message.seq <= prunedSeq}`
   const before = remembered.get(message)
@@ -182,6 +200,44 @@ export const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.M
   return lowered
 }
 
-/** The messages in their order. */
+/** The messages in their order, without what a request has to begin and end with. */
 export const lower = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
   messages.flatMap((message) => lowerOne(message, shown))
+
+/** A message in the provider's form: the session's own, or one that lowering added, which is in no log. */
+export interface Lowered {
+  readonly message: Message
+  readonly shown: ReadonlyArray<Prompt.MessageEncoded>
+}
+
+const added = (name: string, text: string): Lowered => ({
+  message: { type: "synthetic", id: MessageID.make(`msg_added.${name}`), seq: -1, createdAt: 0, text },
+  shown: [userMessage([textPart(text)])]
+})
+const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), added("on", goOn)]
+
+/**
+ * The conversation of a request. A request went out before every answer of the history: at each of these places, and at
+ * the end, it must begin with the user and must not end with an answer. So the next request begins with the bytes of
+ * this one, whatever comes of it (EX-R13, EX-R12).
+ */
+export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Lowered> => {
+  const all: Array<Lowered> = []
+  // The answer after which the user's side has not said anything; system messages are of neither side.
+  let last: AssistantMessage | "user" | undefined
+  const bridge = () => {
+    if (last === "user") return
+    all.push(last === undefined ? unasked : last.error === undefined && last.finish !== "length" ? on : cut)
+    last = "user"
+  }
+  for (const message of messages) {
+    if (message.type === "assistant") bridge()
+    const lowered = lowerOne(message, shown)
+    all.push({ message, shown: lowered })
+    if (lowered.length === 0) continue
+    if (message.type === "assistant") last = lowered.length === 1 ? message : "user"
+    else if (message.type !== "system") last = "user"
+  }
+  bridge()
+  return all
+}

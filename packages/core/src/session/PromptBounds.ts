@@ -1,9 +1,11 @@
 /**
- * How large a prompt may be as it was asked: it is one row of the log, read again for every request. What it points at is
- * bounded where that is read (PX-14). Pure. Spec: specs/inbox.md IB-31.
+ * What a prompt may be as it was asked: it says something, and it is not too large, since it is one row of the log that
+ * every request reads again. What it points at is bounded where that is read (PX-14). Pure.
+ * Spec: specs/inbox.md IB-31, IB-32.
  */
 import { Either } from "effect"
 import type { PromptInput } from "./Schemas.ts"
+import { isBlank } from "../Text.ts"
 import { InvalidInput } from "./Sessions.ts"
 
 /** Bytes of all that was asked, as JSON. */
@@ -38,3 +40,14 @@ export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInp
     ? refuse("prompt", `as JSON it has ${bytes} bytes with its files, and at most ${maximumBytes} are allowed`)
     : Either.void
 }
+
+/** Nothing, or that the prompt says nothing: providers refuse a message without a visible character. */
+export const checkSaid = ({
+  agents = [],
+  files = [],
+  references = [],
+  text
+}: PromptInput): Either.Either<void, InvalidInput> =>
+  isBlank(text) && agents.length + files.length + references.length === 0
+    ? refuse("prompt.text", "it is blank: write something, or attach a file")
+    : Either.void

@@ -14,7 +14,7 @@ import type { Input } from "./Message.ts"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
-import { checkBounds } from "./PromptBounds.ts"
+import { checkBounds, checkSaid } from "./PromptBounds.ts"
 import { Delivery, PromptInput, type Prompt } from "./Schemas.ts"
 import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
@@ -101,6 +101,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const session = yield* store.get(sessionID)
     const before = options.id === undefined ? undefined : yield* receipt(messageID, sessionID, asked, delivery)
     if (before !== undefined) return before
+    yield* checkSaid(asked)
     yield* checkFull(sessionID)
     if (asked.output !== undefined) {
       yield* Either.mapLeft(

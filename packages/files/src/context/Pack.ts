@@ -3,8 +3,9 @@
  * is in one item, once, in its order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
  */
 import {
+  conversation,
   estimate,
-  lowerOne,
+  type Lowered,
   MessageID,
   messageTokens,
   shownBy,
@@ -26,12 +27,10 @@ export interface Item {
 }
 
 /** One message of a request, as a provider's adapter gets it. */
-export type Encoded = ReturnType<typeof lowerOne>[number]
+export type Encoded = Lowered["shown"][number]
 
-/** A message as it was shown, and its lines in `messages.jsonl`. */
-export interface ShownMessage {
-  readonly message: Message
-  readonly shown: ReadonlyArray<Encoded>
+/** A message as it was shown, and its lines in `messages.jsonl`: none where only the request has it. */
+export interface ShownMessage extends Lowered {
   readonly tokens: number
   readonly lines: ReadonlyArray<Line>
 }
@@ -72,11 +71,10 @@ export const makePack = (state: PackState, sent: Sent, history: ReadonlyArray<Me
     if (own === undefined) byMessage.set(line.message, [line])
     else own.push(line)
   }
-  const messages = history.flatMap((message): ReadonlyArray<ShownMessage> => {
-    const lowered = lowerOne(message, shown)
-    if (lowered.length === 0) return []
-    const tokens = sum(lowered.map((one) => messageTokens(one, undefined)))
-    return [{ message, shown: lowered, tokens, lines: byMessage.get(message.id) ?? [] }]
+  const messages = conversation(history, shown).flatMap((lowered): ReadonlyArray<ShownMessage> => {
+    if (lowered.shown.length === 0) return []
+    const tokens = sum(lowered.shown.map((one) => messageTokens(one, undefined)))
+    return [{ ...lowered, tokens, lines: byMessage.get(lowered.message.id) ?? [] }]
   })
   const { system, tools, settings } = sent.frame
   const estimated = estimate({ system, tools, messages: messages.flatMap(({ shown }) => shown) })

@@ -3,10 +3,11 @@ import { AnthropicClient, AnthropicLanguageModel } from "@effect/ai-anthropic"
 import { Prompt, type Response } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
-import { makeAnthropicWire } from "./AnthropicWire.ts"
+import { makeAnthropicWire, shadowed } from "./AnthropicWire.ts"
 import { guard, systemAsUser } from "./GuardedModel.ts"
 import { secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
+import { hostedAsText, mapAnswers } from "./WireHistory.ts"
 
 export const make = (options: {
   readonly model: string
@@ -30,13 +31,15 @@ export const make = (options: {
         guard(service, {
           provider: "anthropic",
           secrets,
+          shadowed,
+          callIds: { refused: /[^a-zA-Z0-9_-]/g, length: 64 },
           lower,
           cacheOnTop: cacheOf,
-          prepare: (request) => {
+          prepare: (request, names) => {
             // The library would leave out the tools, which history may name and the cache begins with (MD-55).
             const silent = request.toolChoice === "none"
             const wire = { model: options.model, settings, silent }
-            const fetch = wired(options.fetch, () => makeAnthropicWire(wire))
+            const fetch = wired(options.fetch, () => makeAnthropicWire(wire, names))
             return [silent ? { ...request, toolChoice: "auto" } : request, fetch]
           }
         })
@@ -45,20 +48,25 @@ export const make = (options: {
   )
 }
 
-/** Reasoning without its signature cannot be sent back, and is left out by the library. */
 const lower = (prompt: Prompt.Prompt): Prompt.Prompt =>
-  Prompt.fromMessages(systemAsUser(prompt).content.map(withPlainIds))
+  mapAnswers(hostedAsText(systemAsUser(prompt), takesBack), (content) =>
+    content.filter((part) => part.type !== "reasoning" || isSigned(part))
+  )
 
-/** A session may come from another provider, whose call ids need not be in the alphabet that this API accepts. */
-const withPlainIds = (message: Prompt.Message): Prompt.Message => {
-  if (message.role === "assistant") return { ...message, content: message.content.map(withPlainId) }
-  return message.role === "tool" ? { ...message, content: message.content.map(withPlainId) } : message
+/** Reasoning goes back as it was signed, or not at all. */
+const isSigned = ({ options }: Prompt.ReasoningPart): boolean => {
+  const own: unknown = options.anthropic
+  const key = Predicate.hasProperty(own, "type") && own.type === "thinking" ? "signature" : "redactedData"
+  return Predicate.hasProperty(own, key) && Predicate.isString(own[key]) && own[key] !== ""
 }
 
-const withPlainId = <P extends Prompt.AssistantMessagePart>(part: P): P =>
-  part.type === "tool-call" || part.type === "tool-result"
-    ? { ...part, id: part.id.replaceAll(/[^a-zA-Z0-9_-]/g, "_") }
-    : part
+/** Whether the library and the provider take a result of Anthropic's own tools as it is. */
+const takesBack = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt.ToolResultPart): boolean => {
+  if (!id.startsWith("srvtoolu_") || !Predicate.isRecord(params)) return false
+  const type = Predicate.hasProperty(result, "type") ? String(result.type) : ""
+  if (name === "AnthropicWebSearch") return Array.isArray(result) || type === "web_search_tool_result_error"
+  return name === "AnthropicCodeExecution" && type.startsWith("code_execution_")
+}
 
 const cacheOf = (finish: Response.FinishPart): { readonly read: number; readonly write: number } => {
   const usage = finish.metadata["anthropic"]?.["usage"]

@@ -1,6 +1,6 @@
 /**
- * A request to Anthropic's Messages API in its last form: the settings under their names there, only what the model and
- * its thinking allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55, MD-57.
+ * A request to Anthropic's Messages API in its last form: the settings under their names there, only what the model,
+ * its thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55..MD-57.
  */
 import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
@@ -30,8 +30,40 @@ export const finishRequest = (body: Json, { model, settings, silent = false }: A
     top_k: sampled ? topK : undefined,
     thinking: traits.binds ? bound : undefined
   })
-  const laid = lay({ ...body, ...named }, settings)
-  return marked({ ...laid, ...roomForWords(laid, settings), ...toolChoice(laid, thinking, silent) })
+  const laid = withTools(lay({ ...body, ...named }, settings))
+  const sent = { ...laid, ...roomForWords(laid, settings), ...toolChoice(laid, thinking, silent) }
+  return marked(begunWithoutThought(sent) ? defined({ ...sent, thinking: undefined }) : sent)
+}
+
+/** A history with calls needs definitions of tools: where none is offered, those that it names, none to be called. */
+const withTools = (body: Json): Json => {
+  if (list(body["tools"]).length > 0) return body
+  const names = new Set(
+    list(body["messages"])
+      .flatMap(contentOf)
+      .flatMap((block) => (isBlock(block, "tool_use") ? [block["name"]] : []))
+  )
+  if (names.size === 0) return body
+  const tools = [...names].map((name) => ({
+    name,
+    description: "This tool cannot be called now.",
+    input_schema: { type: "object" }
+  }))
+  return { ...body, tools, tool_choice: { type: "none" } }
+}
+
+/**
+ * Whether the answer that results of tools belong to began without thought, as another model's does, or one that was cut
+ * off: a request that asks for thought by a budget is then refused.
+ */
+const begunWithoutThought = (body: Json): boolean => {
+  const thinking = body["thinking"]
+  if (!Predicate.isRecord(thinking) || thinking["type"] !== "enabled") return false
+  const messages = list(body["messages"])
+  const isAsked = (message: unknown) =>
+    isUser(message) && !contentOf(message).some((block) => isBlock(block, "tool_result"))
+  const answer = messages.slice(messages.findLastIndex(isAsked) + 1).find((message) => !isUser(message))
+  return answer !== undefined && !unmarkable.has(String(typeOf(contentOf(answer)[0])))
 }
 
 /** What is thought counts in the limit, which has to be the greater: a summary's small one is left for its words. */
@@ -132,6 +164,8 @@ const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
 
 const unmarkable: ReadonlySet<string> = new Set(["thinking", "redacted_thinking"])
 
+const typeOf = (block: unknown): unknown => (Predicate.isRecord(block) ? block["type"] : undefined)
+const isBlock = (block: unknown, type: string): block is Json => typeOf(block) === type
 const roleOf = (message: unknown): unknown => (Predicate.isRecord(message) ? message["role"] : undefined)
 const isUser = (message: unknown): boolean => roleOf(message) === "user"
 const contentOf = (message: unknown): ReadonlyArray<unknown> =>

@@ -6,9 +6,10 @@
 import { Predicate } from "effect"
 import { finishRequest, requestHeaders, type AnthropicRequest } from "./AnthropicRequest.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
+import type { WireNames } from "./WireNames.ts"
 
-/** Local names that the library takes for Anthropic's own tools. */
-const shadowed: ReadonlySet<string> = new Set([
+/** Local names that the library takes for Anthropic's own tools: such tools go under an alias (MD-58). */
+export const shadowed: ReadonlySet<string> = new Set([
   "bash",
   "code_execution",
   "computer",
@@ -54,7 +55,12 @@ const errorTypes: ReadonlySet<string> = new Set([
 ])
 
 /** A request in its last form, and its answer in the form that the library reads. */
-export const makeAnthropicWire = (options: AnthropicRequest): Wire => {
+export const makeAnthropicWire = (options: AnthropicRequest, { toWire }: Pick<WireNames, "toWire">): Wire => {
+  /** A model that knows a tool by its own name calls it so, whatever it is offered as. */
+  const called = (name: string, request: Json): string => {
+    const alias = shadowed.has(name) ? toWire(name) : name
+    return offeredTools(request).has(alias) ? alias : name
+  }
   /** Blocks that were let through: local tool calls with their name and input, others with an empty name. */
   const open = new Map<unknown, { readonly tool: string; input: string }>()
   return {
@@ -73,13 +79,15 @@ export const makeAnthropicWire = (options: AnthropicRequest): Wire => {
         case "content_block_start": {
           const block = record(event["content_block"])
           const type = String(block["type"])
-          const name = String(block["name"] ?? "")
+          const given = String(block["name"] ?? "")
+          const name = type === "tool_use" ? called(given, request) : given
           const hosted = type === "server_tool_use" && (name === "web_search" || name === "code_execution")
           if (!blocks.has(type) && !hosted) return []
           open.set(index, { tool: type === "tool_use" ? name : "", input: "" })
           const defaults =
             type === "thinking" ? { signature: "", thinking: "" } : hosted || type === "tool_use" ? { input: {} } : {}
-          return [{ ...event, content_block: { ...defaults, ...block } }]
+          const named = type === "tool_use" ? { name } : {}
+          return [{ ...event, content_block: { ...defaults, ...block, ...named } }]
         }
         case "content_block_delta": {
           const delta = record(event["delta"])

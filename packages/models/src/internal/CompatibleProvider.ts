@@ -1,10 +1,13 @@
 /** Chat completions as Ollama, llama.cpp, vLLM and many gateways serve them, through the AI SDK. Loaded on first use. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { Redacted } from "effect"
-import * as AiSdkLanguageModel from "../AiSdkLanguageModel.ts"
+import { bridge } from "./AiSdkModel.ts"
 import { callSettings } from "./AiSdkSettings.ts"
+import { makeEagerCalls } from "./EagerCalls.ts"
+import { systemAsUser } from "./GuardedModel.ts"
 import { headersOf, lay, secretsOf, type Configurable } from "./Settings.ts"
 import { wired, type Json } from "./WireFetch.ts"
+import { hostedAsText } from "./WireHistory.ts"
 
 export const make =
   (options: {
@@ -18,7 +21,7 @@ export const make =
     readonly fetch: typeof globalThis.fetch
   }): Configurable =>
   (settings) => {
-    const { effort, headers, ...named } = settings
+    const { effort, headers: _, ...named } = settings
     const own = Object.keys(options.headers ?? {})
     const wire = { request: (body: Json) => lay(body, settings), headers: () => headersOf(settings, own) }
     // A provider of the AI SDK is a few closures: what is worth keeping, the connections, belongs to `fetch`.
@@ -26,19 +29,27 @@ export const make =
       name: "openaiCompatible",
       baseURL: options.baseUrl,
       includeUsage: true,
-      fetch: settings.body === undefined && headers === undefined ? options.fetch : wired(options.fetch, () => wire),
+      fetch: wired(options.fetch, () => wire),
       ...(options.apiKey === undefined ? {} : { apiKey: Redacted.value(options.apiKey) }),
       ...(options.headers === undefined ? {} : { headers: { ...options.headers } })
     })
-    return AiSdkLanguageModel.make({
+    return bridge({
       model: provider.chatModel(options.model),
-      systemAnywhere: options.systemAnywhere,
+      // OpenAI's own service takes ids of 40 characters at most.
+      callIds: { refused: /[^\x21-\x7e]/g, length: 40 },
+      lower: (prompt) => {
+        // The protocol has no calls that the provider runs.
+        const plain = hostedAsText(prompt, () => false)
+        return options.systemAnywhere ? plain : systemAsUser(plain)
+      },
+      makeEager: makeEagerCalls,
       secrets: [
         ...(options.apiKey === undefined ? [] : [options.apiKey]),
         ...Object.values(options.headers ?? {}).map((value) => Redacted.make(value)),
         ...secretsOf(settings)
       ],
       settings: {
+        includeRawChunks: true,
         ...(options.maxTokens === undefined ? {} : { maxOutputTokens: options.maxTokens }),
         ...callSettings(named),
         ...(effort === undefined ? {} : { providerOptions: { openaiCompatible: { reasoningEffort: effort } } })

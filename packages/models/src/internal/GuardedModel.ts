@@ -1,13 +1,15 @@
 /**
  * One behaviour over all provider libraries: what the runtime may rely on, whichever of them serves a model. Prompts are
- * brought into a form that every provider takes; a call that cannot be decoded is handed on for the runtime to settle;
+ * brought into a form that the provider takes; a call that cannot be decoded is handed on for the runtime to settle;
  * reasoning metadata arrives with the end of its block; usage counts alike; a stream ends with `finish` or an error; and
- * no failure is a defect or carries a key. Spec: MD-10..MD-19.
+ * no failure is a defect or carries a key. Spec: MD-10..MD-19, MD-58, MD-59.
  */
-import { redactSecrets } from "@daybook/core"
-import { AiError, Prompt, Response, Tool, type LanguageModel, type Toolkit } from "@effect/ai"
+import { mediaMime, redactSecrets } from "@daybook/core"
+import { AiError, LanguageModel, Prompt, Response, Tool, type Toolkit } from "@effect/ai"
 import { FetchHttpClient } from "@effect/platform"
 import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
+import { withWireCalls, type CallIds } from "./WireHistory.ts"
+import { wireNames, type WireNames } from "./WireNames.ts"
 
 type Tools = Record<string, Tool.Any>
 type Part = Response.StreamPart<Tools>
@@ -20,74 +22,119 @@ export interface Guard {
   readonly provider: string
   /** Values that must never appear in an error. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
+  /** Names that the library takes for those of its provider's tools. */
+  readonly shadowed?: ReadonlySet<string>
+  readonly callIds: CallIds
   /** The last change to a prompt before the provider's library reads it. */
   readonly lower: (prompt: Prompt.Prompt) => Prompt.Prompt
   /** The request for the library, and the `fetch` that it goes through. */
-  readonly prepare?: (request: Request) => readonly [Request, typeof globalThis.fetch]
+  readonly prepare?: (request: Request, names: WireNames) => readonly [Request, typeof globalThis.fetch]
   /** Whether `inputTokens` leaves out what was read from and written to the cache. */
   readonly cacheOnTop?: (finish: Response.FinishPart) => { readonly read: number; readonly write: number }
 }
 
+/** A request for the library, the `fetch` that it goes through, and the names of its tools. */
+interface Prepared {
+  readonly sent: Request
+  readonly fetch: typeof globalThis.fetch | undefined
+  readonly names: WireNames
+}
+
 /** The service with the guard's promises. Both need no context beyond the caller's own tools. */
 export const guard = (service: LanguageModel.Service, options: Guard): LanguageModel.Service => {
-  const lowered = (request: Request): Request => ({
-    ...request,
-    prompt: options.lower(normalize(Prompt.make(request.prompt))),
-    ...(request.toolkit === undefined ? {} : { toolkit: lenient(request.toolkit) })
-  })
-  const prepared = (request: Request): readonly [Request, typeof globalThis.fetch | undefined] =>
-    options.prepare?.(lowered(request)) ?? [lowered(request), undefined]
+  const prepared = (request: Request, toolkit: OpenToolkit | undefined): Prepared => {
+    const names = wireNames(Object.values(toolkit?.tools ?? {}), options.shadowed ?? new Set())
+    const prompt = withWireCalls(normalize(Prompt.make(request.prompt)), options.callIds, names)
+    const lowered: Request = {
+      ...request,
+      prompt: options.lower(prompt),
+      ...(request.toolChoice === undefined ? {} : { toolChoice: wireChoice(request.toolChoice, names) }),
+      ...(toolkit === undefined ? {} : { toolkit: wireTools(toolkit, names) })
+    }
+    const [sent, fetch] = options.prepare?.(lowered, names) ?? [lowered, undefined]
+    return { sent, fetch, names }
+  }
+  /** A toolkit may be an effect; its handlers are the caller's. */
+  const prepare = (request: Request): Effect.Effect<Prepared, AiError.AiError> => {
+    const { toolkit } = request
+    return Effect.isEffect(toolkit)
+      ? Effect.map(toolkit as Effect.Effect<OpenToolkit>, (tools) => prepared(request, tools))
+      : Effect.sync(() => prepared(request, toolkit))
+  }
   // The service's signatures compute error and context from the exact options; here both are those of the library.
   const stream = service.streamText as unknown as (request: Request) => Stream.Stream<Part, AiError.AiError>
   const generate = service.generateText as unknown as (request: Request) => Effect.Effect<unknown, AiError.AiError>
   const generateObject = service.generateObject as unknown as typeof generate
   const once = (ask: typeof generate, request: Request) =>
-    Effect.suspend(() => {
-      const [sent, fetch] = prepared(request)
-      return fetch === undefined ? ask(sent) : Effect.provideService(ask(sent), FetchHttpClient.Fetch, fetch)
-    }).pipe(Effect.catchAllCause((cause) => Effect.failCause(clean(options, cause))))
+    Effect.flatMap(prepare(request), ({ fetch, names, sent }) =>
+      Effect.map(
+        fetch === undefined ? ask(sent) : Effect.provideService(ask(sent), FetchHttpClient.Fetch, fetch),
+        (answer) => ownNames(answer, names)
+      )
+    ).pipe(Effect.catchAllCause((cause) => Effect.failCause(clean(options, cause))))
+  const streamed = ({ fetch, names, sent }: Prepared): Stream.Stream<Part, AiError.AiError> => {
+    const state = new Transcript(options)
+    const parts = fetch === undefined ? stream(sent) : Stream.provideService(stream(sent), FetchHttpClient.Fetch, fetch)
+    return parts.pipe(
+      Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause))),
+      Stream.mapConcatChunk((part) => Chunk.unsafeFromArray(state.next(ownName(part, names)))),
+      Stream.concat(Stream.suspend(() => state.end()))
+    )
+  }
   return {
     generateText: (request: Request) => once(generate, request),
     generateObject: (request: Request) => once(generateObject, request),
     streamText: (request: Request) =>
-      Stream.suspend(() => {
-        const state = new Transcript(options)
-        return Stream.suspend(() => {
-          const [sent, fetch] = prepared(request)
-          return fetch === undefined ? stream(sent) : Stream.provideService(stream(sent), FetchHttpClient.Fetch, fetch)
-        }).pipe(
-          Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause))),
-          Stream.mapConcatChunk((part) => Chunk.unsafeFromArray(state.next(part))),
-          Stream.concat(Stream.suspend(() => state.end()))
+      Stream.unwrap(
+        Effect.map(
+          Effect.catchAllCause(prepare(request), (cause) => Effect.failCause(clean(options, cause))),
+          streamed
         )
-      })
+      )
   } as unknown as LanguageModel.Service
 }
 
-/**
- * Hosted tools with schemas that accept anything: the libraries describe an input without fields for tools that have
- * some, and a result that is newer than they are would end the stream (MD-22).
- */
-const lenient = (toolkit: NonNullable<Request["toolkit"]>): NonNullable<Request["toolkit"]> => {
-  if (Effect.isEffect(toolkit)) return Effect.map(toolkit, openTools)
-  return openTools(toolkit)
+type OpenToolkit = Toolkit.WithHandler<Tools>
+
+const wireChoice = (choice: NonNullable<Request["toolChoice"]>, { toWire }: WireNames): typeof choice => {
+  if (Predicate.isString(choice)) return choice
+  return "tool" in choice ? { tool: toWire(choice.tool) } : { ...choice, oneOf: choice.oneOf.map(toWire) }
 }
 
-const openTools = (toolkit: Toolkit.WithHandler<Tools>): Toolkit.WithHandler<Tools> => ({
-  handle: toolkit.handle,
+/** A part with the name under which its tool was offered. */
+const ownName = <P extends { readonly type: string }>(part: P, { fromWire }: WireNames): P =>
+  Predicate.hasProperty(part, "name") && Predicate.isString(part.name) ? { ...part, name: fromWire(part.name) } : part
+
+const ownNames = (answer: unknown, names: WireNames): unknown =>
+  answer instanceof LanguageModel.GenerateTextResponse && !(answer instanceof LanguageModel.GenerateObjectResponse)
+    ? new LanguageModel.GenerateTextResponse(answer.content.map((part) => ownName(part, names)))
+    : answer
+
+/**
+ * The tools under their names on the wire. Hosted ones with schemas that accept anything: the libraries describe an
+ * input without fields for tools that have some, and a result that is newer than they are would end the stream (MD-22).
+ */
+const wireTools = ({ handle, tools }: OpenToolkit, { toWire }: WireNames): OpenToolkit => ({
+  handle,
   tools: Object.fromEntries(
-    Object.entries(toolkit.tools).map(([key, tool]) => [key, Tool.isProviderDefined(tool) ? opened(tool) : tool])
+    Object.values(tools).map((tool) => {
+      const name = toWire(tool.name)
+      if (Tool.isProviderDefined(tool)) return [tool.name, changed(tool, anything)]
+      return [name, name === tool.name ? tool : changed(tool, { name })]
+    })
   )
 })
 
-const opened = (tool: Tool.Any): Tool.Any => {
-  // A copy that keeps the prototype, which says that the tool is provider-defined.
+const anything = {
+  parametersSchema: Schema.Unknown,
+  successSchema: Schema.Unknown,
+  failureSchema: Schema.Unknown
+}
+
+/** A copy that keeps the prototype, which says whether the tool is provider-defined. */
+const changed = (tool: Tool.Any, fields: object): Tool.Any => {
   const copy: Tool.Any = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool))
-  return Object.assign(copy, {
-    parametersSchema: Schema.Unknown,
-    successSchema: Schema.Unknown,
-    failureSchema: Schema.Unknown
-  })
+  return Object.assign(copy, fields)
 }
 
 /** What one streamed answer has said so far. */
@@ -342,9 +389,10 @@ const normalizePart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => 
   if (data instanceof Uint8Array && isText(part.mediaType)) {
     return Prompt.textPart({ text: `<file name="${name}">\n${new TextDecoder().decode(data)}\n</file>` })
   }
-  if (/^image\/|^application\/pdf$/.test(part.mediaType)) {
+  const mediaType = shownMedia(part.mediaType, data)
+  if (mediaType !== undefined) {
     return Prompt.filePart({
-      mediaType: part.mediaType,
+      mediaType,
       data,
       options: part.options,
       ...(part.fileName === undefined ? {} : { fileName: part.fileName })
@@ -352,6 +400,10 @@ const normalizePart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => 
   }
   return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
 }
+
+/** The type under which a file is shown: that of its bytes, because providers refuse a picture under another's type. */
+const shownMedia = (mediaType: string, data: Uint8Array | URL): string | undefined =>
+  data instanceof Uint8Array ? mediaMime(data) : /^image\/|^application\/pdf$/.test(mediaType) ? mediaType : undefined
 
 const isText = (mediaType: string): boolean =>
   /^text\/|^application\/(?:json|xml|x-sh|javascript|typescript|yaml|x-yaml|toml)|\+(?:json|xml)(?:$|;)/.test(mediaType)

@@ -2,11 +2,12 @@
 import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
 import { Prompt } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
-import { Effect, Layer, type Redacted } from "effect"
+import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { guard } from "./GuardedModel.ts"
 import { makeOpenAiWire } from "./OpenAiWire.ts"
 import { secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
+import { mapAnswers } from "./WireHistory.ts"
 
 export const make = (options: {
   readonly model: string
@@ -38,6 +39,7 @@ export const make = (options: {
         guard(service, {
           provider: "openai",
           secrets: [options.apiKey, ...secretsOf(settings)],
+          callIds: { refused: /[^\x21-\x7e]/g, length: 64 },
           lower,
           prepare: (request) => [request, fetch]
         })
@@ -47,20 +49,42 @@ export const make = (options: {
 }
 
 /**
- * Reasoning goes back only with its encrypted content: the provider keeps nothing, so an id alone is refused. A message
- * whose reasoning is incomplete (it was interrupted) loses the ids of its other parts too, which would ask for it.
+ * Reasoning goes back only with its encrypted content and what followed it: the provider keeps nothing, so an id alone is
+ * refused. Where something of that is missing, or an id was used before, the answer goes without reasoning, and without
+ * the ids of its other parts, which would ask for it (MD-14).
  */
-const lower = (prompt: Prompt.Prompt): Prompt.Prompt =>
-  Prompt.fromMessages(
-    prompt.content.map((message) => {
-      if (message.role !== "assistant") return message
-      const complete = message.content.every(
-        (part) => part.type !== "reasoning" || part.options.openai?.encryptedContent !== undefined
-      )
-      if (complete) return message
-      return {
-        ...message,
-        content: message.content.filter((part) => part.type !== "reasoning").map((part) => ({ ...part, options: {} }))
-      }
-    })
-  )
+const lower = (prompt: Prompt.Prompt): Prompt.Prompt => {
+  const used = new Set<string>()
+  return mapAnswers(prompt, (content) => {
+    const ids = idsOf(content)
+    if (ids === undefined || ids.some((id) => used.has(id))) {
+      return content.filter((part) => part.type !== "reasoning").map((part) => ({ ...part, options: {} }))
+    }
+    for (const id of ids) used.add(id)
+    return content
+  })
+}
+
+/** The ids of the items that an answer becomes; undefined where it cannot go back as it came. */
+const idsOf = (content: Prompt.AssistantMessage["content"]): ReadonlyArray<string> | undefined => {
+  const reasonings = new Set<string>()
+  const others: Array<string> = []
+  for (const part of content) {
+    const options: unknown = part.options.openai
+    const id = Predicate.hasProperty(options, "itemId") ? options.itemId : undefined
+    if (part.type === "reasoning") {
+      const encrypted =
+        Predicate.hasProperty(options, "encryptedContent") && Predicate.isString(options.encryptedContent)
+      if (!Predicate.isString(id) || !encrypted) return undefined
+      reasonings.add(id)
+    } else if (part.type === "tool-result" || (part.type === "tool-call" && part.providerExecuted)) {
+      // What the provider's own tools did does not go back.
+      return undefined
+    } else if (id !== undefined) {
+      if (!Predicate.isString(id)) return undefined
+      others.push(id)
+    }
+  }
+  const ids = [...reasonings, ...others]
+  return content.at(-1)?.type === "reasoning" || new Set(ids).size < ids.length ? undefined : ids
+}

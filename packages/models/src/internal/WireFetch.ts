@@ -62,7 +62,7 @@ export const wired =
     const body = sent === undefined ? undefined : wire.request(sent)
     const response = await fetch(input, {
       ...init,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: wellFormed(JSON.stringify(body)) }),
       ...(wire.headers === undefined ? {} : { headers: laidOver(init?.headers, wire.headers(body ?? {})) })
     })
     const { event, malformed } = wire
@@ -72,6 +72,15 @@ export const wired =
     const rewritten = response.body.pipeThrough(rewriteEvents({ event, malformed }, body ?? {}))
     return new Response(rewritten, { headers, status, statusText })
   }
+
+/**
+ * JSON without halves of surrogate pairs, which a text that was cut may hold: providers refuse the whole request. A
+ * backslash begins an escape everywhere in such JSON, and `JSON.stringify` escapes only lone halves.
+ */
+const wellFormed = (json: string): string =>
+  json.includes("\\ud")
+    ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
+    : json
 
 /** A header that lists what the request makes use of: what is laid over it is added to it. */
 const listed = "anthropic-beta"

@@ -1,0 +1,98 @@
+/**
+ * The conversation in the form that a wire takes, whatever provider it came from: ids of calls in its alphabet, within
+ * its length and each used once, names of tools as they are offered, and results of another provider's own tools as
+ * text. What a message becomes depends on what is before it, never on what follows, so that earlier messages keep their
+ * bytes. Pure. Spec: MD-24, MD-54, MD-58, MD-59.
+ */
+import { Prompt } from "@effect/ai"
+import { Predicate } from "effect"
+import { freeName, type WireNames } from "./WireNames.ts"
+
+/** What a protocol takes as the id of a call. */
+export interface CallIds {
+  /** Characters that become `_`. */
+  readonly refused: RegExp
+  readonly length: number
+}
+
+/** A call or a result, in either role. */
+type CallPart = Prompt.ToolCallPart | Prompt.ToolResultPart
+
+const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
+  part.type === "tool-call" || part.type === "tool-result"
+
+/** Ids for calls in their order; a result has the id of the last call with its id. */
+const makeIds = ({ length, refused }: CallIds) => {
+  const used = new Set<string>()
+  /** The next number to try after an id, so that ten thousand calls with one id cost no more than ten thousand steps. */
+  const next = new Map<string, number>()
+  const waiting = new Map<string, Array<string>>()
+  const plain = (id: string): string => id.replaceAll(refused, "_").slice(0, length) || "call"
+  return (part: CallPart): string => {
+    if (part.type === "tool-result") return waiting.get(part.id)?.shift() ?? plain(part.id)
+    const base = plain(part.id)
+    const from = next.get(base) ?? 2
+    const id = freeName(base, length, (name) => used.has(name), from)
+    if (id !== base) next.set(base, from + 1)
+    used.add(id)
+    waiting.set(part.id, [...(waiting.get(part.id) ?? []), id])
+    return id
+  }
+}
+
+/** Calls and results with the ids and names of the wire. */
+export const withWireCalls = (prompt: Prompt.Prompt, ids: CallIds, names: WireNames): Prompt.Prompt => {
+  const idOf = makeIds(ids)
+  const renamed = <P extends CallPart>(part: P): P => ({
+    ...part,
+    id: idOf(part),
+    name: part.providerExecuted ? part.name : names.toWire(part.name)
+  })
+  return Prompt.fromMessages(
+    prompt.content.map((message) => {
+      if (message.role === "tool") return { ...message, content: message.content.map(renamed) }
+      if (message.role !== "assistant") return message
+      return { ...message, content: message.content.map((part) => (isCallPart(part) ? renamed(part) : part)) }
+    })
+  )
+}
+
+const resultChars = 2_000
+
+const inWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
+  const json = Predicate.isNullable(result) ? "no result" : (JSON.stringify(result) ?? "no result")
+  return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
+}
+
+/** Every part of the answers, replaced; an answer of which nothing is left is left out. */
+export const mapAnswers = (
+  prompt: Prompt.Prompt,
+  replace: (content: Prompt.AssistantMessage["content"]) => Prompt.AssistantMessage["content"]
+): Prompt.Prompt =>
+  Prompt.fromMessages(
+    prompt.content.flatMap((message): ReadonlyArray<Prompt.Message> => {
+      if (message.role !== "assistant") return [message]
+      const content = replace(message.content)
+      return content.length === 0 ? [] : [{ ...message, content }]
+    })
+  )
+
+/** Results of tools that a provider ran, as text where this provider does not take them back as they are. */
+export const hostedAsText = (
+  prompt: Prompt.Prompt,
+  takes: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
+): Prompt.Prompt =>
+  mapAnswers(prompt, (content) => {
+    const results = content.filter((part): part is Prompt.ToolResultPart => part.type === "tool-result")
+    const kept = new Set<unknown>()
+    for (const part of content) {
+      if (part.type !== "tool-call" || !part.providerExecuted) continue
+      const result = results.find(({ id }) => id === part.id)
+      if (result !== undefined && takes(part, result)) kept.add(part).add(result)
+    }
+    return content.flatMap((part) => {
+      if (kept.has(part)) return [part]
+      if (part.type === "tool-result") return [inWords(part)]
+      return part.type === "tool-call" && part.providerExecuted ? [] : [part]
+    })
+  })
