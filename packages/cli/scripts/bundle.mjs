@@ -127,6 +127,7 @@ const reader = await build({
     "*/Configuration.ts",
     "*/FilesWork.ts",
     "*/ServeWork.ts",
+    "*/Telemetry.ts",
     "*/Turn.ts"
   ]
 })

@@ -8,6 +8,7 @@ import type { Configured } from "./Configuration.ts"
 import * as DatabasePath from "./DatabasePath.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
+import { isWanted } from "./TelemetryOptions.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
 
@@ -37,12 +38,21 @@ export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, layer(filename, { servers: false }))
   })
 
+/** Exports what the effect does where the environment names a place for it (CL-128). */
+export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  isWanted(process.env)
+    ? Effect.flatMap(
+        Effect.promise(() => import("./Telemetry.ts")),
+        ({ layer }) => Effect.provide(effect, layer)
+      )
+    : effect
+
 /** The same with the configured MCP servers: for what runs sessions. */
 export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
     const { layer } = yield* host
-    return yield* Effect.provide(effect, layer(filename, { servers: true }))
+    return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true })))
   })
 
 /** Runs on the database, which is made when it is not there. */
@@ -50,7 +60,7 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { layer } = yield* host
     const filename = yield* DatabasePath.writable
-    return yield* Effect.provide(effect, layer(filename, { servers: true }))
+    return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true })))
   })
 
 /** A runtime without sessions, and without a trace: for what is asked about configuration and agents. */

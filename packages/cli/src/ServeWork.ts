@@ -17,9 +17,9 @@ import * as Host from "./Host.ts"
 import { Output } from "./Output.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import { jsonLine, oneLine } from "./render/Plain.ts"
-import { findAgent, readModel, resolveModel, withNoSessions } from "./Runtime.ts"
+import { findAgent, readModel, resolveModel, withNoSessions, withTelemetry } from "./Runtime.ts"
+import * as ServerLog from "./ServerLog.ts"
 import * as Signal from "./Signal.ts"
-import * as Warnings from "./Warnings.ts"
 
 const uid = process.getuid?.() ?? 0
 
@@ -102,5 +102,5 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
         Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true })))
       )
     )
-  ).pipe(Effect.provide(Warnings.layer))
+  ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))
 })

@@ -37,6 +37,11 @@ const model = Flags.repeated<Written>(
 const root = Flags.text("root", "DIR", "the folder of sockets and files (DAYBOOK_ROOT, else ctx beside the database)")
 const chroot = Flags.text("chroot", "DIR", "the folder that agents take for / (each has one of its own below the root)")
 
+const logFormats = ["text", "json"] as const
+const logLevels = ["debug", "info", "warning", "error", "none"] as const
+const logFormat = Flags.choice("log-format", logFormats, "how stderr is written (text)")
+const logLevel = Flags.choice("log-level", logLevels, "the least level that is logged (warning)")
+
 /** What is to be served; names are names, everything else is checked before anything is made. */
 export interface Request {
   readonly agents: ReadonlyArray<Written>
@@ -44,6 +49,8 @@ export interface Request {
   readonly root: string | undefined
   /** By its real path. */
   readonly chroot: string | undefined
+  readonly logFormat: (typeof logFormats)[number]
+  readonly logLevel: (typeof logLevels)[number]
   readonly json: boolean
 }
 
@@ -58,9 +65,11 @@ export const serve = {
     "It says where it listens, and that it is ready once the sockets accept and the files are current. Ctrl-C stops it: " +
       "what runs is interrupted and told so, what waits is run when it is served again. A second one leaves at once. " +
       "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Without a terminal " +
-      "a tool that needs a permission is refused."
+      "a tool that needs a permission is refused.",
+    "stderr is its log: time, level, message, session and cause, an object a line with --log-format json. With " +
+      "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there; prompt, resume and compact do as well."
   ],
-  flags: [agent, model, root, chroot, Flags.json],
+  flags: [agent, model, root, chroot, logFormat, logLevel, Flags.json],
   examples: [
     ["daybook serve --agent build", "the agent build, on a socket below the default root"],
     [
@@ -79,6 +88,8 @@ export const serve = {
       model: model.options,
       root: root.options,
       chroot: chroot.options,
+      logFormat: logFormat.options,
+      logLevel: logLevel.options,
       json: Flags.json.options
     },
     (given) =>
@@ -101,6 +112,8 @@ export const serve = {
           models: given.model,
           root: Option.getOrUndefined(given.root),
           chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
+          logFormat: Option.getOrElse(given.logFormat, () => "text" as const),
+          logLevel: Option.getOrElse(given.logLevel, () => "warning" as const),
           json: given.json
         })
       })

@@ -37,7 +37,17 @@ const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal, since daybook answer answers"],
   ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: no instructions, agents, templates or skills of projects"],
   ["DAYBOOK_DEBUG", "any value: log to stderr, and show where an error came from"],
-  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; with none, an offline model answers"]
+  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; with none, an offline model answers"],
+  [
+    "DAYBOOK_BASE_URL",
+    "a server that speaks chat completions, as provider openai-compatible; daybook models lists its models"
+  ],
+  ["DAYBOOK_API_KEY", "its key, where it wants one"],
+  ["NO_COLOR", "any value: no colours on the terminal"],
+  [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "a collector that spans, metrics and logs are sent to, with OpenTelemetry's other variables"
+  ]
 ]
 
 const table = (rows: ReadonlyArray<readonly [string, string]>): string =>

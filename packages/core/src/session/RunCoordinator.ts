@@ -74,6 +74,10 @@ interface Entry<A, E> {
   fiber: Fiber.RuntimeFiber<A, E>
 }
 
+/** Logs the failure of a drain that nobody waited for, with what its key is called. */
+export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logError("a drain failed and nobody waited for it", cause), name, key)
+
 /**
  * Makes a coordinator whose drains end with the scope: closing it interrupts all of them and waits for their cleanup;
  * from then on a wake does nothing and a run fails with `RunInterrupted` (EX-10).
@@ -83,6 +87,8 @@ interface Entry<A, E> {
  */
 export const make = <Key, A, E>(options: {
   readonly drain: (key: Key, force: boolean) => Effect.Effect<A, E>
+  /** Takes the failures that no caller of `run` took; logs them, when absent. */
+  readonly report?: (key: Key, cause: Cause.Cause<unknown>) => Effect.Effect<void>
 }): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const runFork = Runtime.runFork(yield* Effect.runtime<never>())
@@ -159,8 +165,7 @@ export const make = <Key, A, E>(options: {
       Deferred.unsafeDone(execution.done, Exit.fail(new RunInterrupted({ key: String(key) })))
 
     const report = (key: Key, cause: Cause.Cause<unknown>): void => {
-      const line = Effect.logError("a drain failed and nobody waited for it", cause)
-      runFork(Effect.annotateLogs(line, "key", String(key)))
+      runFork(options.report === undefined ? unseen("key", String(key), cause) : options.report(key, cause))
     }
 
     /**

@@ -74,6 +74,15 @@ const make = Effect.fnUntraced(function* <R>(
   /** What each session's drain is at: written by its fiber, read in the step that stops it. */
   const running = new Map<SessionID, ActivityID>()
 
+  /** How many wait for each session to settle. */
+  const waiting = new Map<SessionID, number>()
+  const count = (sessionID: SessionID, by: number) =>
+    Effect.sync(() => {
+      const now = (waiting.get(sessionID) ?? 0) + by
+      if (now === 0) waiting.delete(sessionID)
+      else waiting.set(sessionID, now)
+    })
+
   /** Stops this activity and no other, where it runs here. */
   const cut = (sessionID: SessionID, activityID: string): Effect.Effect<boolean> =>
     coordinator.cut(sessionID, () => running.get(sessionID) === activityID)
@@ -116,13 +125,22 @@ const make = Effect.fnUntraced(function* <R>(
           { until: (stopped) => stopped }
         )
       )
-    }).pipe(Effect.scoped, Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } }))
+    }).pipe(
+      Effect.scoped,
+      Effect.annotateLogs("sessionID", sessionID),
+      Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } })
+    )
 
   const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make<
     SessionID,
     void,
     RunError
-  >({ drain })
+  >({
+    drain,
+    // Who waits for the session looks at what came of it.
+    report: (sessionID, cause) =>
+      waiting.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
+  })
 
   return SessionExecution.of({
     active: coordinator.active,
@@ -148,7 +166,12 @@ const make = Effect.fnUntraced(function* <R>(
       // Somebody lives and works on it.
       Effect.catchTag("SessionBusy", () => Effect.succeed(false))
     ),
-    settled: coordinator.settled,
+    settled: (sessionID) =>
+      Effect.acquireUseRelease(
+        count(sessionID, 1),
+        () => coordinator.settled(sessionID),
+        () => count(sessionID, -1)
+      ),
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)
       return yield* Effect.provide(

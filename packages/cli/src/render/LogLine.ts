@@ -1,0 +1,89 @@
+/**
+ * What a server logs, a line each: time, level, message, session, cause and whatever else was noted. Text for people, JSON
+ * for programs; neither holds a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
+ */
+import { Cause, HashMap, Inspectable, LogLevel, type Logger } from "effect"
+import { escaped, oneLine, visible } from "./Plain.ts"
+
+export type Format = "text" | "json"
+
+/** The levels by the names that are typed. */
+export const levels = { debug: LogLevel.Debug, info: LogLevel.Info, warning: LogLevel.Warning, error: LogLevel.Error }
+
+const names: Readonly<Record<string, string>> = { WARN: "warning", FATAL: "error", TRACE: "debug" }
+
+/** The longest message and the longest cause of a line; the rest is cut. */
+const most = { message: 2_000, cause: 8_000 }
+
+/** Variables whose values are nobody's to read. */
+const secretName = /KEY|TOKEN|SECRET|PASSWORD|OTLP_(?:\w+_)?HEADERS/i
+
+/** Values that must not be in a log; a short one would blacken words. */
+export const secretsOf = (env: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> =>
+  Object.entries(env)
+    .flatMap(([name, value]) => (secretName.test(name) && value !== undefined && value.length >= 8 ? [value] : []))
+    .toSorted((one, other) => other.length - one.length)
+
+const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
+  secrets.reduce((clean, secret) => clean.replaceAll(secret, "[secret]"), text)
+
+const said = (part: unknown): string =>
+  typeof part === "string" ? part : part instanceof Error ? part.message : Inspectable.toStringUnknown(part, 0)
+
+/** What is said, and why, without secrets. */
+const wordsOf = ({ cause, message }: Logger.Logger.Options<unknown>, secrets: ReadonlyArray<string>) => ({
+  words: oneLine(
+    withoutSecrets((Array.isArray(message) ? message : [message]).map(said).join(": "), secrets),
+    most.message
+  ),
+  why: Cause.isEmpty(cause)
+    ? undefined
+    : withoutSecrets(Cause.pretty(cause, { renderErrorCause: true }), secrets).slice(0, most.cause)
+})
+
+/** The same entry for another log: nothing in it that must not leave the machine. */
+export const cleaned =
+  (secrets: ReadonlyArray<string>) =>
+  (entry: Logger.Logger.Options<unknown>): Logger.Logger.Options<unknown> => {
+    const { why, words } = wordsOf(entry, secrets)
+    const annotations = HashMap.map(entry.annotations, (value) => withoutSecrets(said(value), secrets))
+    return {
+      ...entry,
+      message: words,
+      cause: Cause.empty,
+      annotations: why === undefined ? annotations : HashMap.set(annotations, "cause", visible(why))
+    }
+  }
+
+/** The line of an entry, its newline included. */
+export const logLine = (
+  entry: Logger.Logger.Options<unknown>,
+  format: Format,
+  secrets: ReadonlyArray<string>
+): string => {
+  const { annotations, date, logLevel } = entry
+  const { why, words } = wordsOf(entry, secrets)
+  const clean = (text: string, length: number) => oneLine(withoutSecrets(text, secrets), length)
+  const { sessionID, ...noted } = Object.fromEntries(HashMap.toEntries(annotations))
+  const level = names[logLevel.label] ?? logLevel.label.toLowerCase()
+  const rest = Object.entries(noted).map(([name, value]) => [oneLine(name, 80), clean(said(value), 400)] as const)
+  const session = sessionID === undefined ? undefined : clean(said(sessionID), 200)
+  if (format === "json") {
+    const fields = {
+      time: date.toISOString(),
+      level,
+      message: words,
+      ...(session === undefined ? {} : { session }),
+      ...(why === undefined ? {} : { cause: why }),
+      ...(rest.length === 0 ? {} : { annotations: Object.fromEntries(rest) })
+    }
+    return `${escaped(JSON.stringify(fields))}\n`
+  }
+  const parts = [
+    `${date.toISOString()} ${level.padEnd(7)} ${words}`,
+    ...(session === undefined ? [] : [`session=${session}`]),
+    ...rest.map(([name, value]) => `${name}=${value}`),
+    ...(why === undefined ? [] : [`cause=${JSON.stringify(oneLine(why, most.cause))}`])
+  ]
+  return `${parts.join(" ")}\n`
+}

@@ -1,0 +1,67 @@
+/** What is logged of runs that fail: by whom it is seen decides. */
+import { Sessions } from "@daybook/core"
+import { assert, it } from "@effect/vitest"
+import { Cause, Deferred, Effect, HashMap, Logger, LogLevel, Stream } from "effect"
+import { newSession, runtime, say } from "../support/Harness.ts"
+import { failure, ScriptedModel } from "../support/ScriptedModel.ts"
+
+interface Line {
+  readonly message: string
+  readonly sessionID: unknown
+  readonly cause: string
+}
+
+/** Runs with a log whose errors are kept; `first` completes with the first of them. */
+const logged = <A, E, R>(use: (lines: ReadonlyArray<Line>, first: Deferred.Deferred<Line>) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const first = yield* Deferred.make<Line>()
+    const lines: Array<Line> = []
+    const logger = Logger.make<unknown, void>(({ annotations, cause, logLevel, message }) => {
+      if (!LogLevel.greaterThanEqual(logLevel, LogLevel.Error)) return
+      const line = {
+        message: String(message),
+        sessionID: Object.fromEntries(HashMap.toEntries(annotations))["sessionID"],
+        cause: Cause.pretty(cause)
+      }
+      lines.push(line)
+      Deferred.unsafeDone(first, Effect.succeed(line))
+    })
+    return yield* Effect.provide(use(lines, first), Logger.replace(Logger.defaultLogger, logger))
+  })
+
+const refusal = Stream.fail(failure("the model is out"))
+
+it.live("EX-7: a run that fails unseen is logged with its session and its cause", () =>
+  logged((lines, first) =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      yield* (yield* ScriptedModel).answer(refusal)
+      yield* say(id, "look")
+      const line = yield* Deferred.await(first)
+      assert.strictEqual(line.message, "a drain failed and nobody waited for it")
+      assert.strictEqual(line.sessionID, id)
+      assert.include(line.cause, "ProviderFailed")
+      assert.lengthOf(lines, 1)
+    }).pipe(Effect.provide(runtime()))
+  )
+)
+
+it.live("EX-7: a run that fails while somebody waits for its session is not logged as unseen", () =>
+  logged((lines) =>
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      const gate = yield* Deferred.make<void>()
+      yield* model.answer(Stream.unwrap(Effect.as(Deferred.await(gate), refusal)))
+      yield* say(id, "look")
+      yield* model.request
+      const waiting = yield* Effect.fork(sessions.wait(id))
+      // The waiter has been counted when the fiber has come to its wait.
+      yield* Effect.yieldNow({ priority: 1 })
+      yield* Deferred.succeed(gate, undefined)
+      yield* waiting
+      assert.deepStrictEqual(lines, [])
+    }).pipe(Effect.provide(runtime()))
+  )
+)
