@@ -20,15 +20,18 @@ try {
 
 const end = words.indexOf("--")
 const options = end < 0 ? words : words.slice(0, end)
-const verb = words[0] === "help" ? words[1] : words[0]
-const wanted =
-  words.length === 0 || words[0] === "help" || options.includes("--help") || options.includes("-h")
-    ? Object.hasOwn(texts.verbs, verb ?? "")
-      ? texts.verbs[verb]
-      : texts.root
-    : words[0] === "--version"
-      ? `${texts.version}\n`
+const asked = words.length === 0 || words[0] === "help" || options.includes("--help") || options.includes("-h")
+const verb = (words[0] === "help" ? words[1] : words[0]) ?? ""
+// Help of what is no command is an error, which the bundle tells.
+const wanted = asked
+  ? Object.hasOwn(texts.verbs, verb)
+    ? texts.verbs[verb]
+    : verb === "" || verb.startsWith("-") || verb === "help"
+      ? texts.root
       : undefined
+  : words[0] === "--version"
+    ? `${texts.version}\n`
+    : undefined
 
 if (wanted === undefined) {
   // What an earlier turn was shown is in the log; what the next one would be needs the runtime.

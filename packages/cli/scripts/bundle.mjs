@@ -126,6 +126,7 @@ const reader = await build({
     "*/Rehearsal.ts",
     "*/Configuration.ts",
     "*/FilesWork.ts",
+    "*/ModelList.ts",
     "*/ServeWork.ts",
     "*/Telemetry.ts",
     "*/Turn.ts"

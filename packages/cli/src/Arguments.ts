@@ -5,6 +5,7 @@
 import { Either } from "effect"
 import { UsageError } from "./Errors.ts"
 import type { Flag } from "./Flags.ts"
+import { didYouMean } from "./Nearest.ts"
 
 type OptionSpec = Pick<Flag<unknown>, "name" | "value">
 
@@ -37,11 +38,11 @@ export const arrange = (
     const name = equals < 0 ? word : word.slice(0, equals)
     const spec = specs.find((known) => `--${known.name}` === name)
     if (spec === undefined) {
-      const near = specs.map((known) => `--${known.name}`).find((known) => distance(known, name) <= 2)
-      return refuse(
-        `${command} has no option ${name}${near === undefined ? "" : `; did you mean ${near}?`} ` +
-          `(text that starts with a dash goes after --)`
+      const near = didYouMean(
+        name,
+        specs.map((known) => `--${known.name}`)
       )
+      return refuse(`${command} has no option ${name}${near} (text that starts with a dash goes after --)`)
     }
     if (spec.value === undefined) {
       if (equals >= 0) return refuse(`${name} takes no value`)
@@ -53,17 +54,4 @@ export const arrange = (
     options.push(name, value)
   }
   return Either.right(rest.length === 0 ? options : [...options, "--", ...rest])
-}
-
-/** How many letters must change to make one word the other. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 0; i < a.length; i++) {
-    const next = [i + 1]
-    for (let j = 0; j < b.length; j++) {
-      next.push(Math.min((row[j] ?? 0) + (a[i] === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
 }

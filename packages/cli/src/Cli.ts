@@ -12,12 +12,14 @@ import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
 import { files } from "./commands/files.ts"
 import { messages, show } from "./commands/messages.ts"
+import { models } from "./commands/models.ts"
 import { prompt } from "./commands/prompt.ts"
 import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
+import { didYouMean } from "./Nearest.ts"
 import { oneLine } from "./render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
@@ -38,6 +40,7 @@ export const verbs: ReadonlyArray<Verb> = [
   rename,
   remove,
   agents,
+  models,
   serve,
   files,
   doctor
@@ -60,6 +63,7 @@ const root = Command.make("daybook").pipe(
     rename.command,
     remove.command,
     agents.command,
+    models.command,
     serve.command,
     files.command,
     doctor.command
@@ -84,11 +88,18 @@ export const run = (version: string, words: ReadonlyArray<string>) => {
         )
       )
     )
-  const [name = "", ...rest] = words
+  // `help VERB` comes here when there is no such verb.
+  const [name = "", ...rest] = words[0] === "help" ? words.slice(1) : words
   if (name === "--completions") return parse(words)
   const verb = verbs.find((candidate) => candidate.name === name)
   if (verb === undefined) {
-    return new UsageError({ message: `there is no command "${oneLine(name, 40)}"; daybook --help lists them` })
+    const near = didYouMean(
+      name,
+      verbs.map((known) => known.name)
+    )
+    return new UsageError({
+      message: `there is no command "${oneLine(name, 40)}"${near}${near === "" ? ";" : ""} daybook --help lists them`
+    })
   }
   return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) => parse([name, ...line]))
 }

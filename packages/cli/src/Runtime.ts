@@ -2,7 +2,7 @@
  * The runtime behind a command. What is heavy (the store, the runner, the models) is imported when a command needs it
  * and not before: the start of the command is its own. Spec: CL-60, CL-73 in specs/cli.md.
  */
-import { Agents, ModelResolver, Store, type ModelRef } from "@daybook/core"
+import { Agents, ModelNotSelected, ModelResolver, Store, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
 import type { Configured } from "./Configuration.ts"
 import * as DatabasePath from "./DatabasePath.ts"
@@ -85,9 +85,21 @@ export const readModel = Effect.fn("Runtime.readModel")(function* (text: string)
   return ref
 })
 
+/** What a server offers belongs to the advice to choose a model of it. */
+const listed = (error: ModelNotSelected) =>
+  Effect.gen(function* () {
+    const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
+    const offer = yield* suggestion
+    return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
+  })
+
+/** The model that is meant; where none is, what there is to choose from. */
+export const chosenModel = (ref: ModelRef | undefined) =>
+  Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
+
 /** Makes sure that a session's model, or the default one, is there, and says so when it is the offline model. */
 export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
-  const { info } = yield* (yield* ModelResolver).resolve(ref)
+  const { info } = yield* chosenModel(ref)
   if (info.ref.providerID === "offline") {
     const output = yield* Output
     yield* output.note(

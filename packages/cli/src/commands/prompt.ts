@@ -2,7 +2,6 @@
 import {
   Identifiers,
   MessageID,
-  ModelResolver,
   Sessions,
   type ModelRef,
   type OutputFormat,
@@ -19,7 +18,16 @@ import { Output } from "../Output.ts"
 import * as PromptExtras from "../PromptExtras.ts"
 import * as PromptText from "../PromptText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { findAgent, readModel, resolveModel, turn, withModels, withNewSessions, withNoSessions } from "../Runtime.ts"
+import {
+  chosenModel,
+  findAgent,
+  readModel,
+  resolveModel,
+  turn,
+  withModels,
+  withNewSessions,
+  withNoSessions
+} from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -91,6 +99,8 @@ const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options)
       message: `${found.id} works in ${oneLine(found.location.directory, 400)}; --cwd is for a new session`
     })
   }
+  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
+  if (options.id === undefined) yield* Folder.usable(found.location.directory, found.id)
   if (model === undefined) yield* resolveModel(found.model ?? itsModel)
   if (model !== undefined) yield* sessions.switchModel(found.id, model)
   if (agent !== undefined && agent !== found.agent) yield* sessions.switchAgent(found.id, agent)
@@ -170,7 +180,7 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   yield* withNoSessions(
     Effect.gen(function* () {
       const { model } = yield* findAgent(agent, directory)
-      if (wanted === undefined) yield* (yield* ModelResolver).resolve(model)
+      if (wanted === undefined) yield* chosenModel(model)
     })
   )
   return wanted

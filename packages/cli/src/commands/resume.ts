@@ -11,6 +11,7 @@ import type { Verb } from "../Verb.ts"
 const run = Effect.fn("Command.resume")(function* (given: string | undefined, json: boolean, reasoning: boolean) {
   const sessions = yield* Sessions
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
+  yield* Folder.usable(session.location.directory, session.id)
   const Turn = yield* turn
   yield* Turn.follow({
     sessionID: session.id,

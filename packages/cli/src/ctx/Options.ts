@@ -1,4 +1,5 @@
 /** What was typed after `ctx`. Pure; everything that can be refused without a file is refused here. Spec: CL-100, CL-102. */
+import { didYouMean } from "../Nearest.ts"
 import { canonicalCwd, isName, isSessionName, nameRule, type House } from "./Place.ts"
 import { usage } from "./Refused.ts"
 
@@ -55,12 +56,13 @@ export const parse = (words: ReadonlyArray<string>, ownUid: number): Options => 
     } else if (word === "--model") model = true
     else if (word === "--json") json = true
     else if (known.includes(name)) throw usage(`${name} takes no value`)
-    else throw usage(`ctx has no option ${short(name)}`)
+    else throw usage(`ctx has no option ${short(name)}${didYouMean(name, known)}`)
   }
 
   const [first = "", name, session, ...more] = rest
   const verb = verbs.find((each) => each === first)
-  if (verb === undefined) throw usage(first === "" ? "no command is given" : `there is no command ${short(first)}`)
+  if (verb === undefined)
+    throw usage(first === "" ? "no command is given" : `there is no command ${short(first)}${didYouMean(first, verbs)}`)
   if (name === undefined) throw usage(`ctx ${verb}: ${model ? "MODEL" : "AGENT"} is missing`)
   if (more.length > 0) throw usage(`ctx ${verb}: ${short(more[0] ?? "")} is one word too many`)
   if (session !== undefined && verb !== "history" && verb !== "latest") {

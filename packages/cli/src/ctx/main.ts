@@ -43,8 +43,12 @@ const asksFor = (words: ReadonlyArray<string>, ...options: ReadonlyArray<string>
   return (end < 0 ? words : words.slice(0, end)).some((word) => options.includes(word))
 }
 
+const isVerb = (word: string): boolean => Object.hasOwn(verbs, word)
+
 const run = async (words: ReadonlyArray<string>): Promise<void> => {
-  if (words.length === 0 || words[0] === "help" || asksFor(words, "--help", "-h")) return write(help(CTX_VERSION))
+  const [first, about] = words
+  if (first === "help" && about !== undefined && !about.startsWith("-") && !isVerb(about)) parse([about], 0)
+  if (words.length === 0 || first === "help" || asksFor(words, "--help", "-h")) return write(help(CTX_VERSION))
   if (asksFor(words, "--version")) return write(`${CTX_VERSION}\n`)
   const options = parse(words, process.getuid?.() ?? 0)
   const root = options.root ?? rootPath(process.env, homedir(), ".")

@@ -108,13 +108,29 @@ export const failureOf = (error: unknown): Failure => {
   if (tag === "Interrupted" && Predicate.hasProperty(error, "message") && error.message === "") {
     return { code, sentence: undefined }
   }
-  if (tag === "ActivityFailed") return { code: activityCode(error), sentence: words(error) }
+  if (tag === "ActivityFailed")
+    return { code: activityCode(error), sentence: `${words(error)}${keyAdvice(words(error))}` }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {
     code: code === exitCode.database && reason === "busy" ? exitCode.conflict : code,
     sentence: advice === undefined ? words(error) : `${words(error)}; ${advice}`
   }
+}
+
+/** The variable that holds a provider's key. */
+const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
+  ["anthropic", "ANTHROPIC_API_KEY"],
+  ["openai", "OPENAI_API_KEY"],
+  ["openai-compatible", "DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL)"]
+]
+
+/** What to set where a provider refused the key. */
+const keyAdvice = (sentence: string): string => {
+  const [, provider, status] = /^([\w.-]+): .*\bHTTP (401|403)\b/.exec(sentence) ?? []
+  const variable = keys.find(([providerID]) => providerID === provider)?.[1]
+  if (variable === undefined) return ""
+  return status === "401" ? `; set ${variable} to a key that it accepts` : `; the key in ${variable} may not do this`
 }
 
 /** The same for a whole cause: its first failure, else its first defect, else an interruption. */

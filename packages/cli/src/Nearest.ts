@@ -1,0 +1,31 @@
+/** What was probably meant. Pure, and without Effect: `ctx` asks it as well. Spec: CL-2 in specs/cli.md. */
+
+/** How many letters must change to make one word the other. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min((row[j] ?? 0) + (a[i] === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+/** The known word nearest to the one that was typed: at most two letters away, or begun by it. */
+export const nearest = (typed: string, known: ReadonlyArray<string>): string | undefined => {
+  // Nobody means a word of ours by a text of this length.
+  if (typed.length === 0 || typed.length > 40) return undefined
+  const near = known
+    .map((word) => ({ word, away: distance(typed.toLowerCase(), word) }))
+    .filter(({ away, word }) => away <= Math.min(2, word.length - 1))
+    .toSorted((one, other) => one.away - other.away)[0]
+  return near?.word ?? (typed.length < 3 ? undefined : known.find((word) => word.startsWith(typed.toLowerCase())))
+}
+
+/** The same as the end of a sentence; empty without one. */
+export const didYouMean = (typed: string, known: ReadonlyArray<string>): string => {
+  const near = nearest(typed, known)
+  return near === undefined ? "" : `; did you mean ${near}?`
+}

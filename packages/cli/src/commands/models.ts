@@ -1,0 +1,39 @@
+/** `daybook models`: the models that can be chosen. Spec: CL-130. */
+import { Command } from "@effect/cli"
+import { Effect } from "effect"
+import { ModelUnreachable } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import { Output } from "../Output.ts"
+import { modelTable } from "../render/ModelText.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import type { Verb } from "../Verb.ts"
+
+const run = Effect.fn("Command.models")(function* (json: boolean) {
+  const output = yield* Output
+  const { list } = yield* Effect.promise(() => import("../ModelList.ts"))
+  const { models, silent } = yield* list
+  yield* output.write(
+    json ? models.map((model) => `${jsonLine(model, output.terminal)}\n`).join("") : modelTable(models)
+  )
+  if (silent.length > 0) {
+    return yield* new ModelUnreachable({
+      message: silent.map(({ provider, why }) => `${provider}: ${oneLine(why, 400)}`).join("; ")
+    })
+  }
+})
+
+export const models = {
+  name: "models",
+  summary: "list the models that can be chosen",
+  words: "",
+  details: [
+    "The columns are: name for --model, tokens of its window, price of a million tokens in and out, where it is from, and " +
+      "what has to be set before it can be used. The server at DAYBOOK_BASE_URL is asked for its list."
+  ],
+  flags: [Flags.json],
+  examples: [
+    ["daybook models", "every model that is known"],
+    ["daybook models --json | jq -r 'select(.needs == null).model'", "the names of those that can be used now"]
+  ],
+  command: Command.make("models", { json: Flags.json.options }, ({ json }) => run(json))
+} satisfies Verb

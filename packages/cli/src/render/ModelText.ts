@@ -1,0 +1,20 @@
+/** Models as lines. Pure. Spec: CL-130 in specs/cli.md. */
+import type { ListedModel } from "../ModelList.ts"
+import { columns, oneLine } from "./Plain.ts"
+
+const thousands = (tokens: number | undefined): string =>
+  tokens === undefined || tokens === 0 ? "-" : `${Math.round(tokens / 1_000)}k`
+
+const prices = (price: ListedModel["price"]): string => (price === undefined ? "-" : `$${price.input}/$${price.output}`)
+
+/** Name, window, price of a million tokens in and out, where it is from, and what it needs. */
+export const modelTable = (models: ReadonlyArray<ListedModel>): string =>
+  columns(
+    models.map((model) => [
+      oneLine(model.model, 120),
+      thousands(model.contextTokens),
+      prices(model.price),
+      model.source,
+      model.needs === undefined ? (model.default ? "default" : "") : `set ${model.needs}`
+    ])
+  )

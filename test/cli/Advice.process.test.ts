@@ -1,0 +1,173 @@
+/** Errors that say what to do: wrong words, refused keys, folders that cannot be read, no model. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { chmodSync, mkdirSync } from "node:fs"
+import { createServer, type RequestListener } from "node:http"
+import { join } from "node:path"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
+import { jsonLines, place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+/** A server that answers as it is told, until the scope closes. */
+const serving = (answer: RequestListener) =>
+  Effect.gen(function* () {
+    const server = createServer(answer)
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+      () =>
+        Effect.sync(() => {
+          server.closeAllConnections()
+          server.close()
+        })
+    )
+    const address = server.address()
+    return `127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+  })
+
+const listing = (ids: ReadonlyArray<string>): RequestListener => {
+  return (_, response) => response.end(JSON.stringify({ object: "list", data: ids.map((id) => ({ id })) }))
+}
+
+describe("words", () => {
+  it.scopedLive("CL-3: help of what is no command fails, and suggests the nearest one", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      for (const [words, sentence] of [
+        [["help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
+        [["nosuch", "--help"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
+        [["help", "promt"], 'daybook: there is no command "promt"; did you mean prompt? daybook --help lists them\n'],
+        [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n']
+      ] as const) {
+        const { code, stderr, stdout } = yield* here.run(words)
+        assert.deepStrictEqual([code, stdout, stderr], [2, "", sentence])
+      }
+      const help = yield* here.run(["help"])
+      assert.strictEqual(help.code, 0)
+      for (const name of ["DAYBOOK_BASE_URL", "DAYBOOK_API_KEY", "NO_COLOR", "OTEL_EXPORTER_OTLP_ENDPOINT"]) {
+        assert.include(help.stdout, `  ${name}`)
+      }
+      const ctx = yield* here.ctx(["help", "hist"])
+      assert.deepStrictEqual([ctx.code, ctx.stdout], [2, ""])
+      assert.strictEqual(ctx.stderr, 'ctx: there is no command "hist"; did you mean history?; ctx --help tells more\n')
+    })
+  )
+})
+
+describe("models", () => {
+  it.scopedLive("CL-132: a refused key is told with the variable that holds it", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* here.start(["prompt", "Hi"], { env })
+      yield* (yield* model.next).refuse(401, "bad key")
+      const refused = yield* run.ended
+      assert.strictEqual(refused.code, 5)
+      assert.match(
+        refused.stderr,
+        /HTTP 401: bad key; set DAYBOOK_API_KEY \(of the server at DAYBOOK_BASE_URL\) [^\n]+\n$/
+      )
+      const address = yield* serving((_, response) => {
+        response.writeHead(401, { "content-type": "application/json" })
+        response.end(JSON.stringify({ error: { message: "no" } }))
+      })
+      const anthropic = yield* here.run(["prompt", "Hi"], {
+        env: { ANTHROPIC_API_KEY: "x".repeat(20), ANTHROPIC_BASE_URL: `http://${address}` }
+      })
+      assert.match(anthropic.stderr, /HTTP 401: no; set ANTHROPIC_API_KEY to a key that it accepts\n$/)
+    })
+  )
+
+  it.scopedLive("CL-131: where no model is chosen, those of the server are named, safely", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const address = yield* serving(listing(["one", "two\u001b[31m", ...Array.from({ length: 8 }, (_, i) => `m${i}`)]))
+      const { code, stderr } = yield* here.run(["prompt", "Hi"], { env: { DAYBOOK_BASE_URL: `http://${address}/v1` } })
+      assert.strictEqual(code, 5)
+      assert.match(
+        stderr,
+        /^daybook: no model is selected: [^\n]*; it offers openai-compatible\/one, openai-compatible\/two␛\[31m, [^\n]*, and 2 more \(daybook models\)\n$/
+      )
+    })
+  )
+
+  it.scopedLive("CL-130: models lists the server's and the catalogue's, and what each needs", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const address = yield* serving(listing(["one"]))
+      const env = { DAYBOOK_BASE_URL: `http://${address}/v1`, ANTHROPIC_API_KEY: "x".repeat(20) }
+      const listed = yield* here.run(["models", "--json"], { env })
+      assert.deepStrictEqual([listed.code, listed.stderr], [0, ""])
+      const models = jsonLines(listed.stdout)
+      assert.deepStrictEqual(models[0], {
+        model: "openai-compatible/one",
+        name: "one",
+        source: "server",
+        default: false
+      })
+      const of = (model: string) => models.find((each) => each["model"] === model)
+      assert.strictEqual(of("openai/gpt-5.1")?.["needs"], "OPENAI_API_KEY")
+      assert.strictEqual(of("anthropic/claude-opus-5-5")?.["needs"], undefined)
+      assert.strictEqual(of("anthropic/claude-sonnet-5-5")?.["default"], true)
+      const table = yield* here.run(["models"])
+      assert.match(table.stdout, /^openai\/gpt-5\.1 +400k +\$1\.25\/\$10 +catalogue +set OPENAI_API_KEY$/m)
+      assert.match(table.stdout, /^offline\/scribe +- +- +built in +default$/m)
+    })
+  )
+
+  it.scopedLive(
+    "CL-130: a server that lists nothing usable is told, the rest is listed, and nothing hangs or grows",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const answers: ReadonlyArray<readonly [RequestListener, RegExp]> = [
+          [(_, response) => response.end("nonsense"), /does not list its models as chat completions servers do/],
+          [(_, response) => response.end("x".repeat(2_000_000)), /lists more than 1 MiB of models/],
+          [(_, response) => response.writeHead(401).end(), /answered HTTP 401; set DAYBOOK_API_KEY/],
+          [(_, response) => response.writeHead(302, { location: "/elsewhere" }).end(), /cannot be reached/],
+          // Headers, and then nothing.
+          [(_, response) => response.write(" "), /gave no answer in 5 seconds/]
+        ]
+        for (const [answer, why] of answers) {
+          const address = yield* serving(answer)
+          const { code, stderr, stdout } = yield* here.run(["models"], {
+            env: { DAYBOOK_BASE_URL: `http://${address}/v1` }
+          })
+          assert.strictEqual(code, 5)
+          assert.match(stderr, /^daybook: openai-compatible: [^\n]+\n$/)
+          assert.match(stderr, why)
+          assert.include(stdout, "offline/scribe")
+        }
+      })
+  )
+})
+
+describe("folders", () => {
+  it.scopedLive("CL-9: prompt names the folder that it may not read, and makes nothing", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const closed = join(here.root, "closed")
+      mkdirSync(closed)
+      chmodSync(here.root, 0o755)
+      const data = join(here.root, "data")
+      mkdirSync(data)
+      chmodSync(data, 0o777)
+      // root may read everything.
+      const options = process.getuid?.() === 0 ? { uid: 65_534 } : {}
+      const made = yield* here.run(["prompt", "--session", "fix", "--cwd", closed, "--no-run", "Hi"], options)
+      assert.strictEqual(made.code, 0, made.stderr)
+      chmodSync(closed, 0o000)
+      for (const [words, what] of [
+        [["prompt", "--cwd", closed, "Hi"], "--cwd"],
+        [["prompt", "--session", "fix", "Hi"], "the folder of ses_\\w+"],
+        [["resume", "fix"], "the folder of ses_\\w+"]
+      ] as const) {
+        const { code, stderr } = yield* here.run(words, options)
+        assert.strictEqual(code, 2, stderr)
+        assert.match(stderr, new RegExp(`^daybook: ${what}: ${closed} cannot be entered \\(EACCES\\); [^\\n]+\\n$`))
+      }
+      chmodSync(closed, 0o755)
+      assert.lengthOf(jsonLines((yield* here.run(["sessions", "--json"], options)).stdout), 1)
+    })
+  )
+})
