@@ -22,6 +22,8 @@ import { assert, it } from "@effect/vitest"
 import { Sessions } from "@daybook/core"
 import { verify } from "@daybook/files"
 import { Chunk, Context, Effect, Layer, Queue, Stream } from "effect"
+import * as Ledger from "../../packages/files/src/Ledger.ts"
+import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
 import { runtime, temporaryFolder } from "../support/Harness.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
@@ -306,18 +308,45 @@ it.layer(layer)("files of a conversation", (it) => {
     })
   )
 
-  it.scoped("FI-89: a rebuild compares every byte, where an edit hid behind its stamp too", () =>
+  /** Tells the record that the session's files were left as they are now, contents apart. */
+  const hideEdits = (root: string, folder: string) =>
     Effect.gen(function* () {
-      const { folder, fresh, sessionID } = yield* Exported
-      const root = yield* exported
-      const exporter = yield* exporterAt({ root, uid })
-      const inPlace = (name: string) => writeFileSync(join(root, folder, name), "x", { flag: "r+" })
-      for (const id of [sessionID, undefined]) {
-        for (const name of ["messages.jsonl", "state", "context/pack.json"]) inPlace(name)
-        yield* exporter.rebuild(id)
+      const files = SafeFiles.make({ root })
+      const ledger = yield* Ledger.make(files)
+      const records = yield* ledger.files(folder)
+      const stamps = yield* Effect.forEach(records, ([name, record]) =>
+        Effect.map(
+          files.stamp(`${folder}/${name}`),
+          (stamp) => [name, { ...record, stamp: stamp?.text ?? "" }] as const
+        )
+      )
+      yield* ledger.keep(folder, new Map(stamps))
+    }).pipe(Effect.scoped)
+
+  for (const [what, one] of [
+    ["of one session", true],
+    ["of all", false]
+  ] as const) {
+    it.scoped(`FI-89: a rebuild ${what} compares every byte, where an edit hides behind its stamp too`, () =>
+      Effect.gen(function* () {
+        const { folder, fresh, house, sessionID } = yield* Exported
+        const root = yield* exported
+        const paths = (yield* files).filter(
+          (path) => path.startsWith(`${folder}/`) || path.startsWith(`${house}/index/`)
+        )
+        for (const path of paths) writeFileSync(join(root, path), "x", { flag: "r+" })
+        for (const at of [folder, `${house}/index`]) yield* hideEdits(root, at)
+        const edited = tree(root)
+        // The stamps hide the edits from everything else.
+        assert.deepStrictEqual(yield* reported(root), [])
+        assert.deepStrictEqual(tree(root), edited)
+        yield* Effect.scoped(
+          Effect.flatMap(exporterAt({ root, uid }), (exporter) => exporter.rebuild(one ? sessionID : undefined))
+        )
         assert.deepStrictEqual(tree(root, { asides: false }), fresh)
-      }
-      assert.isTrue(existsSync(join(root, folder, "messages.jsonl.aside.2")))
-    })
-  )
+        for (const path of paths) assert.isTrue(existsSync(join(root, `${path}.aside.1`)), path)
+        assert.deepStrictEqual(yield* found(root), [])
+      })
+    )
+  }
 })
