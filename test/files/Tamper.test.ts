@@ -93,7 +93,7 @@ const shape = (path: string) =>
   path
     .replace(/ses_\w+/, "<session>")
     .replace(/by-cwd\/\w+/, "by-cwd/<hash>")
-    .replace(/sha256-\w+/, "<blob>")
+    .replace(/sha256-[0-9a-f]+/, "<blob>")
 
 it.layer(layer)("files of a conversation", (it) => {
   const files = Effect.map(Exported, ({ fresh }) =>
@@ -308,20 +308,59 @@ it.layer(layer)("files of a conversation", (it) => {
     })
   )
 
-  /** Tells the record that the session's files were left as they are now, contents apart. */
-  const hideEdits = (root: string, folder: string) =>
+  /** Gives the record the stamps of the folder's files as they are now; `sums`: and their contents. */
+  const recordEdits = (root: string, folder: string, { sums }: { readonly sums: boolean }) =>
     Effect.gen(function* () {
       const files = SafeFiles.make({ root })
       const ledger = yield* Ledger.make(files)
-      const records = yield* ledger.files(folder)
-      const stamps = yield* Effect.forEach(records, ([name, record]) =>
-        Effect.map(
-          files.stamp(`${folder}/${name}`),
-          (stamp) => [name, { ...record, stamp: stamp?.text ?? "" }] as const
-        )
+      const records = yield* Effect.forEach(
+        yield* ledger.files(folder),
+        Effect.fnUntraced(function* ([name, record]) {
+          const path = `${folder}/${name}`
+          const stamp = (yield* files.stamp(path))?.text ?? ""
+          return [name, { ...record, ...(sums ? yield* files.sum(path) : {}), stamp }] as const
+        })
       )
-      yield* ledger.keep(folder, new Map(stamps))
+      yield* ledger.keep(folder, new Map(records))
     }).pipe(Effect.scoped)
+
+  /** Writes over the beginning of the session's files and of its index, so that the record does not show it. */
+  const editUnseen = Effect.fnUntraced(function* (
+    root: string,
+    options: { readonly sums: boolean; readonly only?: string }
+  ) {
+    const { folder, house } = yield* Exported
+    // An index is made of what the record knows: contents that are recorded otherwise are replaced at once.
+    const folders = options.sums ? [folder] : [folder, `${house}/index`]
+    const paths = (yield* files).filter((path) => folders.some((at) => path.startsWith(`${at}/${options.only ?? ""}`)))
+    for (const path of paths) writeFileSync(join(root, path), "x", { flag: "r+" })
+    for (const at of folders) yield* recordEdits(root, at, options)
+    const edited = tree(root)
+    assert.deepStrictEqual(yield* reported(root), [])
+    assert.deepStrictEqual(tree(root), edited)
+    return paths
+  })
+
+  const rebuilt = (root: string, sessionID?: string) =>
+    Effect.scoped(Effect.flatMap(exporterAt({ root, uid }), (exporter) => exporter.rebuild(sessionID)))
+
+  it.scoped("FI-89: a rebuild replaces what Daybook wrote otherwise before, and keeps nothing of it aside", () =>
+    Effect.gen(function* () {
+      const { fresh } = yield* Exported
+      const root = yield* exported
+      yield* editUnseen(root, { sums: true, only: "context/pack" })
+      yield* rebuilt(root)
+      assert.deepStrictEqual(tree(root), fresh)
+      yield* editUnseen(root, { sums: true })
+      yield* rebuilt(root)
+      assert.deepStrictEqual(tree(root, { asides: false }), fresh)
+      // Daybook never wrote bytes under the hash of others.
+      const asides = Object.keys(tree(root)).filter((path) => path.includes(".aside."))
+      assert.deepStrictEqual(asides.map(shape), [
+        "home/7/agent/build/session/<session>/context/dedup/blob/<blob>.aside.1"
+      ])
+    })
+  )
 
   for (const [what, one] of [
     ["of one session", true],
@@ -329,20 +368,10 @@ it.layer(layer)("files of a conversation", (it) => {
   ] as const) {
     it.scoped(`FI-89: a rebuild ${what} compares every byte, where an edit hides behind its stamp too`, () =>
       Effect.gen(function* () {
-        const { folder, fresh, house, sessionID } = yield* Exported
+        const { fresh, sessionID } = yield* Exported
         const root = yield* exported
-        const paths = (yield* files).filter(
-          (path) => path.startsWith(`${folder}/`) || path.startsWith(`${house}/index/`)
-        )
-        for (const path of paths) writeFileSync(join(root, path), "x", { flag: "r+" })
-        for (const at of [folder, `${house}/index`]) yield* hideEdits(root, at)
-        const edited = tree(root)
-        // The stamps hide the edits from everything else.
-        assert.deepStrictEqual(yield* reported(root), [])
-        assert.deepStrictEqual(tree(root), edited)
-        yield* Effect.scoped(
-          Effect.flatMap(exporterAt({ root, uid }), (exporter) => exporter.rebuild(one ? sessionID : undefined))
-        )
+        const paths = yield* editUnseen(root, { sums: false })
+        yield* rebuilt(root, one ? sessionID : undefined)
         assert.deepStrictEqual(tree(root, { asides: false }), fresh)
         for (const path of paths) assert.isTrue(existsSync(join(root, `${path}.aside.1`)), path)
         assert.deepStrictEqual(yield* found(root), [])

@@ -18,7 +18,7 @@ import { isLog, logs, textOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import type { Sum } from "./SafeFiles.ts"
 import * as SessionContext from "./SessionContext.ts"
-import { contextFolders, contextPrefix } from "./SessionContext.ts"
+import { blobFile, contextFolders, contextPrefix } from "./SessionContext.ts"
 import { valueFiles } from "./Values.ts"
 
 export interface WriterOptions {
@@ -28,6 +28,9 @@ export interface WriterOptions {
   /** Whose sessions without an address are. */
   readonly uid: number
 }
+
+/** No file has it. */
+const noContent: Sum = { size: -1, crc: 0 }
 
 /** Every session has the folder, also while it is empty. */
 const inContext = [contextPrefix]
@@ -339,6 +342,13 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return true
   })
 
+  /** Whether the blob holds the bytes that its name is the hash of. */
+  const isNamedByContent = Effect.fnUntraced(function* (folder: Keeper.Folder, name: string) {
+    const path = `${folder.path}/${name}`
+    const found = yield* files.stamp(path)
+    return found !== undefined && name === blobFile(`sha256-${yield* files.digest(path, 0, found.size)}`)
+  })
+
   const rewrite = Effect.fnUntraced(function* (id: string): Effect.fn.Return<void, WriteError> {
     yield* advance(id)
     const session = yield* load(id)
@@ -346,7 +356,9 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     for (const name of logs) yield* restore(session, name, "unknown")
     // Contents are compared, not stamps; and the context is made anew.
     for (const [name, record] of session.folder.records) {
-      session.folder.records.set(name, { ...record, stamp: isLog(name) ? record.stamp : "?" })
+      if (isLog(name)) continue
+      const unknown = record.lasting && !(yield* isNamedByContent(session.folder, name))
+      session.folder.records.set(name, { ...record, ...(unknown ? noContent : {}), stamp: "?" })
     }
     session.record = { ...session.record, shown: -1 }
   })
