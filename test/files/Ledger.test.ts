@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { processUid } from "../../packages/files/src/FileCalls.ts"
 import * as Ledger from "../../packages/files/src/Ledger.ts"
 import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
 import { temporaryFolder } from "../support/Database.ts"
@@ -108,7 +109,7 @@ for (const [what, damage] of [
   it.scoped(`FI-68: a record that ${what} is kept aside as it is, and a new one begins`, () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder
-      const path = join(root, ".daybook/ledger.sqlite")
+      const path = join(root, Ledger.ownFolder(processUid), "ledger.sqlite")
       yield* Effect.scoped(Effect.flatMap(open(root), (ledger) => ledger.keep("home/a", new Map(), record("a"))))
       damage(path)
       const theirs = readFileSync(path)
@@ -122,8 +123,9 @@ for (const [what, damage] of [
 it.scoped("FI-61: a link in place of the record or of its folder is refused, and not followed", () =>
   Effect.gen(function* () {
     const [root, outside] = [yield* temporaryFolder, yield* temporaryFolder]
-    mkdirSync(join(root, ".daybook"))
-    symlinkSync(join(outside, "ledger.sqlite"), join(root, ".daybook/ledger.sqlite"))
+    const own = join(root, Ledger.ownFolder(processUid))
+    mkdirSync(own, { recursive: true })
+    symlinkSync(join(outside, "ledger.sqlite"), join(own, "ledger.sqlite"))
     const refused = yield* Effect.flip(Effect.scoped(open(root)))
     assert.strictEqual(refused._tag, "RootUnusable")
     assert.include(refused.message, "symbolic link")

@@ -19,6 +19,9 @@ import { temporaryFolder } from "../support/Database.ts"
 
 const mode = (path: string) => (statSync(path).mode & 0o7777).toString(8)
 
+/** The same permissions for every folder. */
+const anyMode = (mode: number) => ({ folder: () => mode, group: () => undefined })
+
 const inRoot = <E>(
   use: (files: SafeFiles.SafeFiles, root: string, outside: string) => Effect.Effect<void, E, Scope.Scope>
 ) =>
@@ -38,7 +41,7 @@ it.scoped("FI-60: folders and files have exactly their modes, whatever the mask 
         const name = `m${mask}`
         const before = process.umask(mask)
         yield* files
-          .ensureFolder(`${name}/b`, () => 0o750)
+          .ensureFolders([`${name}/b`], anyMode(0o750))
           .pipe(
             Effect.zipRight(files.replace(`${name}/b/value`, "v\n", 0o640)),
             Effect.zipRight(files.append(`${name}/b/log`, "l\n", 0o644)),
@@ -48,7 +51,7 @@ it.scoped("FI-60: folders and files have exactly their modes, whatever the mask 
         assert.deepStrictEqual(modes, ["750", "750", "640", "644"])
       }
       chmodSync(join(root, "m0"), 0o777)
-      assert.deepStrictEqual(yield* files.ensureFolder("m0/b", () => 0o750), ["m0"])
+      assert.deepStrictEqual(yield* files.ensureFolders(["m0/b"], anyMode(0o750)), ["m0"])
       assert.strictEqual(mode(join(root, "m0")), "750")
     })
   )
@@ -98,7 +101,7 @@ it.scoped("FI-61: a link or a file on the way is refused, whether the way is loo
         ["link", "symbolic link"],
         ["file", "other kind of file"]
       ] as const) {
-        const made = Effect.asVoid(files.ensureFolder(`${path}/x`, () => 0o700))
+        const made = Effect.asVoid(files.ensureFolders([`${path}/x`], anyMode(0o700)))
         for (const use of [Effect.asVoid(files.reach(`${path}/x`)), made]) {
           const error = yield* Effect.flip(use)
           assert.deepInclude(error, { _tag: "PathRefused", path: join(root, path), found })

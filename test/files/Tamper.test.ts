@@ -17,11 +17,12 @@ import {
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Sessions } from "@daybook/core"
 import { verify } from "@daybook/files"
 import { Chunk, Context, Effect, Layer, Queue, Stream } from "effect"
+import { processUid } from "../../packages/files/src/FileCalls.ts"
 import * as Ledger from "../../packages/files/src/Ledger.ts"
 import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
 import { runtime, temporaryFolder } from "../support/Harness.ts"
@@ -223,8 +224,8 @@ it.layer(layer)("files of a conversation", (it) => {
       Effect.gen(function* () {
         const { fresh } = yield* Exported
         const root = yield* exported
-        const ledger = join(root, ".daybook", "ledger.sqlite")
-        rmSync(dirname(ledger), { recursive: true })
+        const ledger = join(root, Ledger.ownFolder(processUid), "ledger.sqlite")
+        rmSync(join(root, Ledger.recordsFolder), { recursive: true })
         yield* exportAll({ root, uid })
         assert.deepStrictEqual(tree(root), fresh)
         writeFileSync(ledger, "no database at all, but long enough to be taken for one".repeat(100))

@@ -6,13 +6,14 @@
 import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
 import { Array as Arr, Context, Effect, Layer, PubSub, Schema, type Scope, type Queue } from "effect"
 import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
+import { processUid } from "./FileCalls.ts"
+import * as FollowerStatus from "./FollowerStatus.ts"
 import * as Following from "./Following.ts"
 import * as IndexWriter from "./IndexWriter.ts"
 import type { Keeper } from "./Keeper.ts"
 import type { WriteError } from "./KnownSessions.ts"
 import type { SharedSpaces } from "./Layout.ts"
-import type { Cursor } from "./Ledger.ts"
-import { modesOf } from "./Modes.ts"
+import type { Cursor, SessionRecord } from "./Ledger.ts"
 import * as Root from "./Root.ts"
 import type { SafeFilesOptions } from "./SafeFiles.ts"
 import * as SessionWriter from "./SessionWriter.ts"
@@ -76,6 +77,9 @@ const pagesAtOnce = 16
 /** Sessions that something stood in the way of, tried again at once. */
 const behindAtOnce = 64
 const sweptAtOnce = 256
+/** Sessions and indexes that are looked at in the background at once. */
+const lookedAtOnce = 128
+const indexesAtOnce = 8
 
 const isID = Schema.is(SessionID)
 
@@ -94,9 +98,10 @@ const make = Effect.fn("Exporter.make")(function* (
   EventLog | SessionStore | Scope.Scope
 > {
   const [log, store] = [yield* EventLog, yield* SessionStore]
-  const modes = modesOf(options.shared)
-  const root = yield* Root.openFolder(options.root, modes)
-  const { files, ledger } = yield* Root.open({ root, before: options.before }, log)
+  yield* Root.checkGroups(options.root, options.shared)
+  const { modes, root } = yield* Root.openFolder(options.root, options.shared)
+  const { files, ledger } = yield* Root.open({ root, before: options.before }, modes, log)
+  const status = FollowerStatus.make(files, processUid)
   const findings = yield* PubSub.sliding<Finding>(1_024)
   yield* Effect.addFinalizer(() => PubSub.shutdown(findings))
   const report = (finding: Finding) =>
@@ -269,6 +274,46 @@ const make = Effect.fn("Exporter.make")(function* (
     return put
   })
 
+  /** Where the sweep in the background stands: after a session, or after an index when all sessions were looked at. */
+  let round: { readonly sessions: string } | { readonly indexes: string } = { sessions: "" }
+
+  const sweepSessions = (after: string) =>
+    Effect.gen(function* () {
+      const records = yield* ledger.sessions(after, lookedAtOnce)
+      const last = records.at(-1)
+      round = last === undefined ? { indexes: "" } : { sessions: last.id }
+      const broken: Array<SessionRecord> = []
+      for (const record of records) {
+        // One that is behind is tried again by itself.
+        if (record.behind) continue
+        const intact = Effect.catchTag(writer.intact(record), "PathRefused", () => Effect.succeed(false))
+        if (!(yield* intact)) broken.push(record)
+      }
+      yield* finish(
+        broken.map(({ id }) => id),
+        true
+      )
+      yield* writeIndexes([...writer.takeIndexes(), ...broken.map(({ index }) => index)])
+      return broken.length > 0
+    })
+
+  const sweepIndexes = (after: string) =>
+    Effect.gen(function* () {
+      const indexes = (yield* ledger.indexes).filter((index) => index > after).slice(0, indexesAtOnce)
+      const last = indexes.at(-1)
+      round = last === undefined ? { sessions: "" } : { indexes: last }
+      for (const index of indexes) {
+        const intact = Effect.catchTag(IndexWriter.intact(keeper, index), "PathRefused", () => Effect.succeed(false))
+        if (!(yield* intact)) yield* writeIndexes([index])
+      }
+      return false
+    })
+
+  /** A part of all files, in turn: memory and time of one do not depend on how many there are. */
+  const sweepSome = Effect.suspend(() =>
+    "sessions" in round ? sweepSessions(round.sessions) : sweepIndexes(round.indexes)
+  )
+
   const pullAll = Effect.gen(function* () {
     const sessions = new Set<string>()
     while (true) {
@@ -323,7 +368,9 @@ const make = Effect.fn("Exporter.make")(function* (
     position: Effect.map(ledger.cursor, ({ position }) => position),
     first: alone(catchUp),
     batch: alone(pull),
-    retry: alone(retryBehind)
+    retry: alone(retryBehind),
+    sweep: alone(sweepSome),
+    say: status.write
   })
 
   return {

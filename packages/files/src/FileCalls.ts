@@ -14,6 +14,7 @@ export interface Stamp {
   readonly text: string
   readonly size: number
   readonly mode: number
+  readonly gid: number
 }
 
 /** What a file system is asked to do; fault tests count these. */
@@ -55,11 +56,18 @@ const failed = (operation: string, path: string, error: unknown): SafeError => {
 
 export const permissions = 0o7777n
 
+/** The user that this process makes files as; 0 where the system has no users. */
+export const processUid = process.geteuid?.() ?? 0
+
 export const stampOf = (stats: fs.BigIntStats): Stamp => ({
   text: `${stats.ino}:${stats.size}:${stats.ctimeNs}`,
   size: Number(stats.size),
-  mode: Number(stats.mode & permissions)
+  mode: Number(stats.mode & permissions),
+  gid: Number(stats.gid)
 })
+
+/** Whether it belongs to another user than the one that files are made as. */
+export const isForeign = (stats: fs.BigIntStats): boolean => Number(stats.uid) !== processUid
 
 const kindOf = (stats: fs.BigIntStats): PathRefused["found"] =>
   stats.isSymbolicLink() ? "symbolic link" : stats.isDirectory() ? "folder" : "other kind of file"
@@ -94,8 +102,14 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
 
   const isFolder = (path: string): fs.BigIntStats | undefined => {
     const stats = look(path)
-    if (stats === undefined || stats.isDirectory()) return stats
-    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+    if (stats !== undefined && !stats.isDirectory()) {
+      throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
+    }
+    // What lies in the root itself is made by the first user who needs it.
+    if (stats !== undefined && path.includes("/") && isForeign(stats)) {
+      throw new PathRefused({ path: absolute(path), found: "folder of another user" })
+    }
+    return stats
   }
 
   const isFile = (path: string): fs.BigIntStats | undefined => {
@@ -136,8 +150,10 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     }
   }
 
-  const permit = (file: number, path: string, mode: number): void => {
+  /** The group first: the system takes the setgid bit away with it. */
+  const permit = (file: number, path: string, mode: number, gid?: number): void => {
     before("permit", path)
+    if (gid !== undefined) fs.fchownSync(file, -1, gid)
     fs.fchmodSync(file, mode)
   }
 
@@ -152,10 +168,14 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
           .split("/")
           .map((_, index, names) => names.slice(0, index + 1).join("/"))
 
-  const permitFolder = (path: string, mode: number): void => {
+  /** Whether the folder is as it should be, or another user's, which is left. */
+  const isPermitted = (stats: fs.BigIntStats, mode: number, gid: number | undefined): boolean =>
+    isForeign(stats) || (Number(stats.mode & permissions) === mode && (gid === undefined || Number(stats.gid) === gid))
+
+  const permitFolder = (path: string, mode: number, gid?: number): void => {
     const folder = fs.openSync(absolute(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
     try {
-      permit(folder, path, mode)
+      permit(folder, path, mode, gid)
     } finally {
       fs.closeSync(folder)
     }
@@ -205,6 +225,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     permit,
     stampAt,
     way,
+    isPermitted,
     permitFolder,
     temporaryOf,
     openTemporary,

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { LedgerFailed } from "./Errors.ts"
 import { indexFiles } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
+import { isPermitted } from "./Modes.ts"
 
 const Entry = Schema.parseJson(
   Schema.Struct({
@@ -18,6 +19,22 @@ const Entry = Schema.parseJson(
   })
 )
 const decode = Schema.decode(Entry)
+
+/** Whether the files of the index are as they were left. */
+export const intact = Effect.fn("IndexWriter.intact")(function* (
+  keeper: Keeper.Keeper,
+  path: string
+): Effect.fn.Return<boolean, Keeper.KeepError> {
+  const { files, ledger, modes } = keeper
+  const records = new Map(yield* ledger.files(path))
+  if (!(yield* files.reach(path))) return false
+  yield* Keeper.ensureFolders(keeper, { path, records }, records.keys())
+  for (const [name, { next, stamp }] of records) {
+    const found = yield* files.stamp(`${path}/${name}`)
+    if (found?.text !== stamp || next !== null || !isPermitted(modes, path, found)) return false
+  }
+  return true
+})
 
 /** Brings the index in this folder to what its sessions are. `anew`: contents are compared, whatever their stamps say. */
 export const write = Effect.fn("IndexWriter.write")(function* (

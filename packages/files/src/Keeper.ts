@@ -8,7 +8,7 @@ import { crc32 } from "node:zlib"
 import { Effect } from "effect"
 import type { Finding, FindingKind, LedgerFailed, SafeError } from "./Errors.ts"
 import { recordOf, type FileRecord, type Ledger } from "./Ledger.ts"
-import type { Modes } from "./Modes.ts"
+import { isPermitted, type Modes } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
 /** What keeping files needs. */
@@ -72,7 +72,7 @@ export const remember = (
     })
   )
 
-/** Makes the folder and those that the names lie in. */
+/** Makes the folder and those that the names lie in, each with its permissions and group. */
 export const ensureFolders = (
   keeper: Keeper,
   folder: Folder,
@@ -82,24 +82,13 @@ export const ensureFolders = (
     const cut = name.lastIndexOf("/")
     return cut === -1 ? [] : [`${folder.path}/${name.slice(0, cut)}`]
   })
-  return Effect.forEach(
-    new Set([folder.path, ...below]),
-    (path) =>
-      Effect.flatMap(keeper.files.ensureFolder(path, keeper.modes.folder), (changed) =>
-        Effect.forEach(
-          changed,
-          (path) =>
-            report(
-              keeper,
-              { ...folder, path },
-              "",
-              "mode",
-              "the folder's permissions were changed; they were put back"
-            ),
-          { discard: true }
-        )
-      ),
-    { discard: true }
+  return Effect.flatMap(keeper.files.ensureFolders([folder.path, ...below], keeper.modes), (changed) =>
+    Effect.forEach(
+      changed,
+      (path) =>
+        report(keeper, { ...folder, path }, "", "mode", "the folder's permissions were changed; they were put back"),
+      { discard: true }
+    )
   )
 }
 
@@ -119,7 +108,7 @@ export const inspect = Effect.fnUntraced(function* (
   names: Iterable<string>,
   wanted: ReadonlyMap<string, Sum>
 ): Effect.fn.Return<Inspection, KeepError> {
-  const mode = keeper.modes.file(folder.path)
+  const { modes } = keeper
   const stamps = yield* Effect.forEach(
     new Set(names),
     (name) => Effect.map(keeper.files.stamp(`${folder.path}/${name}`), (stamp) => [name, stamp] as const),
@@ -138,7 +127,8 @@ export const inspect = Effect.fnUntraced(function* (
       if (known) yield* report(keeper, folder, name, "missing", "the file was gone; it is written again")
       continue
     }
-    if (known && record.stamp === found.text && found.mode === mode) continue
+    const permitted = isPermitted(modes, folder.path, found)
+    if (known && record.stamp === found.text && permitted) continue
     const path = `${folder.path}/${name}`
     const sum = known && record.stamp === found.text ? record : yield* keeper.files.sum(path)
     if (!same(sum, record) && !same(sum, record?.next) && !same(sum, wanted.get(name))) {
@@ -146,8 +136,8 @@ export const inspect = Effect.fnUntraced(function* (
       continue
     }
     let stamp: Stamp = found
-    if (found.mode !== mode) {
-      stamp = yield* keeper.files.permit(path, mode)
+    if (!permitted) {
+      stamp = yield* keeper.files.permit(path, modes.file(path), modes.group(path))
       if (known) {
         yield* report(keeper, folder, name, "mode", "the file's permissions were changed; they were put back")
       }

@@ -8,10 +8,16 @@ import { defaultAgent, idPrefix, isName, reservedSession, type Address } from "@
 /** The address of a session that is kept in files: one of scope `temp` lives in memory only (SC-2). */
 export type KeptAddress = Exclude<Address, { readonly scope: "temp" }>
 
-/** Who may read a shared space beside its owner, and which agents may have sessions there (all, when none are named). */
-export type SharedSpaces = Readonly<
-  Record<string, { readonly agents?: ReadonlyArray<string>; readonly read: "owner" | "group" | "everyone" }>
->
+/** A space that is shared: who may read its files beside its keeper, and which agents may have sessions there. */
+export interface SharedSpace {
+  /** All, when none are named. */
+  readonly agents?: ReadonlyArray<string>
+  readonly read: "owner" | "group" | "everyone"
+  /** The number of the group that its folders and files have; that of their user, if not given. */
+  readonly group?: number
+}
+
+export type SharedSpaces = Readonly<Record<string, SharedSpace>>
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex")
 

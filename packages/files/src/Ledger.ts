@@ -10,11 +10,14 @@ import { SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "./Errors.ts"
+import { processUid } from "./FileCalls.ts"
+import { modesOf, type Modes } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
-/** The folder of the exporter's own things under the root. */
-export const ownFolder = ".daybook"
-const fileName = `${ownFolder}/ledger.sqlite`
+/** The folder of the own things of all exporters under the root. */
+export const recordsFolder = ".daybook"
+/** The folder of the own things of this user's exporter. */
+export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1
 /** "DayL" */
 const applicationID = 0x4461794c
@@ -170,6 +173,14 @@ const open = (
     return yield* new RootUnusable({ root, details: new LedgerFailed({ path: filename, cause: error }).message })
   })
 
+/** Takes over the record of a version that had one for all users. */
+const adoptFormer = (files: SafeFiles, fileName: string) =>
+  Effect.gen(function* () {
+    const former = `${recordsFolder}/ledger.sqlite`
+    if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
+    for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
+  })
+
 const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
 
 /** The record of a root; `fresh` when nothing was known of its files. */
@@ -201,11 +212,15 @@ export interface Ledger {
 
 /** Opens the record and takes its lock, until the scope closes. */
 export const make = Effect.fn("Ledger.make")(function* (
-  files: SafeFiles
+  files: SafeFiles,
+  modes: Modes = modesOf()
 ): Effect.fn.Return<Ledger, RootBusy | RootUnusable, Scope.Scope> {
+  const folder = ownFolder(processUid)
+  const fileName = `${folder}/ledger.sqlite`
   const filename = files.absolute(fileName)
   const prepared = Effect.gen(function* () {
-    yield* files.ensureFolder(ownFolder, () => 0o700)
+    yield* files.ensureFolders([folder], modes)
+    yield* adoptFormer(files, fileName)
     // Made here, so that SQLite makes the files beside it with the same permissions.
     if ((yield* files.stamp(fileName)) === undefined) yield* files.append(fileName, "", 0o600)
   }).pipe(Effect.mapError(unusable(files.root)))
@@ -225,7 +240,13 @@ export const make = Effect.fn("Ledger.make")(function* (
   }
 
   const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, LedgerFailed> =>
-    Effect.uninterruptible(Effect.mapError(effect, ({ cause }) => new LedgerFailed({ path: filename, cause })))
+    effect.pipe(
+      Effect.mapError(({ cause }) => cause),
+      // The driver throws at some faults of a disk.
+      Effect.catchAllDefect(Effect.fail),
+      Effect.mapError((cause) => new LedgerFailed({ path: filename, cause })),
+      Effect.uninterruptible
+    )
 
   const putFiles = (folder: string, records: ReadonlyMap<string, FileRecord | undefined>) => {
     const rows = [...records].flatMap(([name, record]) =>

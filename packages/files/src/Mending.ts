@@ -7,6 +7,7 @@ import * as Keeper from "./Keeper.ts"
 import type { Known, KnownSessions, WriteError } from "./KnownSessions.ts"
 import { recordOf } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
+import { isPermitted } from "./Modes.ts"
 import { textOf, type LogName } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import { blobFile } from "./SessionContext.ts"
@@ -34,8 +35,7 @@ export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
           const stamp = yield* files.stamp(path)
           if (stamp !== undefined) {
             const there = yield* files.sum(path)
-            const mode = modes.file(folder.path)
-            if (Keeper.same(there, sum) && stamp.mode === mode) {
+            if (Keeper.same(there, sum) && isPermitted(modes, path, stamp)) {
               return yield* Keeper.remember(keeper, folder, new Map([[name, recordOf(sum, stamp, true)]]))
             }
             const written = folder.records.get(name)
@@ -83,14 +83,14 @@ export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
 
   /** A log's permissions as they should be. */
   const permitLog = Effect.fnUntraced(function* ({ folder }: Known, name: LogName) {
-    const mode = modes.file(folder.path)
     const path = `${folder.path}/${name}`
     const record = folder.records.get(name)
     const stamp = yield* files.stamp(path)
     if (record === undefined || stamp === undefined) return
-    if (stamp.mode === mode && (stamp.text === record.stamp || stamp.size !== record.size)) return
-    const now = stamp.mode === mode ? stamp : yield* files.permit(path, mode)
-    if (stamp.mode !== mode) {
+    const permitted = isPermitted(modes, path, stamp)
+    if (permitted && (stamp.text === record.stamp || stamp.size !== record.size)) return
+    const now = permitted ? stamp : yield* files.permit(path, modes.file(path), modes.group(path))
+    if (!permitted) {
       yield* Keeper.report(keeper, folder, name, "mode", "the file's permissions were changed; they were put back")
     }
     // Looked at before: the content is that of the record.

@@ -6,8 +6,10 @@ import { mkdir, realpath, stat, chmod } from "node:fs/promises"
 import { SessionID, type EventLog } from "@daybook/core"
 import { Effect, Predicate, type Scope } from "effect"
 import { RootOfAnotherStore, RootUnusable, type RootBusy } from "./Errors.ts"
+import { processUid } from "./FileCalls.ts"
 import * as Ledger from "./Ledger.ts"
-import type { Modes } from "./Modes.ts"
+import type { SharedSpaces } from "./Layout.ts"
+import { modesOf, type Modes } from "./Modes.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 
 export interface Root {
@@ -22,20 +24,38 @@ const saidBy = (error: unknown): string =>
       ? error.message
       : String(error)
 
-/** The root as a real path. A new one is its owner's alone, and passable where a shared space is others' to read. */
-export const openFolder = (root: string, { passable }: Modes): Effect.Effect<string, RootUnusable> =>
+/**
+ * The root as a real path, and the permissions below it. A new one is its owner's alone, and passable where a shared space
+ * is others' to read.
+ */
+export const openFolder = (
+  root: string,
+  shared: SharedSpaces | undefined
+): Effect.Effect<{ readonly root: string; readonly modes: Modes }, RootUnusable> =>
   Effect.tryPromise({
     try: async () => {
       await mkdir(root, { recursive: true, mode: 0o700 })
       const real = await realpath(root)
       // Another mode is the operator's own choice.
-      const mode = (await stat(real)).mode & 0o777
-      const wanted = passable ? 0o711 : 0o700
+      const mode = (await stat(real)).mode & 0o7777
+      const wanted = modesOf(shared).passable ? 0o711 : 0o700
       if (mode !== wanted && (mode === 0o700 || mode === 0o711)) await chmod(real, wanted)
-      return real
+      return { root: real, modes: modesOf(shared, mode) }
     },
     catch: (error) => new RootUnusable({ root, details: saidBy(error) })
   })
+
+/** Whether this process may give its files to the groups of the shared spaces. */
+export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Effect<void, RootUnusable> => {
+  const groups = new Set([process.getegid?.(), ...(process.getgroups?.() ?? [])])
+  const foreign = Object.entries(shared).find(
+    ([, { group }]) => group !== undefined && processUid !== 0 && !groups.has(group)
+  )
+  if (foreign === undefined) return Effect.void
+  const [space, { group }] = foreign
+  const details = `the files of the shared space ${space} are for group ${group}, and user ${processUid} is not a member of it`
+  return Effect.fail(new RootUnusable({ root, details }))
+}
 
 /** Whether the ledger's cursor stands on an event of this log, or of a session that was removed from it. */
 const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Ledger.Cursor) =>
@@ -64,11 +84,12 @@ const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: 
 /** Takes the root until the scope closes; fails at once where another process has it. */
 export const open = Effect.fn("Root.open")(function* (
   options: SafeFiles.SafeFilesOptions,
+  modes: Modes,
   log: EventLog["Type"]
 ): Effect.fn.Return<Root, RootBusy | RootOfAnotherStore | RootUnusable, Scope.Scope> {
   const { root } = options
   const files = SafeFiles.make(options)
-  const ledger = yield* Ledger.make(files)
+  const ledger = yield* Ledger.make(files, modes)
   const ours = yield* Effect.flatMap(ledger.cursor, (cursor) => isOfThisStore(log, cursor)).pipe(
     Effect.mapError((error) => new RootUnusable({ root, details: error.message }))
   )

@@ -9,8 +9,17 @@ import * as fs from "node:fs"
 import { crc32 } from "node:zlib"
 import { Effect, type Scope } from "effect"
 import type { SafeError } from "./Errors.ts"
+import type { Modes } from "./Modes.ts"
 import * as FileCalls from "./FileCalls.ts"
-import { codeOf, permissions, stampOf, unlessMissing, type SafeFilesOptions, type Stamp } from "./FileCalls.ts"
+import {
+  codeOf,
+  isForeign,
+  permissions,
+  stampOf,
+  unlessMissing,
+  type SafeFilesOptions,
+  type Stamp
+} from "./FileCalls.ts"
 
 export { temporaryName, type FileOperation, type SafeFilesOptions, type Stamp } from "./FileCalls.ts"
 
@@ -44,7 +53,7 @@ export const make = (options: SafeFilesOptions) => {
   const calls = FileCalls.make(options)
   const { absolute, attempt, before, discard, isFile, isFolder, look, open, openTemporary, permit, permitFolder } =
     calls
-  const { placeTemporary, remove, stampAt, temporaryOf, using, way, writeAll } = calls
+  const { isPermitted, placeTemporary, remove, stampAt, temporaryOf, using, way, writeAll } = calls
 
   const begin = (path: string, mode: number): Effect.Effect<Replacement, SafeError, Scope.Scope> =>
     Effect.gen(function* () {
@@ -108,32 +117,43 @@ export const make = (options: SafeFilesOptions) => {
     reach: (folder: string): Effect.Effect<boolean, SafeError> =>
       attempt("reach", folder, () => way(folder).every((path) => isFolder(path) !== undefined)),
 
-    /** Makes the folder with all on the way to it, each with its mode; gives those whose mode was another. */
-    ensureFolder: (
-      folder: string,
-      modeOf: (folder: string) => number
+    /**
+     * Makes the folders with all on the way to them, each with its permissions and group; gives those that had others.
+     * A folder of the root that another user made is left as it is.
+     */
+    ensureFolders: (
+      folders: Iterable<string>,
+      wanted: Pick<Modes, "folder" | "group">
     ): Effect.Effect<ReadonlyArray<string>, SafeError> =>
-      attempt("make", folder, () => {
-        const changed: Array<string> = []
-        for (const path of way(folder)) {
-          const mode = modeOf(path)
-          const found = isFolder(path)
-          if (found !== undefined && Number(found.mode & permissions) === mode) continue
-          if (found !== undefined) changed.push(path)
-          else {
-            before("make folder", path)
-            fs.mkdirSync(absolute(path), mode)
-          }
-          permitFolder(path, mode)
-        }
-        return changed
+      Effect.suspend(() => {
+        const all = new Set([...folders].flatMap(way))
+        return Effect.map(
+          Effect.forEach(all, (path) =>
+            attempt("make", path, () => {
+              const [mode, gid] = [wanted.folder(path), wanted.group(path)]
+              const found = isFolder(path)
+              if (found !== undefined && isPermitted(found, mode, gid)) return []
+              if (found === undefined) {
+                before("make folder", path)
+                fs.mkdirSync(absolute(path), mode)
+              }
+              permitFolder(path, mode, gid)
+              return found === undefined ? [] : [path]
+            })
+          ),
+          (changed) => changed.flat()
+        )
       }),
 
-    /** The folder's permissions; undefined where nothing is. */
-    folderMode: (folder: string): Effect.Effect<number | undefined, SafeError> =>
+    /** The folder's permissions and group; undefined where nothing is, or what another user made in the root. */
+    folderMode: (
+      folder: string
+    ): Effect.Effect<{ readonly mode: number; readonly gid: number } | undefined, SafeError> =>
       attempt("look at", folder, () => {
         const stats = isFolder(folder)
-        return stats === undefined ? undefined : Number(stats.mode & permissions)
+        return stats === undefined || isForeign(stats)
+          ? undefined
+          : { mode: Number(stats.mode & permissions), gid: Number(stats.gid) }
       }),
 
     /** The file's stamp; undefined where nothing is. */
@@ -178,13 +198,19 @@ export const make = (options: SafeFilesOptions) => {
         )
       ),
 
-    /** Gives the file its permissions back. */
-    permit: (path: string, mode: number): Effect.Effect<Stamp, SafeError> =>
+    /** Writes over the beginning of the file, in place; the file is made when it is not there. */
+    overwrite: (path: string, content: Uint8Array, mode: number): Effect.Effect<void, SafeError> =>
+      attempt("write", path, () =>
+        using(path, fs.constants.O_WRONLY | fs.constants.O_CREAT, (file) => writeAll(file, path, content), mode)
+      ),
+
+    /** Gives the file its permissions and its group back. */
+    permit: (path: string, mode: number, gid?: number): Effect.Effect<Stamp, SafeError> =>
       attempt("change the permissions of", path, () => {
         // Its owner may have taken his own right to open it: there is no other way to it then.
         if (((isFile(path)?.mode ?? 0n) & 0o400n) === 0n) fs.chmodSync(absolute(path), mode)
         return using(path, fs.constants.O_RDONLY, (file) => {
-          permit(file, path, mode)
+          permit(file, path, mode, gid)
           return stampAt(file)
         })
       }),
@@ -238,6 +264,13 @@ export const make = (options: SafeFilesOptions) => {
           fs.renameSync(absolute(path), absolute(aside))
           return aside
         }
+      }),
+
+    /** Gives the file another name, if it is there. */
+    rename: (path: string, name: string): Effect.Effect<void, SafeError> =>
+      attempt("rename", path, () => {
+        before("rename", path)
+        unlessMissing(() => fs.renameSync(absolute(path), absolute(name)))
       }),
 
     /** Removes the file, if it is there. */

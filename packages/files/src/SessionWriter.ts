@@ -13,6 +13,7 @@ import { addressOf, indexFolder, sessionFolder } from "./Layout.ts"
 import type { FileRecord, SessionRecord } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
 import * as Mending from "./Mending.ts"
+import { isPermitted } from "./Modes.ts"
 import * as Portion from "./Portion.ts"
 import { isLog, logs, textOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
@@ -285,7 +286,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const { fold, pack } = rendering
     const address = addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
     if (address === undefined) return yield* drop(id)
-    yield* Keeper.ensureFolders(keeper, folder, inContext)
+    yield* Keeper.ensureFolders(keeper, folder, [contextPrefix, ...folder.records.keys()])
     // Whatever is no regular file is refused before anything changes.
     for (const name of folder.records.keys()) yield* files.stamp(`${folder.path}/${name}`)
     for (const name of logs) {
@@ -332,12 +333,12 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const folder = { path: record.folder, records: new Map(yield* ledger.files(record.folder)) }
     if (!(yield* files.reach(`${folder.path}/context`))) return false
     yield* Keeper.sweepLeftovers(keeper, folder)
-    yield* Keeper.ensureFolders(keeper, folder, inContext)
+    yield* Keeper.ensureFolders(keeper, folder, [contextPrefix, ...folder.records.keys()])
     yield* removeEmptied(folder)
-    const mode = modes.file(folder.path)
     for (const [name, { next, size, stamp }] of folder.records) {
       const found = yield* files.stamp(`${folder.path}/${name}`)
-      if (found?.text !== stamp || found.size !== size || found.mode !== mode || next !== null) return false
+      if (found?.text !== stamp || found.size !== size || next !== null) return false
+      if (!isPermitted(modes, folder.path, found)) return false
     }
     return true
   })

@@ -8,7 +8,7 @@ import type { Finding, FindingKind, SafeError } from "./Errors.ts"
 import { indexFiles, type IndexEntry } from "./IndexFiles.ts"
 import { sumOf } from "./Keeper.ts"
 import { sessionFolder, type KeptAddress } from "./Layout.ts"
-import type { Modes } from "./Modes.ts"
+import { isPermitted, type Modes } from "./Modes.ts"
 import * as Rendering from "./Rendering.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 import { blobFile, contextOf, contextPrefix } from "./SessionContext.ts"
@@ -31,6 +31,16 @@ export const attempts = 4
 
 /** What the folders on the way to a house are called, where that is given. */
 const levels = [["home", "shared"], undefined, ["agent", "model"], undefined, ["session"]] as const
+
+interface Permitted {
+  readonly mode: number
+  readonly gid?: number | undefined
+}
+
+const wrongMode = (whose: string, found: Permitted, wanted: Permitted): string =>
+  found.mode === wanted.mode
+    ? `${whose} group is ${found.gid}, not ${wanted.gid}`
+    : `${whose} permissions are ${found.mode.toString(8)}, not ${wanted.mode.toString(8)}`
 
 /** The folder that it is in. */
 export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/"))
@@ -74,11 +84,10 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       const looked = yield* stamp
       if (looked.findings.length > 0) return looked.findings
       if (looked.stamp === undefined) return [finding("missing", "the file is not there")]
-      const mode = modes.file(path)
-      const wrong =
-        looked.stamp.mode === mode
-          ? []
-          : [finding("mode", `its permissions are ${looked.stamp.mode.toString(8)}, not ${mode.toString(8)}`)]
+      const { gid, mode } = looked.stamp
+      const wrong = isPermitted(modes, path, looked.stamp)
+        ? []
+        : [finding("mode", wrongMode("its", { gid, mode }, { mode: modes.file(path), gid: modes.group(path) }))]
       return Option.match(yield* same(looked.stamp), {
         onNone: () => wrong,
         onSome: ([kind, details]) => [...wrong, finding(kind, details)]
@@ -171,10 +180,11 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     Effect.gen(function* () {
       const { finding } = look(path, sessionID)
       if (!(yield* files.reach(path))) return [finding("missing", "the folder is not there")]
-      const mode = yield* files.folderMode(path)
-      return mode === undefined || mode === modes.folder(path)
+      const found = yield* files.folderMode(path)
+      const wanted = { mode: modes.folder(path), gid: modes.group(path) }
+      return found === undefined || (found.mode === wanted.mode && (wanted.gid ?? found.gid) === found.gid)
         ? []
-        : [finding("mode", `the folder's permissions are ${mode.toString(8)}, not ${modes.folder(path).toString(8)}`)]
+        : [finding("mode", wrongMode("the folder's", found, wanted))]
     }).pipe(
       Effect.catchTag("PathRefused", (error) =>
         Effect.succeed([look(error.path.slice(files.root.length + 1), sessionID).finding("refused", error.message)])

@@ -3,7 +3,7 @@
  * tell, and compares every byte, permissions, and what else lies there. It changes nothing, needs no ledger, and may run
  * beside an exporter. Memory is that of one portion of a log. Spec: FI-87, FI-88 in specs/files.md.
  */
-import { realpath } from "node:fs/promises"
+import { realpath, stat } from "node:fs/promises"
 import {
   EventLog,
   SessionID,
@@ -33,7 +33,10 @@ export type VerifyError = RootUnusable | SafeError | ReadError | StoreError | In
 
 const openRoot = (root: string) =>
   Effect.tryPromise({
-    try: () => realpath(root),
+    try: async () => {
+      const real = await realpath(root)
+      return { root: real, mode: (await stat(real)).mode & 0o7777 }
+    },
     catch: () => new RootUnusable({ root, details: "there is no such folder; give the one that was exported to" })
   })
 
@@ -42,9 +45,10 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
   Stream.unwrap(
     Effect.gen(function* () {
       const store = yield* SessionStore
-      const files = SafeFiles.make({ root: yield* openRoot(options.root) })
+      const { mode, root } = yield* openRoot(options.root)
+      const files = SafeFiles.make({ root })
       const uid = options.uid ?? process.getuid?.() ?? 0
-      const verifier = Verifier.make(files, modesOf(options.shared))
+      const verifier = Verifier.make(files, modesOf(options.shared, mode))
       const houses = new Map<string, Array<Verifier.Seen>>()
 
       /** Where the session is kept; its index has it from now on. */

@@ -1,6 +1,7 @@
 /** The promise of `@daybook/files`. What is not here is internal. */
 export * from "./Errors.ts"
 export { Exporter, type Exported, type ExporterOptions } from "./Exporter.ts"
+export { follower, type FollowerState } from "./FollowerStatus.ts"
 export * from "./Layout.ts"
 export * from "./Rows.ts"
 export { runOf } from "./Run.ts"
