@@ -152,3 +152,37 @@ describe("files", () => {
     })
   )
 })
+
+describe("doctor and the session files", () => {
+  const about = (stdout: string) => jsonLines(stdout).filter((check) => check["about"] === "files")
+
+  it.scopedLive(
+    "FI-91, CL-19: doctor says why the files are not current, since when, and how far they are behind",
+    () =>
+      Effect.gen(function* () {
+        const { here, root } = yield* exported
+        // An export is no follower.
+        assert.deepStrictEqual(about((yield* here.run(["doctor", "--json"])).stdout), [])
+        const say = (state: Record<string, unknown>) =>
+          writeFileSync(
+            join(root, ".daybook", String(process.geteuid?.()), "follower.json"),
+            JSON.stringify({ version: 1, pid: process.pid, position: 0, since: 0, ...state }).padEnd(2_047) + "\n"
+          )
+        say({ state: "failing", error: "the disk is full; make room and it goes on" })
+        const failing = yield* here.run(["doctor", "--json"])
+        assert.strictEqual(failing.code, 1)
+        const [failed] = about(failing.stdout)
+        assert.deepInclude(failed, { verdict: "error" })
+        assert.match(
+          String(failed?.["says"]),
+          /not current since 1970-01-01T00:00:00\.000Z: the disk is full; .* \d+ events behind/
+        )
+        say({ state: "following" })
+        const following = yield* here.run(["doctor", "--json"])
+        assert.deepInclude(about(following.stdout)[0], { verdict: "ok" })
+        // That process is gone.
+        say({ state: "following", pid: 2 ** 30 })
+        assert.deepInclude(about((yield* here.run(["doctor", "--json"])).stdout)[0], { verdict: "warning" })
+      })
+  )
+})

@@ -53,7 +53,9 @@ describe("the example", () => {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
       "anthropic/claude-opus-5-5": { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
     })
-    assert.deepStrictEqual(settings.shared, { team: { agents: ["build", "review"], read: "group" } })
+    assert.deepStrictEqual(settings.shared, {
+      team: { agents: ["build", "review"], read: "group", write: "owner", group: "staff" }
+    })
     assert.deepStrictEqual(settings.templates, [
       { name: "commit", body: "Write a commit message for what is staged. $ARGUMENTS" },
       { name: "explain", description: "Explain one file", body: "Explain $1 to somebody who knows $2." }
@@ -195,6 +197,25 @@ describe("shared spaces", () => {
       index: { read: "group" }
     })
     assert.deepStrictEqual(accepted("shared:\n  # none\n"), {})
+  })
+
+  it("CF-37: a space has a group by name or number, and nobody writes to it who may not read it", () => {
+    const { shared } = accepted(
+      "shared: {a: {read: everyone, write: group, group: staff}, b: {read: group, group: 50}}"
+    )
+    assert.deepStrictEqual(shared, {
+      a: { read: "everyone", write: "group", group: "staff" },
+      b: { read: "group", group: 50 }
+    })
+    for (const [space, fault] of [
+      ["{write: group}", /shared\.a: who writes also reads/],
+      ["{read: group, write: everyone}", /shared\.a: who writes also reads/],
+      ["{read: group, group: -1}", /shared\.a\.group: expected the name or the number of a group/],
+      ["{read: group, group: 1.5}", /shared\.a\.group: expected the name or the number of a group/],
+      ["{write: all}", /shared\.a\.write: expected owner, group or everyone/]
+    ] as const) {
+      assert.match(refused(`shared: {a: ${space}}`), fault)
+    }
   })
 })
 

@@ -29,7 +29,9 @@ import { runtime, temporaryFolder } from "../support/Harness.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
 
-const picture = "data:image/png;base64,iVBORw0KGgo="
+/** One pixel. */
+const picture =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 const uid = 7
 
 class Exported extends Context.Tag("test/Exported")<
@@ -117,6 +119,9 @@ it.layer(layer)("files of a conversation", (it) => {
       }
       for (const name of ["index/list", "index/current", "index/by-cwd/<hash>"]) assert.isTrue(names.has(name), name)
       assert.isTrue(names.has("<session>/context/dedup/blob/<blob>"))
+      const { folder, fresh } = yield* Exported
+      // Of the picture too, which a line names.
+      assert.match(fresh[`${folder}/messages.jsonl`] ?? "", /"blob":"sha256-/)
     })
   )
 

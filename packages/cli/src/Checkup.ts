@@ -1,7 +1,12 @@
-/** What `daybook doctor` looks at: the database, and whether each configured provider answers. Spec: CL-19. */
-import { Doctor, Rebuild, Store, type LogUnavailable, type SessionID } from "@daybook/core"
+/**
+ * What `daybook doctor` looks at: the database, whether a process keeps the session files current, and whether each
+ * configured provider answers. Spec: CL-19.
+ */
+import { Doctor, EventLog, Rebuild, Store, type LogUnavailable, type SessionID } from "@daybook/core"
+import { follower } from "@daybook/files"
 import { Models } from "@daybook/models"
-import { Effect, Redacted, Stream, type ConfigError } from "effect"
+import { rootOf } from "./FilesHost.ts"
+import { Effect, Option, Predicate, Redacted, Stream, type ConfigError } from "effect"
 
 /** One line of the report. */
 export interface Check {
@@ -31,6 +36,65 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
 /** Derives what is shown of one session, or of all, again from its events. */
 export const rebuild = (filename: string, which: SessionID | "all") =>
   Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
+
+/** Events are counted up to so many. */
+const mostCounted = 10_000
+
+/** How many events the files do not show, of those after this position. */
+const behind = (position: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    let [after, count] = [position, 0]
+    while (count < mostCounted) {
+      const page = yield* log.readFeed({ after })
+      count += page.events.length
+      if (!page.hasMore) return `${count} ${count === 1 ? "event" : "events"}`
+      after = page.position
+    }
+    return `more than ${mostCounted} events`
+  })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // It is there, and another user's.
+    return Predicate.hasProperty(error, "code") && error.code === "EPERM"
+  }
+}
+
+const about = "files"
+
+/** What the follower of the session files last said; nothing where none has kept any. */
+export const files = (filename: string) =>
+  Effect.gen(function* () {
+    const root = yield* rootOf(undefined)
+    const said = yield* follower(root, process.geteuid?.() ?? 0)
+    if (Option.isNone(said)) return []
+    const { error, pid, position, since, state } = said.value
+    const when = new Date(since).toISOString()
+    const alive = isAlive(pid)
+    if (alive && state === "following") {
+      const check: Check = { about, verdict: "ok", says: `process ${pid} keeps those at ${root} current` }
+      return [check]
+    }
+    if (alive && state === "failing") {
+      const check: Check = {
+        about,
+        verdict: "error",
+        says: `those at ${root} are not current since ${when}: ${error ?? "unknown"}; they are ${yield* behind(position)} behind`,
+        fix: `remove the cause; process ${pid} tries again each 30 seconds`
+      }
+      return [check]
+    }
+    const check: Check = {
+      about,
+      verdict: "warning",
+      says: `no process keeps those at ${root} current since ${when}`,
+      fix: "daybook serve keeps them; daybook files export brings them up to date once"
+    }
+    return [check]
+  }).pipe(Effect.provide(Store.layer({ filename })))
 
 const patience = "5 seconds"
 

@@ -4,21 +4,42 @@
  */
 import { Store } from "@daybook/core"
 import { Exporter, type SharedSpaces } from "@daybook/files"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record } from "effect"
+import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import * as Configuration from "./Configuration.ts"
-import type { UsageError } from "./Errors.ts"
+import { UsageError } from "./Errors.ts"
 import { rootPath } from "./Paths.ts"
 
 /** The root that was given, else the environment's. */
 export const rootOf = (given: string | undefined) =>
   Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
 
-/** Who may read shared spaces, as it is configured. */
-export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.map(
-  Configuration.load,
-  ({ shared = {} }) => shared
+/** The number of a group by its name in `/etc/group`. */
+const groupNumber = (name: string): Effect.Effect<number, UsageError> =>
+  Effect.tryPromise(() => readFile("/etc/group", "utf8")).pipe(
+    Effect.orElseSucceed(() => ""),
+    Effect.map((text) => text.split("\n").map((line) => line.split(":"))),
+    Effect.map((groups) => Number(groups.find(([written]) => written === name)?.[2])),
+    Effect.filterOrFail(
+      Number.isSafeInteger,
+      () =>
+        new UsageError({
+          message: `there is no group ${name} in /etc/group: give the group of a shared space by number`
+        })
+    )
+  )
+
+/** Who may use shared spaces, as it is configured. */
+export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Configuration.load, ({ shared = {} }) =>
+  Effect.all(
+    Record.map(shared, ({ group, ...space }) =>
+      typeof group === "string"
+        ? Effect.map(groupNumber(group), (group) => ({ ...space, group }))
+        : Effect.succeed({ ...space, ...(group === undefined ? {} : { group }) })
+    )
+  )
 )
 
 /** The exporter of a store under a root. */

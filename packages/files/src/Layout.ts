@@ -13,6 +13,8 @@ export interface SharedSpace {
   /** All, when none are named. */
   readonly agents?: ReadonlyArray<string>
   readonly read: "owner" | "group" | "everyone"
+  /** Who sends prompts through a socket of the space; its keeper, if not given. */
+  readonly write?: "owner" | "group" | "everyone"
   /** The number of the group that its folders and files have; that of their user, if not given. */
   readonly group?: number
 }

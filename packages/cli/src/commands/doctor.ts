@@ -4,7 +4,7 @@ import { Command } from "@effect/cli"
 import { Effect, Option, Schema, Stream } from "effect"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"
-import { DatabaseUnsound, ModelUnreachable, UsageError } from "../Errors.ts"
+import { DatabaseUnsound, FilesDiffer, ModelUnreachable, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
@@ -45,12 +45,15 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
   let wrong = 0
+  let kept: ReadonlyArray<Check> = []
   if (yield* DatabasePath.exists) {
     yield* Stream.runForEach(checkup.database(path), (check) => {
       if (check.verdict === "error") wrong += 1
       return write(check)
     })
     if (wrong === 0) yield* write({ about: "database", verdict: "ok", says: path })
+    kept = yield* checkup.files(path)
+    yield* Effect.forEach(kept, write)
   } else {
     yield* write({ about: "database", verdict: "ok", says: `${path} is not there yet; daybook prompt makes it` })
   }
@@ -62,6 +65,9 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
   const models = yield* checkup.models
   yield* Effect.forEach(models, write)
   if (wrong > 0) return yield* new DatabaseUnsound({ message: `${path} is not sound: see above` })
+  if (kept.some(({ verdict }) => verdict === "error")) {
+    return yield* new FilesDiffer({ message: "the session files are not current: see above" })
+  }
   const unusable = new Set([...checks, ...met].flatMap(({ about, verdict }) => (verdict === "error" ? [about] : [])))
   if (unusable.size > 0) {
     return yield* new UsageError({ message: `not usable as configured: ${[...unusable].join(", ")}; see above` })
@@ -78,12 +84,12 @@ export const doctor = {
   words: "",
   details: [
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
-      "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Nothing is " +
-      "changed, unless --rebuild asks for it.",
+      "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Of the " +
+      "session files it says whether a process keeps them current. Nothing is changed, unless --rebuild asks for it.",
     "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
       "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +
-      "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 2 " +
-      "when the configuration, its context or a server cannot be used, else 5 when a provider cannot."
+      "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 1 when " +
+      "the session files cannot be written, else 2 when the configuration, its context or a server cannot be used, else 5 when a provider cannot."
   ],
   flags: [rebuild, mcp, Flags.json],
   examples: [

@@ -74,8 +74,15 @@ export interface Settings {
 /** A space that is shared; without `agents`, every agent may be used in it. */
 export interface SharedSpace {
   readonly agents?: ReadonlyArray<string>
-  readonly read: "owner" | "group" | "everyone"
+  /** Who reads its files. */
+  readonly read: Audience
+  /** Who sends prompts to its agents, through a socket of the space; its owner, if not given. */
+  readonly write?: Audience
+  /** The group of its files and sockets, by number or name; the owner's, if not given. */
+  readonly group?: string | number
 }
+
+type Audience = "owner" | "group" | "everyone"
 
 const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
 
@@ -96,10 +103,21 @@ const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
 const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
 
+const audiences = ["owner", "group", "everyone"] as const
+const audience = optional(Schema.Literal(...audiences).pipe(expects("owner, group or everyone")))
 const WrittenSpace = Schema.Struct({
   agents: optional(Schema.Array(agentName).pipe(shaped("a list of names"))),
-  read: optional(Schema.Literal("owner", "group", "everyone").pipe(expects("owner, group or everyone")))
-}).pipe(shaped("a map"))
+  read: audience,
+  write: audience,
+  group: optional(
+    Schema.Union(Schema.NonEmptyString, Schema.NonNegativeInt).pipe(expects("the name or the number of a group"))
+  )
+}).pipe(
+  shaped("a map"),
+  Schema.filter(({ read = "owner", write = "owner" }) => audiences.indexOf(write) <= audiences.indexOf(read), {
+    message: () => "who writes also reads: expected read to be as wide as write"
+  })
+)
 
 const File = Schema.Struct({
   compaction: optional(
@@ -247,7 +265,7 @@ export const parseConfig = (
           cacheRead,
           cacheWrite
         })),
-      shared: shared && mapValues(shared, ({ agents, read = "owner" }) => ({ ...(agents && { agents }), read }))
+      shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
     })
   )
 }
