@@ -49,20 +49,20 @@ for (const method of ["readFeed", "removals", "feed"] as const) {
           const log = yield* EventLog
           const id = session("one")
           yield* begin(id)
-          let faults = 0
+          const seen = { faults: 0 }
           const faulty = new Proxy(log, {
             get: (target, name, receiver) => {
               const own: unknown = Reflect.get(target, name, receiver)
               if (name !== method || typeof own !== "function") return own
               return (...given: ReadonlyArray<unknown>) => {
-                if (faults++ < 3) throw new Error("the driver threw")
+                if (seen.faults++ < 3) throw new Error("the driver threw")
                 return Reflect.apply(own, target, given)
               }
             }
           })
           const exporter = yield* Effect.provideService(exporterAt({ root, uid }), EventLog, faulty)
           const loop = yield* Effect.fork(exporter.follow)
-          while (faults < 4) yield* TestClock.adjust("1 second")
+          while (seen.faults < 4) yield* TestClock.adjust("1 second")
           const [last] = yield* log.append(id, [renamed("title 1")])
           yield* during(exporter.reached(last.position))
           assert.include(readFileSync(join(root, house, id, "meta.json"), "utf8"), "title 1")
