@@ -18,7 +18,7 @@ const logsOf = <A, E, R>(run: (logs: ReadonlyArray<string>) => Effect.Effect<A, 
 describe("a server's tools", () => {
   it.scoped("MC-14: are listed anew when the server says so; those that stayed are not withdrawn", () =>
     Effect.gen(function* () {
-      const { agent, bench, call, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
+      const { agent, bench, call, fail, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
       yield* mcp.ready
       const before = (yield* mcp.status)[0]?.tools ?? 0
       const tools = yield* bench.registry.materialize(agent)
@@ -30,6 +30,8 @@ describe("a server's tools", () => {
       const now = yield* offered
       assert.includeMembers(now, ["own_grown", "own_more", "own_pid", "own_echo"])
       assert.notInclude(now, "own_fail")
+      // The server is there: what it took back is no tool any more.
+      assert.include((yield* fail("own_fail", {})).message, 'there is no tool "own_fail"')
       assert.strictEqual(yield* said("own_grown"), "grown: {}")
       const old = (name: string) =>
         Effect.map(tools.settle({ name, input: {}, call: call() }), (settled) =>
@@ -43,27 +45,35 @@ describe("a server's tools", () => {
 })
 
 describe("a lost server", () => {
-  it.scoped("MC-8: its tools go when its process is killed, and come back with the next one", () =>
-    Effect.gen(function* () {
-      const { agent, bench, call, fail, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
-      yield* mcp.ready
-      const tools = yield* bench.registry.materialize(agent)
-      const pid = Number(yield* said("own_pid"))
-      process.kill(pid, "SIGKILL")
-      const status = yield* until("own", failed)
-      assert.strictEqual(status.details, "its process ended")
-      assert.strictEqual(status.tools, 0)
-      assert.deepStrictEqual(
-        (yield* offered).filter((name) => name.startsWith("own_")),
-        []
-      )
-      const stale = yield* tools.settle({ name: "own_pid", input: {}, call: call() })
-      assert.strictEqual(stale._tag === "Failure" ? stale.error.type : "", "tool.stale")
-      assert.strictEqual((yield* fail("own_pid", {})).type, "tool.unknown")
-      yield* TestClock.adjust("1 second")
-      yield* until("own", connected)
-      assert.notStrictEqual(Number(yield* said("own_pid")), pid)
-    })
+  it.scoped(
+    "MC-25: its tools go when its process is killed, a call says that it is being connected again, and they come back",
+    () =>
+      Effect.gen(function* () {
+        const { agent, bench, call, fail, mcp, offered, said, until } = yield* makeMcp({ own: obedient })
+        yield* mcp.ready
+        const tools = yield* bench.registry.materialize(agent)
+        const pid = Number(yield* said("own_pid"))
+        process.kill(pid, "SIGKILL")
+        const status = yield* until("own", failed)
+        assert.strictEqual(status.details, "its process ended")
+        assert.strictEqual(status.tools, 0)
+        assert.deepStrictEqual(
+          (yield* offered).filter((name) => name.startsWith("own_")),
+          []
+        )
+        const stale = yield* tools.settle({ name: "own_pid", input: {}, call: call() })
+        const away =
+          /^MCP server "own" was lost and is being connected again; nothing was done\. Call "own_pid" again later/
+        assert.strictEqual(stale._tag === "Failure" ? stale.error.type : "", "tool.stale")
+        assert.match(stale._tag === "Failure" ? stale.error.message : "", away)
+        const unknown = yield* fail("own_pid", {})
+        assert.strictEqual(unknown.type, "tool.unknown")
+        assert.match(unknown.message, away)
+        assert.include((yield* fail("own_nothing", {})).message, 'there is no tool "own_nothing"')
+        yield* TestClock.adjust("1 second")
+        yield* until("own", connected)
+        assert.notStrictEqual(Number(yield* said("own_pid")), pid)
+      })
   )
 
   it.scoped("MC-8: the same over HTTP, when the server comes back at its address", () =>
@@ -101,7 +111,9 @@ describe("a lost server", () => {
       yield* mcp.ready
       const pid = yield* said("own_pid")
       yield* server.forget
-      assert.strictEqual((yield* fail("own_echo", {})).type, "tool.execution")
+      const forgotten = yield* fail("own_echo", {})
+      assert.strictEqual(forgotten.type, "tool.execution")
+      assert.include(forgotten.message, "is being connected again")
       yield* until("own", failed)
       yield* TestClock.adjust("1 second")
       yield* until("own", connected)
@@ -109,13 +121,14 @@ describe("a lost server", () => {
     })
   )
 
-  it.scoped("MC-8: a call that it was serving fails, and says so", () =>
+  it.scoped("MC-25: a call that it was serving fails, and says that nobody knows what it did", () =>
     Effect.gen(function* () {
       const { fail, mcp, until } = yield* makeMcp({ own: obedient })
       yield* mcp.ready
       const error = yield* fail("own_die", {})
       assert.strictEqual(error.type, "tool.execution")
       assert.include(error.message, 'MCP server "own": it went away before it answered')
+      assert.include(error.message, "is being connected again. Whether the call did anything is not known")
       yield* until("own", failed)
     })
   )

@@ -11,7 +11,11 @@ import { readListing, listingLimits, type Listing } from "./ToolListing.ts"
 import type { Way } from "./Transports.ts"
 
 /** What went wrong with a server, in a sentence without its secrets. */
-export class ServerFault extends Data.TaggedError("ServerFault")<{ readonly details: string }> {}
+export class ServerFault extends Data.TaggedError("ServerFault")<{
+  readonly details: string
+  /** The transport broke, not the server's own answer: it is connected again. */
+  readonly lost?: boolean
+}> {}
 
 /** A resource that a server names. */
 export interface McpResource {
@@ -52,6 +56,9 @@ const resourceLimit = 1_000
 
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
+/** HTTP lost its connection, or the server forgot the session: both are answered by connecting again. */
+const isLoss = (cause: unknown): boolean => cause instanceof TypeError || codeOf(cause) === 404
+
 /** What an error of the transport or the protocol says, and what is behind it. */
 const describe = (cause: unknown): string => {
   if (!(cause instanceof Error)) return String(cause)
@@ -73,8 +80,13 @@ export const connect = Effect.fn("Mcp.connect")(function* (
     Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")])
   )
   const fault = (details: string) => new ServerFault({ details: inSentence(redact.all(details)) })
+  const lost = (details: string) => new ServerFault({ details: inSentence(redact.all(details)), lost: true })
   const faultOf = (cause: unknown) =>
-    codeOf(cause) === connectionClosed ? fault("it went away before it answered") : fault(describe(cause))
+    codeOf(cause) === connectionClosed
+      ? lost("it went away before it answered")
+      : isLoss(cause)
+        ? lost(describe(cause))
+        : fault(describe(cause))
   const unreachable = (cause: unknown) => {
     if (!isStdio(server)) return fault(`it cannot be reached: ${describe(cause)}`)
     switch (codeOf(cause)) {

@@ -31,6 +31,10 @@ export class Mcp extends Context.Tag("@daybook/core/Mcp")<
   }
 >() {}
 
+const lostServer = (server: string, tool: string): string =>
+  `MCP server "${server}" was lost and is being connected again; nothing was done. Call "${tool}" again later, or go on ` +
+  "without it"
+
 const byName = (all: ReadonlyMap<string, McpStatus>): ReadonlyArray<McpStatus> =>
   [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 
@@ -42,8 +46,22 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
     new Map(names.map((name) => [name, { name, state: "connecting", tools: 0 }]))
   )
   const connections = new Map<string, Connection>()
+  const known = new Map<string, string>()
+  yield* host.explain((tool) => {
+    const server = known.get(tool)
+    return server === undefined || connections.has(server) ? undefined : lostServer(server, tool)
+  })
   const supervised = yield* Effect.forEach(servers, ([name, server]) =>
-    Effect.map(Deferred.make<void>(), (settled) => ({ name, server, names, host, status, connections, settled }))
+    Effect.map(Deferred.make<void>(), (settled) => ({
+      name,
+      server,
+      names,
+      host,
+      status,
+      connections,
+      known,
+      settled
+    }))
   )
   // When the scope closes, they end at the same time.
   const fibers = yield* FiberSet.make()

@@ -48,6 +48,8 @@ export interface Supervised {
   readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
   /** Connected servers. */
   readonly connections: Map<string, Connection>
+  /** The tools that servers offered last, with their servers: kept while a server is away. */
+  readonly known: Map<string, string>
   /** Done when the server has connected or failed for the first time. */
   readonly settled: Deferred.Deferred<void>
 }
@@ -88,10 +90,14 @@ const definitionOf = (
       .callTool(tool.name, input, (progress) => void reports.unsafeOffer(progress))
       .pipe(
         Effect.mapError(
-          ({ details }) =>
+          ({ details, lost }) =>
             new ToolFailure({
               type: "tool.execution",
-              message: `tool "${offered}" of MCP server "${server}": ${details}`
+              message:
+                `tool "${offered}" of MCP server "${server}": ${details}` +
+                (lost === true
+                  ? "; the server is being connected again. Whether the call did anything is not known: look before you repeat it"
+                  : "")
             })
         ),
         Effect.timeoutFail({
@@ -134,6 +140,10 @@ const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connectio
   const sync = Effect.fnUntraced(function* (listing: Listing) {
     const byName = new Map(listing.tools.map((tool) => [tool.name, tool]))
     const names = offeredNames(supervised.name, supervised.names, [...byName.keys()])
+    for (const [name, server] of supervised.known) {
+      if (server === supervised.name && !names.has(name)) supervised.known.delete(name)
+    }
+    for (const name of names.keys()) supervised.known.set(name, supervised.name)
     for (const name of [...registered.keys()].filter((each) => !names.has(each))) yield* withdraw(name)
     for (const [name, own] of names) {
       const tool = byName.get(own)

@@ -68,6 +68,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
   let state = begun
   let wrappedUp = false
+  let heldCalls: ReadonlyArray<Recorder.LocalCall> = []
   /** A request is out, and the provider may count its tokens. */
   let charged = false
 
@@ -163,6 +164,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         const drafts: Array<Draft> = []
         const live: Array<Recorder.Step["live"][number]> = []
         const calls: Array<Recorder.LocalCall> = []
+        const held: Array<Recorder.LocalCall> = [...heldCalls]
         let fault: Provider.StreamFault | undefined
         for (const part of parts) {
           const step = Recorder.record(next, part)
@@ -173,11 +175,13 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
           next = step.right.state
           drafts.push(...step.right.drafts)
           live.push(...step.right.live)
-          if (step.right.call !== undefined) calls.push(step.right.call)
+          if (step.right.call !== undefined) (step.right.held === true ? held : calls).push(step.right.call)
           if (next.ended === "failed") fault = Provider.reported(step.right.providerError)
           if (next.ended !== "no") break
         }
         yield* commit({ state: next, drafts, live })
+        heldCalls = next.ended === "no" ? held : []
+        if (next.ended === "finished") calls.push(...held.filter(({ callID }) => Recorder.isRunning(next, callID)))
         // After a reported error nothing is run any more (TO-7).
         if (fault?._tag !== "Reported") yield* Effect.forEach(calls, startTool, { discard: true })
         if (fault !== undefined) return yield* Effect.fail(fault)
@@ -223,6 +227,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         const wait = yield* Provider.waitBefore(state.output ? {} : model.policy, fault, count)
         yield* append([Provider.retried(count, fault, wait, usedSoFar())])
         charged = false
+        heldCalls = []
         state = begun
         yield* Effect.sleep(wait)
         yield* attempt(count + 1)

@@ -32,6 +32,8 @@ export type CallState = {
   readonly name: string
   readonly phase: "input" | "input-ended" | "called" | "settled"
   readonly raw: string
+  /** Its input is an object that the model wrote to its end; one that is not may have been cut off. */
+  readonly whole: boolean
   readonly executed: boolean
   readonly metadata: ProviderMetadata
 }
@@ -65,6 +67,8 @@ export interface Step {
   readonly drafts: ReadonlyArray<Draft>
   readonly live: ReadonlyArray<LiveEvent>
   readonly call?: LocalCall
+  /** The call waits for the end of the answer, which says whether it was cut off (EX-R10). */
+  readonly held?: boolean
   /** The provider reported an error inside the stream. */
   readonly providerError?: unknown
 }
@@ -217,7 +221,7 @@ const withCall = (state: State, id: string, call: CallState): State => ({
 const startInput = (state: State, id: string, name: string, executed: boolean): Result => {
   if (id === "" || name === "") return fault("a call has no id or no name")
   if (state.calls.has(id)) return fault(`the input of call ${id} was started twice`)
-  const call: CallState = { name, phase: "input", raw: "", executed, metadata: {} }
+  const call: CallState = { name, phase: "input", raw: "", whole: false, executed, metadata: {} }
   return step(withCall(state, id, call), [
     draft("session.next.tool.input.started", { assistantMessageID: state.messageID, callID: id, name })
   ])
@@ -278,8 +282,9 @@ const call = (state: State, part: ToolCallPart): Result => {
     })
   )
   const received = receive(state.received, unseen)
-  const next = withCall({ ...state, received }, id, { name, phase: "called", raw: "", executed, metadata })
-  return step(next, drafts, executed ? {} : { call: { callID: id, name, input: params } })
+  const whole = isRecord(params) && !(before?.phase === "input" && before.raw === "")
+  const next = withCall({ ...state, received }, id, { name, phase: "called", raw: "", whole, executed, metadata })
+  return step(next, drafts, executed ? {} : { call: { callID: id, name, input: params }, held: !whole })
 }
 
 type ToolResultPart = Extract<StreamPart, { readonly type: "tool-result" }>
@@ -319,19 +324,54 @@ export const cutOff: StreamPart = Response.finishPart({
   metadata: {}
 })
 
+const outputLimit: StoredError = {
+  type: "tool.output-limit",
+  message:
+    "the answer reached its output limit before this call was complete, so the call was not run; make its input shorter, or " +
+    "do the work in several calls"
+}
+
+/** The local calls that the output limit cut off: failed calls, so that the model reads why. */
+const cutCalls = (state: State): Pick<Step, "state" | "drafts"> => {
+  const assistantMessageID = state.messageID
+  const calls = new Map(state.calls)
+  const drafts: Array<Draft> = []
+  for (const [callID, before] of state.calls) {
+    if (before.executed || before.whole || before.phase === "settled") continue
+    if (before.phase === "input") drafts.push(inputEnded(state, callID, before.raw))
+    if (before.phase !== "called") {
+      const input = { input: before.raw }
+      const provider = { executed: false }
+      drafts.push(draft("session.next.tool.called", { assistantMessageID, callID, tool: before.name, input, provider }))
+    }
+    drafts.push(
+      draft("session.next.tool.failed", {
+        assistantMessageID,
+        callID,
+        error: outputLimit,
+        provider: { executed: false }
+      })
+    )
+    calls.set(callID, { ...before, phase: "settled" })
+  }
+  return { state: { ...state, calls }, drafts }
+}
+
 type FinishPart = Extract<StreamPart, { readonly type: "finish" }>
 const finish = (state: State, part: FinishPart): Result => {
+  const cut = part.reason === "length" ? cutCalls(state) : { state, drafts: [] }
   const { inputEstimate, received } = state
   const used = usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, state.info.price)
   const drafts = [
     ...closeFragments(state),
+    ...cut.drafts,
     draft("session.next.step.ended", {
       assistantMessageID: state.messageID,
       finish: part.reason,
       ...used
     })
   ]
-  return step({ ...state, open: new Map(), ended: "finished" }, drafts)
+  return step({ ...cut.state, open: new Map(), ended: "finished" }, drafts)
 }
 
 /** Takes one part. After an error part everything is ignored (TO-7); after the finish nothing may come. */

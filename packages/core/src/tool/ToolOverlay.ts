@@ -20,10 +20,18 @@ export interface ToolOverlay {
   readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
   readonly get: (name: string) => ToolEntry | undefined
   readonly names: () => Iterable<string>
+  /** Adds a source of sentences about tools that are not there for now, for as long as the scope. */
+  readonly explain: (source: Explanation) => Effect.Effect<void, never, Scope.Scope>
+  /** Why a tool is not there, where somebody knows. */
+  readonly whyMissing: Explanation
 }
+
+/** Says why the tool of a name is not there; undefined where it does not know. */
+export type Explanation = (name: string) => string | undefined
 
 export const makeToolOverlay = (): ToolOverlay => {
   const stacks = new Map<string, ReadonlyArray<ToolEntry>>()
+  const explanations = new Set<Explanation>()
   const add = (entry: ToolEntry) => {
     const { name } = entry.definition.tool
     stacks.set(name, [...(stacks.get(name) ?? []), entry])
@@ -47,6 +55,20 @@ export const makeToolOverlay = (): ToolOverlay => {
         )
       ),
     get: (name) => stacks.get(name)?.at(-1),
-    names: () => stacks.keys()
+    names: () => stacks.keys(),
+    explain: (source) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => explanations.add(source)),
+          () => Effect.sync(() => explanations.delete(source))
+        )
+      ),
+    whyMissing: (name) => {
+      for (const source of explanations) {
+        const reason = source(name)
+        if (reason !== undefined) return reason
+      }
+      return undefined
+    }
   }
 }

@@ -80,10 +80,10 @@ const failed = (type: string, message: string) =>
     error: { type, message: message.length <= maximumMessage ? message : `${message.slice(0, maximumMessage)}...` }
   })
 
-const withdrawn = (name: string) =>
+const withdrawn = (name: string, why: string | undefined) =>
   new ToolFailure({
     type: "tool.stale",
-    message: `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`
+    message: why ?? `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`
   })
 
 const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition>) {
@@ -137,11 +137,11 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
       const entry = offered.get(name)
       if (entry === undefined) {
         const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
-        return failed("tool.unknown", `there is no tool "${name}"; ${known}`)
+        return failed("tool.unknown", host.whyMissing(name) ?? `there is no tool "${name}"; ${known}`)
       }
       // A question may take long: the tool is looked for again after it.
       const there = Effect.suspend(() =>
-        added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name)
+        added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name, host.whyMissing(name))
       )
       return yield* there.pipe(
         Effect.zipRight(authorize(entry.definition, input, call)),
