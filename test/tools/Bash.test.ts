@@ -2,9 +2,10 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Queue, TestClock } from "effect"
+import { Effect, Fiber, Queue, Scope, TestClock } from "effect"
 import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
 import { commandEnvironment, makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
+import { runShell } from "../../packages/core/src/tool/builtin/ShellProcess.ts"
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
 import * as LocationFiles from "../../packages/core/src/tool/LocationFiles.ts"
@@ -110,6 +111,34 @@ describe("bash", () => {
         yield* Effect.addFinalizer(() => Effect.sync(() => process.kill(pid, "SIGKILL")))
         writeFileSync(join(bench.folder, "gate"), "go\n")
         assert.strictEqual(textOf(yield* Fiber.join(fiber)), "go\ndone\n")
+      })
+  )
+
+  it.scopedLive.skipIf(process.platform !== "linux")(
+    "TO-62: both pipes of a command whose output nobody read are given back, though a process keeps both",
+    () =>
+      Effect.gen(function* () {
+        const bench = yield* makeWorkbench()
+        const life = yield* makeLifeline(bench.folder)
+        const before = openSockets()
+        const command = "setsid sh -c 'echo $$ > life; exec sleep 60' & wait"
+        const outer = yield* Effect.scope
+        const pipes = yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* runShell({ command, cwd: bench.folder, env: process.env })
+            const pid = Number(yield* life.first)
+            yield* Scope.addFinalizer(
+              outer,
+              Effect.sync(() => process.kill(pid, "SIGKILL"))
+            )
+            return openSockets().filter((name) => !before.includes(name))
+          })
+        )
+        assert.lengthOf(pipes, 2)
+        assert.deepStrictEqual(
+          openSockets().filter((name) => pipes.includes(name)),
+          []
+        )
       })
   )
 
