@@ -57,6 +57,24 @@ describe("parsing", () => {
     assert.match(problem(text), message)
   })
 
+  const wrapped: ReadonlyArray<readonly [before: string, after: string, taken: boolean]> = [
+    ["```\n", "```\n", true],
+    ["```diff\n\n", "\n```", true],
+    ["apply_patch <<'EOF'\n", "EOF\n", true],
+    ["<<PATCH\n", "PATCH", true],
+    [`\n<<-"END"\n`, "END\n\n", true],
+    ["```\n", "", true],
+    ["```\n", "EOF\n", false],
+    ["<<'EOF'\n", "END\n", false],
+    ["", "```\n", false],
+    ["Here it is:\n", "", false]
+  ]
+  it.each(wrapped)("TO-71: a patch between %j and %j is read: %s", (before, after, taken) => {
+    const said = problem(`${before}${patchOf("*** Delete File: a")}${after}`)
+    if (taken) assert.strictEqual(said, "taken")
+    else assert.match(said, /begins with|there is text after/)
+  })
+
   it("TO-71: all kinds of changes are read, with blank lines and CR LF between them", () => {
     const text = [
       "",

@@ -174,6 +174,26 @@ describe("kept outputs", () => {
     })
   )
 
+  it.scoped("TO-24: the model reads a kept output by the path of its file, and no other session does", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const store = Context.get(bench.context, ToolOutputStore.ToolOutputStore)
+      const { outputPaths } = yield* store.bound(owner, tooLong)
+      const [path = ""] = outputPaths ?? []
+      assert.isTrue(existsSync(path))
+      const read = yield* bench.succeed("read", { path, limit: 1 })
+      assert.match(String(read.structured["path"]), /^tool-output:/)
+      assert.isTrue(textOf(read).startsWith("x\n"))
+      for (const [given, sessionID] of [
+        [path, SessionID.make("ses_other")],
+        [join(path, "..", "..", "outputs", "none.txt"), owner.sessionID],
+        [`${path}x`, owner.sessionID]
+      ] as const) {
+        assert.strictEqual((yield* bench.fail("read", { path: given }, { sessionID })).type, "path.outside", given)
+      }
+    })
+  )
+
   it.scoped("TO-24: a session whose name begins like another's cannot reach its outputs", () =>
     Effect.gen(function* () {
       const { store } = yield* makeStore()

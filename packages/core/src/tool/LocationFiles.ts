@@ -175,7 +175,15 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return isWithin(root, real) ? { real, resource: `${name}:${resourceOf(root, real)}`, root } : yield* beyond
   })
 
-  const resolve: LocationFiles["Type"]["resolve"] = Effect.fn("LocationFiles.resolve")(function* (sessionID, name) {
+  /** A kept output of the session may also be named by the path that a cut result tells. */
+  const keptReference = (sessionID: SessionID, name: string) => {
+    const reference = `${referencePrefix}${path.basename(name).slice(sessionID.length + 1)}`
+    const kept = path.isAbsolute(name) ? location.locate(sessionID, reference) : Option.none()
+    return Option.contains(kept, name) ? reference : name
+  }
+
+  const resolve: LocationFiles["Type"]["resolve"] = Effect.fn("LocationFiles.resolve")(function* (sessionID, given) {
+    const name = keptReference(sessionID, given)
     if (name.startsWith(referencePrefix)) {
       const kept = location.locate(sessionID, name)
       if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)

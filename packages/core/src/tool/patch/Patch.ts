@@ -57,6 +57,8 @@ const endOfFile = "*** End of File"
 const header = /^\*\*\* (Add|Update|Delete) File:(.*)$/u
 const move = /^\*\*\* Move to:(.*)$/u
 const noNewline = /^\\ No newline at end of file\s*$/iu
+/** What models put around a patch: a fence of Markdown, or a document of the shell. */
+const wrapper = /^(?:(```)\w*|(?:apply_patch\s*)?<<-?\s*(['"]?)(\w+)\2)$/u
 const lineNumbers = /^@@ -\d+(,\d+)? \+\d+(,\d+)? @@/u
 const kinds: Readonly<Record<string, HunkLine["kind"]>> = { " ": "keep", "-": "remove", "+": "add" }
 
@@ -209,6 +211,9 @@ export const parsePatch = (text: string): Either.Either<ReadonlyArray<FileChange
     }
     const reader = new Reader(text)
     reader.skipBlank()
+    const [wrapped, fence, , word] = wrapper.exec(reader.next()?.trim() ?? "") ?? []
+    if (wrapped !== undefined) reader.at++
+    reader.skipBlank()
     if (reader.control() !== begin) return yield* refuse(reader.number(), `a patch begins with "${begin}"`)
     reader.at++
     const changes: Array<FileChange> = []
@@ -242,6 +247,8 @@ export const parsePatch = (text: string): Either.Either<ReadonlyArray<FileChange
       )
     }
     reader.at++
+    reader.skipBlank()
+    if (wrapped !== undefined && reader.next()?.trim() === (fence ?? word)) reader.at++
     reader.skipBlank()
     if (reader.next() !== undefined) return yield* refuse(reader.number(), `there is text after "${end}"`)
     if (changes.length === 0) return yield* refuse(reader.number() - 1, "it changes no file")
