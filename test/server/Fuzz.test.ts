@@ -69,6 +69,20 @@ const kinds: ReadonlyArray<(from: Random) => Case> = [
     const field = pick(from, "id", "input", "session", "scope", "shared", "cwd")
     return { line: bytes(`{"op":"send","id":"a","input":"b","${field}":${value}}`), answer: invalid }
   },
+  (from) => {
+    const value = pick(from, "null", "[]", "{}", "true", huge(from), deep(from), "-1", "1e400", '"\\u0000"', '"../x"')
+    const field = pick(from, "ask", "answers", "decision", "id", "session", "scope", "shared")
+    const ask = `"ask":"ask-${"0".repeat(32)}"`
+    return from.chance(0.5)
+      ? {
+          line: bytes(`{"op":"answer",${ask},"decision":"correct","message":"m","${field}":${value}}`),
+          answer: invalid
+        }
+      : {
+          line: bytes(`{"op":"list","${pick(from, "limit", "after", "id", "scope", "shared")}":${value}}`),
+          answer: invalid
+        }
+  },
   (from) => ({
     line: bytes(`{"op":${pick(from, '"SEND"', '"__proto__"', '"toString"', huge(from), deep(from))},"id":"a"}`),
     answer: invalid

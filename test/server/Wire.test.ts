@@ -9,8 +9,13 @@ import {
   Frame,
   maxDeltaLength,
   Request,
-  type WireError
+  type WireError,
+  type Answer
 } from "../../packages/server/src/Wire.ts"
+
+/** What of an answer goes with what: decided by the operation, not by the form of its fields. */
+const answerFits = ({ answers, decision, message }: Answer) =>
+  (answers === undefined) !== (decision === undefined) && (decision === "correct") === (message !== undefined)
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const decoded = (text: string) => decodeLine(bytes(text))
@@ -107,7 +112,7 @@ describe("lines that are no request", () => {
     ["a byte order mark", Uint8Array.of(0xef, 0xbb, 0xbf, ...bytes('{"op":"ping"}')), /not valid JSON/],
     ["no op", "{}", /"op" is missing/],
     ["an op that is no text", '{"op":1}', /"op" has to be/],
-    ["an unknown op", '{"op":"delete"}', /"op" has to be send, resume, cancel or ping/],
+    ["an unknown op", '{"op":"delete"}', /"op" has to be send, resume, cancel, answer, status, list or ping/],
     ["an op named like a property of objects", '{"op":"constructor"}', /"op" has to be/],
     ["send without id", '{"op":"send","input":"x"}', /"id" is missing/],
     ["send without input", '{"op":"send","id":"a"}', /"input" is missing/],
@@ -288,7 +293,10 @@ describe("frames", () => {
 
   it.prop("FR-4: what a schema makes of a request, the decoder reads", [Request], ([request]) => {
     const shared = "shared" in request && request.shared !== undefined
-    const fits = request.op === "ping" || (request.scope === "shared") === shared
+    const fits =
+      request.op === "answer"
+        ? answerFits(request) && (request.scope === "shared") === shared
+        : request.op === "ping" || request.op === "status" || (request.scope === "shared") === shared
     const result = decoded(JSON.stringify(request))
     assert.strictEqual(Either.isRight(result), fits)
     if (Either.isRight(result)) assert.deepStrictEqual(result.right, request)

@@ -8,6 +8,7 @@ import {
   type EventLog,
   type Identifiers,
   type ModelResolver,
+  type PermissionAsker,
   type SessionExecution,
   type Sessions,
   type SessionStore
@@ -34,24 +35,30 @@ export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> 
   Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
 
 /** What is configured, as the runtime takes it: who shares files is no concern of its. */
-const configured = (servers: boolean) =>
+const configured = (servers: boolean, asker: Layer.Layer<PermissionAsker>) =>
   Effect.map(Configuration.load, ({ mcp = {}, ...settings }) => ({
     ...Struct.omit(settings, "shared"),
     mcp: servers ? mcp : {},
-    permissionAsker: PermissionPrompt.layer,
+    permissionAsker: asker,
     questions: QuestionPrompt.somebodyAnswers()
   }))
 
-/** Everything; MCP servers are started only with `servers`. */
+/** Everything; MCP servers are started only with `servers`. Permissions are asked at the terminal, or where `asker` does. */
 export const layer = (
   filename: string,
-  { servers }: { readonly servers: boolean }
+  {
+    asker = PermissionPrompt.layer,
+    servers
+  }: { readonly servers: boolean; readonly asker?: Layer.Layer<PermissionAsker> }
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
-  Layer.unwrapEffect(Effect.map(configured(servers), (options) => Daybook.layer({ filename, ...options }))).pipe(
+  Layer.unwrapEffect(Effect.map(configured(servers, asker), (options) => Daybook.layer({ filename, ...options }))).pipe(
     Layer.provideMerge(Models.layer)
   )
 
 /** The same in memory, with nothing on disk: for sessions that end with their clients. */
-export const layerInMemory: Layer.Layer<Services, OpenFailure | UsageError> = Layer.unwrapEffect(
-  Effect.map(configured(true), (options) => Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options }))
-).pipe(Layer.provideMerge(Models.layer))
+export const layerInMemory = (asker: Layer.Layer<PermissionAsker>): Layer.Layer<Services, OpenFailure | UsageError> =>
+  Layer.unwrapEffect(
+    Effect.map(configured(true, asker), (options) =>
+      Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
+    )
+  ).pipe(Layer.provideMerge(Models.layer))

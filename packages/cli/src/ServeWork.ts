@@ -6,7 +6,7 @@
  */
 import { canLead, Sessions } from "@daybook/core"
 import { Exporter, nameFrom } from "@daybook/files"
-import { NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
+import { Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
 import { Effect, Layer } from "effect"
 import { join } from "node:path"
 import type { Request } from "./commands/serve.ts"
@@ -15,6 +15,8 @@ import { NotFound, UsageError } from "./Errors.ts"
 import { exporter, rootOf, shared } from "./FilesHost.ts"
 import * as Host from "./Host.ts"
 import { Output } from "./Output.ts"
+import * as PermissionPrompt from "./PermissionPrompt.ts"
+import * as Question from "./Question.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import { jsonLine, oneLine } from "./render/Plain.ts"
 import { findAgent, readModel, resolveModel, withNoSessions, withTelemetry } from "./Runtime.ts"
@@ -53,11 +55,15 @@ const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, mo
   return served
 })
 
+/** Clients are asked for permissions, and the person at the terminal where there is one: the first answer counts. */
+const askerOf = (asks: Asks.Asks) => (Question.canAsk() ? asks.layerBeside(PermissionPrompt.layer) : asks.layer)
+
 /** Who serves, and where. */
 interface Place {
   readonly request: Request
   readonly root: string
   readonly models: ReadonlyArray<ServedModel>
+  readonly asks: Asks.Asks
 }
 
 const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>, terminal: boolean): string =>
@@ -67,7 +73,7 @@ const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>
 
 /** Opens the sockets, and says so once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: Place) {
-  const { models, request, root } = place
+  const { asks, models, request, root } = place
   const output = yield* Output
   const sockets = yield* serve({
     root,
@@ -75,7 +81,8 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
     agents: request.agents.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
     models,
     shared: yield* shared,
-    temp: Host.layerInMemory
+    asks,
+    temp: Host.layerInMemory(askerOf(asks))
   })
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
@@ -96,10 +103,13 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
+  const asks = Asks.make()
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
-      until({ request, root, models }, signal).pipe(
-        Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true })))
+      until({ request, root, models, asks }, signal).pipe(
+        Effect.provide(
+          Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true, asker: askerOf(asks) }))
+        )
       )
     )
   ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))

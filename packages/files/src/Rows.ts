@@ -7,7 +7,16 @@ import { Schema } from "effect"
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** The errno names that say why; clients never parse the message (FR-5). */
-export const ErrorCode = Schema.Literal("EACCES", "EBUSY", "EHOSTDOWN", "EINVAL", "EIO", "EMSGSIZE", "ENOENT")
+export const ErrorCode = Schema.Literal(
+  "EACCES",
+  "EALREADY",
+  "EBUSY",
+  "EHOSTDOWN",
+  "EINVAL",
+  "EIO",
+  "EMSGSIZE",
+  "ENOENT"
+)
 export type ErrorCode = typeof ErrorCode.Type
 
 /** RFC 3339 in UTC with milliseconds (DC-4). */

@@ -27,6 +27,10 @@ export interface Connection {
    * while it waits, nothing is written; interrupted later, the text is still written whole.
    */
   readonly write: (text: string) => Effect.Effect<void, ConnectionClosed>
+  /** Whether the client may send more: it has not ended its side. */
+  readonly sendsMore: () => boolean
+  /** Ends when the client has ended its side, or is gone. */
+  readonly ended: Effect.Effect<void>
   /** Ends when the client is gone or the connection is closed, also while nobody reads or writes. */
   readonly closed: Effect.Effect<void>
   /** Tells the client that no more comes, once what was asked for has been written; gives up after five seconds. */
@@ -173,6 +177,8 @@ export const make: (socket: Socket, id: number) => Effect.Effect<Connection, nev
       id,
       lines: reader.lines,
       write: writer.add,
+      sendsMore: () => !socket.readableEnded && !socket.destroyed,
+      ended: Effect.raceFirst(Deferred.await(ended), Deferred.await(closed)),
       closed: Deferred.await(closed),
       finish: Effect.ignore(Effect.timeout(writer.add(undefined), finishWithin))
     }

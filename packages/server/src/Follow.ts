@@ -9,6 +9,7 @@
  */
 import type { LiveEvent, SessionEvent, SessionID } from "@daybook/core"
 import { Effect, Queue, Stream } from "effect"
+import * as AskFrames from "./AskFrames.ts"
 import type { Backend } from "./Backend.ts"
 import type { ConnectionClosed } from "./Connection.ts"
 import { Refused, refusedBy } from "./Refused.ts"
@@ -37,13 +38,19 @@ export interface FollowOptions {
   readonly tells?: (frame: Frame) => boolean
   /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
+  /** Which asks of the session are told; none, when it is not given. */
+  readonly asking?: AskFrames.AskOptions
   /** Called when the first run begins of which the client is told. */
   readonly onStart?: () => void
   /** Fails when the run cannot begin. */
   readonly stuck: Effect.Effect<Refused>
 }
 
-type Item = SessionEvent | LiveEvent | { readonly type: "failed" | "stuck"; readonly refused: Refused }
+type Item =
+  | SessionEvent
+  | LiveEvent
+  | { readonly type: "asks" }
+  | { readonly type: "failed" | "stuck"; readonly refused: Refused }
 
 /** Tells what was told of; ends with the last frame, and when the session can no longer be followed, with why. */
 export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
@@ -61,8 +68,22 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
     Effect.forkScoped
   )
 
+  const asks =
+    options.asking === undefined
+      ? undefined
+      : // Where the queue is full, what is in it wakes this follower as well.
+        yield* AskFrames.make(backend, sessionID, options.asking, () => void Queue.unsafeOffer(queue, { type: "asks" }))
   const out = writer(options)
+  /** Tells of asks, while a run is told of. */
+  const tellAsks = Effect.suspend(() =>
+    asks === undefined || state.current === undefined
+      ? Effect.void
+      : Effect.flatMap(asks.take(state.current), (frames) =>
+          Effect.forEach(frames, (frame) => out.tell({ type: "frame", frame, position: 0 }), { discard: true })
+        )
+  )
   let telling = false
+  yield* Effect.zipRight(tellAsks, out.flush)
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
       if ("refused" in item) {
@@ -71,7 +92,11 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
         yield* out.flush
         return yield* item.refused
       }
+      if (item.type === "asks") continue
       const [next, told] = RunFrames.step(state, item)
+      asks?.see(item)
+      // Before its run is over an ask has its end.
+      if (next.current === undefined) yield* tellAsks
       state = next
       if (!telling && state.current !== undefined) {
         telling = true
@@ -82,6 +107,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
         if (what.type === "frame" && options.isLast(what.frame)) return yield* out.flush
       }
     }
+    yield* tellAsks
     yield* out.flush
   }
 }, Effect.scoped)
@@ -96,8 +122,9 @@ export const writer = ({
   readonly flush: Effect.Effect<void, ConnectionClosed>
 } => {
   let lines = ""
-  /** Text of one run that was told in pieces, and goes out as few deltas. */
+  /** Text or reasoning of one run that was told in pieces, and goes out as few deltas. */
   let text = ""
+  let kind: "text" | "reasoning" = "text"
   let of: RunFrames.Followed | undefined
 
   const write1 = Effect.suspend(() => {
@@ -117,9 +144,13 @@ export const writer = ({
     text = ""
     if (said === "" || told === undefined) return Effect.void
     const id = told.id === undefined ? {} : { id: told.id }
-    return Effect.forEach(deltaTexts(said), (piece) => add({ type: "delta", ...id, run: told.run, text: piece }), {
-      discard: true
-    })
+    return Effect.forEach(
+      deltaTexts(said),
+      (piece) => add({ type: kind === "text" ? "delta" : "reasoning_delta", ...id, run: told.run, text: piece }),
+      {
+        discard: true
+      }
+    )
   })
   const flush = Effect.zipRight(flushText, write1)
 
@@ -130,10 +161,11 @@ export const writer = ({
       return Effect.zipRight(current, add(told.frame))
     }
     return Effect.suspend(() => {
-      const before = of?.run === told.of.run ? Effect.void : flushText
+      const before = of?.run === told.of.run && kind === told.type ? Effect.void : flushText
       return Effect.flatMap(before, () =>
         Effect.suspend(() => {
           of = told.of
+          kind = told.type
           text += told.text
           return text.length < writeLength ? Effect.void : flushText
         })

@@ -6,6 +6,7 @@
 import type { Session, SessionEvent } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
 import { Effect } from "effect"
+import type { AskOptions } from "./AskFrames.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { ConnectionClosed } from "./Connection.ts"
 import { follow, writer, type Write } from "./Follow.ts"
@@ -40,6 +41,7 @@ export interface ResumeOptions {
   /** The id of the last row that the client has; all rows, when it is not given. */
   readonly after: string | undefined
   readonly write: Write
+  readonly asking: AskOptions
   /** Called when the client is told of a run that goes on. */
   readonly onStart: () => void
 }
@@ -110,7 +112,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
 
 /** The rest of the run: its text so far, then all that comes, to its end. */
 const live = Effect.fnUntraced(function* (
-  { backend, keeper, onStart, session, write }: ResumeOptions,
+  { asking, backend, keeper, onStart, session, write }: ResumeOptions,
   replayed: RunFrames.State,
   read: number,
   target: RunID
@@ -130,7 +132,7 @@ const live = Effect.fnUntraced(function* (
       for (const event of page.events) {
         const [next, items] = RunFrames.step(state, event)
         state = next
-        for (const item of items) if (item.type === "text") yield* out.tell(item)
+        for (const item of items) if (item.type !== "frame") yield* out.tell(item)
       }
       if (page.cursor === cursor) break
       cursor = page.cursor
@@ -144,6 +146,7 @@ const live = Effect.fnUntraced(function* (
     after: read,
     state,
     write,
+    asking,
     onStart,
     isLast: (frame: Frame) => frame.type === "done" && frame.run === target,
     stuck: keeper.stuck(sessionID)

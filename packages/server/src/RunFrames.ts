@@ -3,7 +3,7 @@
  * those that the files get, from the same fold; the text between them is that of `Deltas.ts`. Pure.
  * Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
  */
-import type { LiveEvent, Session, SessionEvent } from "@daybook/core"
+import { MessageID, type LiveEvent, type Session, type SessionEvent } from "@daybook/core"
 import { Fold, shownDirectory, type EventRow, type RunID } from "@daybook/files"
 import * as Deltas from "./Deltas.ts"
 import type { Frame } from "./Wire.ts"
@@ -11,6 +11,8 @@ import type { Frame } from "./Wire.ts"
 export interface State {
   readonly fold: Fold.State
   readonly deltas: Deltas.State
+  /** The reasoning of the run, by the same rules as its text. */
+  readonly reasoning: Deltas.State
   /** The run that is followed, told in frames; without one all rows are told, as they are in the file. */
   readonly followed: Followed | undefined
   /** The run that text is told of. */
@@ -32,9 +34,9 @@ export interface Followed {
   readonly id: string | undefined
 }
 
-/** What to tell: a piece of a run's text of any length, or a frame and the event that it came from. */
+/** What to tell: a piece of a run's text or reasoning of any length, or a frame and the event that it came from. */
 export type Told =
-  | { readonly type: "text"; readonly of: Followed; readonly text: string }
+  | { readonly type: "text" | "reasoning"; readonly of: Followed; readonly text: string }
   | { readonly type: "frame"; readonly frame: Frame; readonly position: number }
 
 export type Step = readonly [State, ReadonlyArray<Told>]
@@ -43,6 +45,7 @@ export type Step = readonly [State, ReadonlyArray<Told>]
 export const make = (fold: Fold.State, followed?: Followed): State => ({
   fold,
   deltas: Deltas.make(Number.MAX_SAFE_INTEGER),
+  reasoning: Deltas.make(Number.MAX_SAFE_INTEGER),
   followed,
   current: undefined,
   said: nothing
@@ -51,7 +54,8 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
 /** From now on deltas are heard: of texts that start after this place, all. */
 export const hearing = (state: State, heardAfter: number): State => ({
   ...state,
-  deltas: { ...state.deltas, heardAfter }
+  deltas: { ...state.deltas, heardAfter },
+  reasoning: { ...state.reasoning, heardAfter }
 })
 
 /** What event rows need to know of before, as the session stands now: right while it neither moves nor changes models. */
@@ -71,21 +75,59 @@ export const standing = ({ address, agent, createdAt, id, location, model, root,
 /** Takes one event and says what to tell. */
 export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   const [deltas, text] = Deltas.step(state.deltas, event)
+  const thinking = thinkingAsText(event)
+  const [reasoning, thought] = thinking === undefined ? [state.reasoning, ""] : Deltas.step(state.reasoning, thinking)
   const { current } = state
-  const told: Array<Told> = current === undefined || text === "" ? [] : [{ type: "text", of: current, text }]
+  const told: Array<Told> = []
+  if (current !== undefined && thought !== "") told.push({ type: "reasoning", of: current, text: thought })
+  if (current !== undefined && text !== "") told.push({ type: "text", of: current, text })
   const said = current === undefined || text === "" ? state.said : saying(state.said, text)
-  if (!("seq" in event)) return [{ ...state, deltas, said }, told]
+  if (!("seq" in event)) return [{ ...state, deltas, reasoning, said }, told]
   const { events, state: fold } = Fold.evolve(state.fold, withoutText(event))
-  let next: State = { ...state, fold, deltas, said }
+  let next: State = { ...state, fold, deltas, reasoning, said }
   for (const bare of events) {
     if (state.followed !== undefined && bare.run !== state.followed.run) continue
     const row = bare.type === "message" ? messageOf(bare, next.said) : bare
     next = onRow(next, row)
-    const frame = state.followed === undefined ? row : frameOf(row, state.followed)
+    const frame = state.followed === undefined ? row : frameOf(row, state.followed, event)
     if (frame !== undefined) told.push({ type: "frame", frame, position: event.position })
   }
   return [next, told]
 }
+
+/** Reasoning is told as text is; each part of it as a message of its own, so that an empty line sets them apart. */
+const thinkingAsText = (event: SessionEvent | LiveEvent): SessionEvent | LiveEvent | undefined => {
+  switch (event.type) {
+    case "session.next.text.started":
+    case "session.next.text.ended":
+    case "session.next.text.delta":
+      return undefined
+    case "session.next.reasoning.started": {
+      const { reasoningID: textID } = event.data
+      return { ...event, type: "session.next.text.started", data: { textID, assistantMessageID: ownMessage(textID) } }
+    }
+    case "session.next.reasoning.ended": {
+      const { reasoningID: textID, text } = event.data
+      return {
+        ...event,
+        type: "session.next.text.ended",
+        data: { textID, assistantMessageID: ownMessage(textID), text }
+      }
+    }
+    case "session.next.reasoning.delta": {
+      const { delta, reasoningID: textID } = event.data
+      return {
+        ...event,
+        type: "session.next.text.delta",
+        data: { textID, assistantMessageID: ownMessage(textID), delta }
+      }
+    }
+    default:
+      return event
+  }
+}
+
+const ownMessage = (id: string): MessageID => MessageID.make(id, { disableValidation: true })
 
 /** A follower's fold makes event rows only: the texts of a long run need not be kept once more for each client. */
 const withoutText = (event: SessionEvent): SessionEvent =>
@@ -110,15 +152,34 @@ const onRow = (state: State, row: EventRow): State => {
     return {
       ...state,
       deltas: Deltas.begin(state.deltas),
+      reasoning: Deltas.begin(state.reasoning),
       current: { run: row.run, id: row.client_id },
       said: nothing
     }
   }
-  return row.type === "done" ? { ...state, deltas: Deltas.end(state.deltas), current: undefined, said: nothing } : state
+  if (row.type !== "done") return state
+  const [deltas, reasoning] = [Deltas.end(state.deltas), Deltas.end(state.reasoning)]
+  return { ...state, deltas, reasoning, current: undefined, said: nothing }
+}
+
+/** Code units of a tool's result in a frame, at most. */
+const longestResult = 65_536
+
+/** What a tool showed the model, as far as a frame holds it; files by their names. */
+const resultOf = (event: SessionEvent) => {
+  if (event.type !== "session.next.tool.success") return { content: [] }
+  const { content, result, structured } = event.data
+  const shown = content.map((part) => (part.type === "text" ? part.text : `[${part.mime} ${part.name ?? ""}]`))
+  const whole = shown.length > 0 ? shown.join("\n") : JSON.stringify(result ?? structured)
+  const text = Fold.clip(whole, longestResult)
+  return {
+    content: [{ type: "text" as const, text }],
+    ...(text.length === whole.length ? {} : { truncated: true as const, length: whole.length })
+  }
 }
 
 /** A row of the run that is followed, as its client is told; what is not of the answer itself is left to `resume`. */
-const frameOf = (row: EventRow, { id, run }: Followed): Frame | undefined => {
+const frameOf = (row: EventRow, { id, run }: Followed, event: SessionEvent): Frame | undefined => {
   const ofRun = { ...(id === undefined ? {} : { id }), run, event: row.id }
   switch (row.type) {
     case "start":
@@ -134,9 +195,25 @@ const frameOf = (row: EventRow, { id, run }: Followed): Frame | undefined => {
         ...(length === undefined ? {} : { length })
       }
     }
+    case "tool_call": {
+      const { input, name, tool_call_id, type } = row
+      return { type, ...ofRun, tool_call_id, name, input }
+    }
+    case "tool_result": {
+      const { name, tool_call_id, type } = row
+      return { type, ...ofRun, tool_call_id, name, ...resultOf(event) }
+    }
     case "error": {
-      const { code, message, recoverable, type } = row
-      return { type, ...ofRun, code, message, ...(recoverable === undefined ? {} : { recoverable }) }
+      const { code, message, recoverable, tool, tool_call_id, type } = row
+      return {
+        type,
+        ...ofRun,
+        ...(tool === undefined ? {} : { tool }),
+        ...(tool_call_id === undefined ? {} : { tool_call_id }),
+        code,
+        message,
+        ...(recoverable === undefined ? {} : { recoverable })
+      }
     }
     case "done":
       return { type: row.type, ...ofRun, status: row.status }

@@ -6,12 +6,16 @@
 import { addressKey, type Session } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
 import { Cause, Deferred, Effect, Either, Fiber, FiberSet, Stream, type Scope } from "effect"
+import type { AskOptions } from "./AskFrames.ts"
 import { admit, shownBefore, type Admitted } from "./Admission.ts"
+import * as Answering from "./Answering.ts"
+import type { Asks } from "./Asks.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { Connection, ConnectionClosed } from "./Connection.ts"
 import { follow } from "./Follow.ts"
 import type { Keeper } from "./Keeper.ts"
 import * as Lane from "./Lane.ts"
+import * as Overview from "./Overview.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import { resume } from "./Resume.ts"
 import * as RunFrames from "./RunFrames.ts"
@@ -40,6 +44,7 @@ export interface ServedOptions {
   /** Requests that may wait for their admission in one session. */
   readonly backlog: number
   readonly stopping: Stopping.Stopping
+  readonly asks: Asks
 }
 
 /** One client, for as long as its connection. */
@@ -81,6 +86,7 @@ interface Admitting {
 
 /** Serves one connection after the other, or many at once, until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
+  asks,
   backlog,
   durable,
   stopping,
@@ -90,6 +96,14 @@ export const make = Effect.fnUntraced(function* ({
   const scope = yield* Effect.scope
   const lane = Lane.make(backlog)
   const temps = TempSessions.make()
+
+  /** Whether permissions are decided here: only by the user who serves. */
+  const mayDecide = true
+
+  const askingOf = ({ connection }: Client): AskOptions => ({
+    asks,
+    canAnswer: () => mayDecide && connection.sendsMore()
+  })
 
   const keptOf = (scope: Wire.Scope): Effect.Effect<Kept, Refused> =>
     scope === "temp" ? temp : Effect.succeed(durable)
@@ -197,6 +211,7 @@ export const make = Effect.fnUntraced(function* ({
       state: RunFrames.make(fold, { run, id: clientID }),
       write: client.connection.write,
       isLast: ({ type }) => type === "done",
+      asking: askingOf(client),
       onStart: telling(backend, about),
       // What has begun, or was taken back, waits for nothing.
       stuck: from === input.admittedSeq ? keeper.stuck(sessionID) : Effect.never
@@ -249,7 +264,7 @@ export const make = Effect.fnUntraced(function* ({
   })
 
   /** The session that a request names; one that is not there is none. */
-  const existing = Effect.fnUntraced(function* (kept: Kept, request: Wire.Resume | Wire.Cancel) {
+  const existing = Effect.fnUntraced(function* (kept: Kept, request: Wire.Resume | Wire.Cancel | Wire.Answer) {
     const address = yield* addressIn(subject, request)
     return yield* find(kept.backend, subject, address)
   })
@@ -267,6 +282,7 @@ export const make = Effect.fnUntraced(function* ({
       session,
       after: request.after,
       write: client.connection.write,
+      asking: askingOf(client),
       onStart: telling(kept.backend, about)
     })
     if (live === undefined) return
@@ -347,6 +363,21 @@ export const make = Effect.fnUntraced(function* ({
     yield* beside(client, about, work)
   })
 
+  const answered = Effect.fn("Served.answer")(function* (client: Client, request: Wire.Answer) {
+    const kept = yield* keptOf(request.scope)
+    const session = yield* existing(kept, request)
+    if (session === undefined) {
+      return yield* new Refused({ code: "ENOENT", message: `there is no session "${request.session}"` })
+    }
+    const decision = yield* Answering.give({ backend: kept.backend, asks, session, request, mayDecide })
+    const id = request.id === undefined ? {} : { id: request.id }
+    yield* client.connection.write(Wire.encodeFrame({ type: "answered", ...id, ask: request.ask, decision }))
+  })
+
+  const overview: Overview.Overview = { ...durable, subject, asks }
+  const writeTo = ({ connection }: Client, frame: Effect.Effect<Wire.Frame, Refused>): Answer =>
+    Effect.flatMap(frame, (made) => connection.write(Wire.encodeFrame(made)))
+
   const dispatch = (client: Client, request: Wire.Request): Answer => {
     switch (request.op) {
       case "ping": {
@@ -359,6 +390,12 @@ export const make = Effect.fnUntraced(function* ({
         return resumed(client, request)
       case "cancel":
         return cancel(client, request)
+      case "answer":
+        return answered(client, request)
+      case "status":
+        return writeTo(client, Overview.status(overview, request))
+      case "list":
+        return writeTo(client, Overview.list(overview, request))
     }
   }
 
@@ -386,6 +423,7 @@ export const make = Effect.fnUntraced(function* ({
         Stream.interruptWhen(stopping.awaitEnd),
         Stream.runForEach((line) => Effect.ignore(answer(client, line)))
       )
+      asks.look()
       // It asks no more, and is still answered.
       yield* Effect.raceFirst(FiberSet.awaitEmpty(work), connection.closed)
       if (stopping.ended()) yield* Effect.ignore(connection.write(Stopping.farewell))

@@ -7,6 +7,7 @@
 import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
 import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
+import * as Asks from "./Asks.ts"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
 import { agentDefaultCwd } from "./Cwd.ts"
 import * as Keeper from "./Keeper.ts"
@@ -59,6 +60,8 @@ export interface ServeOptions {
   readonly shared?: SharedSpaces | undefined
   /** The runtime of temp sessions, made when the first is; nothing of it may reach the disk. */
   readonly temp: Layer.Layer<BackendServices, { readonly message: string }>
+  /** Where the runtimes ask for permissions, so that clients can answer; without it, they hear of none. */
+  readonly asks?: Asks.Asks | undefined
   /** Requests that may wait for their admission in one session; 64 by default. */
   readonly backlog?: number | undefined
   /** Clients of one socket at once; 256 by default. */
@@ -218,6 +221,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   yield* Effect.forkScoped(exporter.follow)
 
   const stopping = Stopping.make()
+  const asks = options.asks ?? Asks.make()
   const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
   const sockets = yield* Effect.forEach(doors, ({ socket, subject }) =>
     Effect.gen(function* () {
@@ -226,6 +230,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
         durable: { backend, keeper },
         temp: temp.get,
         stopping,
+        asks,
         backlog: options.backlog ?? defaultBacklog
       }).pipe(Effect.provideService(Scope.Scope, scope))
       const { connections: maxConnections } = options

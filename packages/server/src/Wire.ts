@@ -4,7 +4,7 @@
  * is `Served.ts`. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
  */
 import { ErrorCode, EventRow, RunID } from "@daybook/files"
-import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/core"
+import { defaultSession, isName, Name, nameRule, QuestionItem, reservedSession, SessionName } from "@daybook/core"
 import { Either, ParseResult, Schema } from "effect"
 import { cwdProblem } from "./CwdText.ts"
 import { maxLineBytes, type Line } from "./Lines.ts"
@@ -57,12 +57,49 @@ const Cancel = Schema.Struct({ op: Schema.Literal("cancel"), id: Name, ...target
 /** A ping has no fields of its own; an id that is a name comes back in its pong. */
 const Ping = Schema.Struct({ op: Schema.Literal("ping"), id: optional(Name) })
 
+/** Names an open question to the client: a permission, or what the model asks. */
+export const AskID = Schema.String.pipe(Schema.pattern(/^ask-[0-9a-f]{32}$/))
+
+const longestAnswer = 10_000
+const AnswerText = Schema.String.pipe(Schema.maxLength(longestAnswer))
+
+/** `decision` on a permission, or to dismiss a question; `answers` to a question, one for each of its parts. */
+const Answer = Schema.Struct({
+  op: Schema.Literal("answer"),
+  id: optional(Name),
+  ...target,
+  ask: AskID,
+  decision: optional(Schema.Literal("once", "always", "decline", "correct", "dismiss")),
+  /** What the model reads; with `correct` only. */
+  message: optional(AnswerText.pipe(Schema.minLength(1))),
+  answers: optional(Schema.Array(AnswerText).pipe(Schema.minItems(1), Schema.maxItems(4)))
+})
+
+/** What runs and waits behind this socket. */
+const Status = Schema.Struct({ op: Schema.Literal("status"), id: optional(Name) })
+
+export const longestPage = 100
+
+/** Sessions of this agent or model in one scope, the newest first. */
+const List = Schema.Struct({
+  op: Schema.Literal("list"),
+  id: optional(Name),
+  scope: Schema.optionalWith(Schema.Literal("private", "shared"), { default: () => "private" as const }),
+  shared: optional(Name),
+  limit: Schema.optionalWith(Schema.Int.pipe(Schema.between(1, longestPage)), { default: () => 50 }),
+  /** `next` of the page before. */
+  after: optional(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,512}$/)))
+})
+
 /** What a client may ask. */
-export const Request = Schema.Union(Send, Resume, Cancel, Ping)
+export const Request = Schema.Union(Send, Resume, Cancel, Answer, Status, List, Ping)
 export type Request = typeof Request.Type
 export type Send = typeof Send.Type
 export type Resume = typeof Resume.Type
 export type Cancel = typeof Cancel.Type
+export type Answer = typeof Answer.Type
+export type Status = typeof Status.Type
+export type List = typeof List.Type
 export type Ping = typeof Ping.Type
 
 /** Whether an id is a run's: its form is one that `runOf` gives. */
@@ -76,12 +113,108 @@ const TextContent = Schema.Array(Schema.Struct({ type: Schema.Literal("text"), t
  */
 const ofRun = { id: optional(Schema.String), run: RunID, event: optional(Schema.String) }
 
+const RunStatus = Schema.Struct({
+  session: Schema.String,
+  scope: Scope,
+  shared: optional(Schema.String),
+  run: RunID,
+  client_id: optional(Schema.String),
+  state: Schema.Literal("active", "waiting"),
+  /** Open asks of an active run. */
+  asks: optional(Schema.Array(AskID))
+})
+export type RunStatus = typeof RunStatus.Type
+
+const SessionItem = Schema.Struct({
+  /** Its name, or its id where it has none. */
+  session: Schema.String,
+  session_id: Schema.String,
+  title: optional(Schema.String),
+  state: Schema.Literal("active", "idle", "error"),
+  waiting: Schema.Int,
+  cwd: Schema.String,
+  model: optional(Schema.String),
+  created_at: Schema.String,
+  updated_at: Schema.String
+})
+export type SessionItem = typeof SessionItem.Type
+
 /** What a client is told. Further types and fields may come: a client skips what it does not know. */
 export const RunFrame = Schema.Union(
   /** The prompt waits. With `run` it is on disk; without, it is not admitted yet: the session is brought to its folder first. */
   Schema.Struct({ type: Schema.Literal("queued"), id: optional(Schema.String), run: optional(RunID) }),
   Schema.Struct({ type: Schema.Literal("start"), ...ofRun, model: optional(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("delta"), id: optional(Schema.String), run: RunID, text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("reasoning_delta"),
+    id: optional(Schema.String),
+    run: RunID,
+    text: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("tool_call"),
+    ...ofRun,
+    tool_call_id: Schema.String,
+    name: Schema.String,
+    input: Schema.Unknown
+  }),
+  Schema.Struct({
+    type: Schema.Literal("tool_result"),
+    ...ofRun,
+    tool_call_id: Schema.String,
+    name: Schema.String,
+    content: TextContent,
+    truncated: optional(Schema.Literal(true)),
+    length: optional(Schema.Int)
+  }),
+  /** A person is asked whether a tool may do what it wants to do. */
+  Schema.Struct({
+    type: Schema.Literal("ask"),
+    id: optional(Schema.String),
+    run: optional(RunID),
+    ask: AskID,
+    kind: Schema.Literal("permission"),
+    tool_call_id: Schema.String,
+    permission: Schema.String,
+    resources: Schema.Array(Schema.String),
+    title: Schema.String,
+    /** What the decision "always" allows from now on; without any it cannot be given. */
+    always: Schema.Array(Schema.String)
+  }),
+  /** The model asks a person. */
+  Schema.Struct({
+    type: Schema.Literal("ask"),
+    id: optional(Schema.String),
+    run: optional(RunID),
+    ask: AskID,
+    kind: Schema.Literal("question"),
+    tool_call_id: Schema.String,
+    questions: Schema.Array(QuestionItem)
+  }),
+  /** The ask is closed: by a client, elsewhere, or with its run. */
+  Schema.Struct({
+    type: Schema.Literal("answered"),
+    id: optional(Schema.String),
+    run: optional(RunID),
+    ask: AskID,
+    decision: optional(Schema.String)
+  }),
+  Schema.Struct({
+    type: Schema.Literal("status"),
+    id: optional(Schema.String),
+    kind: Schema.Literal("agent", "model"),
+    name: Schema.String,
+    runs: Schema.Array(RunStatus),
+    /** There are more runs than are listed. */
+    more: optional(Schema.Literal(true))
+  }),
+  Schema.Struct({
+    type: Schema.Literal("list"),
+    id: optional(Schema.String),
+    sessions: Schema.Array(SessionItem),
+    /** `after` of the next page; there is none without it. */
+    next: optional(Schema.String)
+  }),
   Schema.Struct({
     type: Schema.Literal("message"),
     ...ofRun,
@@ -96,6 +229,9 @@ export const RunFrame = Schema.Union(
     id: optional(Schema.String),
     run: optional(RunID),
     event: optional(Schema.String),
+    /** The tool whose call failed. */
+    tool: optional(Schema.String),
+    tool_call_id: optional(Schema.String),
     code: ErrorCode,
     message: Schema.String,
     /** True: the run goes on. */
@@ -135,7 +271,7 @@ export const errorFrame = (error: {
 const refuse = (code: ErrorCode, message: string, id?: string) =>
   Either.left(new WireError({ code, message, ...(id === undefined ? {} : { id }) }))
 
-const ops = "send, resume, cancel or ping"
+const ops = "send, resume, cancel, answer, status, list or ping"
 
 /** What each field has to be. A value is looked at only for its own fault, and never quoted. */
 const rules: Readonly<Record<string, (value: unknown) => string>> = {
@@ -146,7 +282,19 @@ const rules: Readonly<Record<string, (value: unknown) => string>> = {
   cwd: (value) =>
     `has to be an absolute path of the agent's world${typeof value === "string" ? `: ${cwdProblem(value)}` : ""}`,
   input: (value) => `has to be text${typeof value === "string" ? `: ${inputProblem(value)}` : ""}`,
-  after: () => "has to be the id of a row of events.jsonl"
+  after: () => "has to be the id of a row of events.jsonl",
+  ask: () => "has to be the ask of a frame of that type",
+  decision: () => 'has to be "once", "always", "decline", "correct" or "dismiss"',
+  message: () => `has to be text of 1-${longestAnswer} characters`,
+  answers: () => `has to be an array of 1-4 texts of ${longestAnswer} characters at most, one for each question`,
+  limit: () => `has to be a whole number from 1 to ${longestPage}`
+}
+
+/** Where one operation gives a field another meaning. */
+const listRules: typeof rules = {
+  ...rules,
+  scope: () => 'has to be "private" or "shared": temp sessions are in no list',
+  after: () => "has to be the next of the page before"
 }
 
 /** The field that a schema found fault with. Its own words would quote the value, however long or deep that is. */
@@ -170,11 +318,27 @@ type Fields = Readonly<Record<string, unknown>>
 
 const describe = (fields: Fields, issue: ParseResult.ParseIssue): string => {
   const field = faultyField(issue)
-  const rule = rules[field]?.(fields[field]) ?? "is not what the operation takes"
+  const rule =
+    (fields["op"] === "list" ? listRules : rules)[field]?.(fields[field]) ?? "is not what the operation takes"
   return Object.hasOwn(fields, field) ? `"${field}" ${rule}` : `"${field}" is missing: it ${rule}`
 }
 
-const decodeRequest = ParseResult.decodeUnknownEither(Request)
+/** One for each operation, so that a fault is that of a field. */
+const decoders: Readonly<Record<string, (fields: unknown) => Either.Either<Request, ParseResult.ParseIssue>>> = {
+  send: ParseResult.decodeUnknownEither(Send),
+  resume: ParseResult.decodeUnknownEither(Resume),
+  cancel: ParseResult.decodeUnknownEither(Cancel),
+  answer: ParseResult.decodeUnknownEither(Answer),
+  status: ParseResult.decodeUnknownEither(Status),
+  list: ParseResult.decodeUnknownEither(List)
+}
+
+const answerFault = ({ answers, decision, message }: Answer): string | undefined => {
+  if ((answers === undefined) === (decision === undefined)) return 'give either "decision" or "answers"'
+  if (decision === "correct" && message === undefined)
+    return '"message" is missing: it has to say what the model should do'
+  return message !== undefined && decision !== "correct" ? '"message" goes with decision "correct" only' : undefined
+}
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -195,10 +359,13 @@ const decodeFields = (fields: Fields): Either.Either<Request, WireError> => {
   if (!Object.hasOwn(fields, "op")) return refuse("EINVAL", `"op" is missing: it has to be ${ops}`, id)
   const op = fields["op"]
   if (op === "ping") return Either.right({ op, ...(id === undefined ? {} : { id }) })
-  if (op !== "send" && op !== "resume" && op !== "cancel") return refuse("EINVAL", `"op" has to be ${ops}`, id)
-  const request = decodeRequest(fields)
+  const decoder = typeof op === "string" && Object.hasOwn(decoders, op) ? decoders[op] : undefined
+  if (decoder === undefined) return refuse("EINVAL", `"op" has to be ${ops}`, id)
+  const request = decoder(fields)
   if (Either.isLeft(request)) return refuse("EINVAL", describe(fields, request.left), id)
-  if (request.right.op === "ping") return Either.right(request.right)
+  const fault = request.right.op === "answer" ? answerFault(request.right) : undefined
+  if (fault !== undefined) return refuse("EINVAL", fault, id)
+  if (request.right.op === "ping" || request.right.op === "status") return Either.right(request.right)
   const { scope, shared } = request.right
   if (scope === "shared" && shared === undefined) {
     return refuse("EINVAL", '"shared" is missing: scope "shared" needs the name of the space', id)

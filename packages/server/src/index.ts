@@ -1,4 +1,5 @@
 /** The promise of `@daybook/server`. What is not here is internal. */
+export * as Asks from "./Asks.ts"
 export { type BackendServices } from "./Backend.ts"
 export { SocketBusy, SocketUnusable } from "./Listener.ts"
 export {

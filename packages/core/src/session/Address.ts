@@ -63,6 +63,16 @@ export const addressKey = (address: Address): string =>
     address.session
   ].join("/")
 
+/** All sessions of an agent or model in one scope. */
+export type House = Address extends infer A ? (A extends Address ? Omit<A, "session"> : never) : never
+
+/** What the keys of a house's addresses begin with, and the first text that sorts behind all of them. */
+export const houseKeys = (house: House): readonly [from: string, before: string] => {
+  const key = [house.scope, house.scope === "shared" ? house.shared : house.uid, house.kind, house.name].join("/")
+  // "0" is the character behind "/".
+  return [`${key}/`, `${key}0`]
+}
+
 /** The address that a key is of, in a form for its schema: a stored key passes it again. */
 export const parseAddressKey = (key: string): unknown => {
   const [scope, owner, kind, name, session] = key.split("/")

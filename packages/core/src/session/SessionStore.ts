@@ -11,7 +11,8 @@ import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Ta
 import { ReadSql, retryBusy, snapshot } from "../storage/Database.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import { selectContinued, type Continued, type Opening } from "./ActivityRows.ts"
-import { addressKey, type Address } from "./Address.ts"
+import { defaultAgent } from "../agent/BuiltinAgents.ts"
+import { addressKey, houseKeys, type Address, type House } from "./Address.ts"
 import type { AssistantMessage, Input, Message, Session } from "./Message.ts"
 import type { Delivery } from "./Schemas.ts"
 import { selectAncestors, selectTreeEstimated, selectTreeUsage, type Estimated, type Usage } from "./Family.ts"
@@ -156,6 +157,14 @@ const make = Effect.gen(function* () {
     return yield* readable(sessionID, "", toSession(row))
   })
 
+  const inHouse = (house: House) => {
+    const [from, before] = houseKeys(house)
+    const addressed = sql`(address > ${from} AND address < ${before})`
+    return house.scope === "private" && house.kind === "agent"
+      ? sql`(${addressed} OR (address IS NULL AND coalesce(agent, ${defaultAgent}) = ${house.name}))`
+      : addressed
+  }
+
   const list = Effect.fn("SessionStore.list")(function* (options: ListOptions) {
     const limit = pageLimit(options.limit, 50, 500)
     const after =
@@ -173,6 +182,7 @@ const make = Effect.gen(function* () {
       sql<SessionRow>`SELECT * FROM session s WHERE ${sql.and([
         "TRUE",
         ...(options.directory === undefined ? [] : [sql`directory = ${options.directory}`]),
+        ...(options.house === undefined ? [] : [inHouse(options.house)]),
         ...(after === undefined ? [] : [sql`(time_updated, id) < (${after[0]}, ${after[1]})`]),
         ...(search === undefined
           ? []

@@ -14,7 +14,7 @@ import type {
   SessionNotFound,
   SubscriberOverflow
 } from "../log/EventLog.ts"
-import type { Address } from "./Address.ts"
+import type { Address, House } from "./Address.ts"
 import type { Estimated, Usage } from "./Family.ts"
 import type { Input, Message, Session } from "./Message.ts"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
@@ -111,6 +111,8 @@ export interface ListOptions {
   readonly directory?: string | undefined
   /** Part of the title or of a prompt's text, any case; 1,000 characters at most. */
   readonly search?: string | undefined
+  /** Sessions of this agent or model in this scope only; of an agent's private ones also those without an address. */
+  readonly house?: House | undefined
   /** 50 by default, 500 at most. */
   readonly limit?: number | undefined
   /** From the page before. */

@@ -1,0 +1,122 @@
+/**
+ * The asks of a session as frames for one client: each that is open while a run is told of, once, and its end. Both kinds
+ * are told alike; permissions come from `Asks.ts`, questions of the model from the log. Spec: SO-95..SO-98 in specs/socket.md.
+ */
+import type { PendingQuestion, SessionEvent, LiveEvent, SessionID } from "@daybook/core"
+import { Effect, type Scope } from "effect"
+import { questionAsk, type Asks, type OpenAsk } from "./Asks.ts"
+import type { Backend } from "./Backend.ts"
+import type { Followed } from "./RunFrames.ts"
+import type { RunFrame } from "./Wire.ts"
+
+export interface AskOptions {
+  readonly asks: Asks
+  /** Whether the client can answer permissions now. */
+  readonly canAnswer: () => boolean
+}
+
+export interface AskFrames {
+  /** An event that may open or close a question. */
+  readonly see: (event: SessionEvent | LiveEvent) => void
+  /** What is new since the last time, as frames of this run. */
+  readonly take: (run: Followed) => Effect.Effect<ReadonlyArray<RunFrame>>
+}
+
+type AskFrame = Extract<RunFrame, { readonly type: "ask" }>
+
+const permissionFrame = (of: object, { ask, request }: OpenAsk): AskFrame => ({
+  type: "ask",
+  ...of,
+  ask,
+  kind: "permission",
+  tool_call_id: request.callID,
+  permission: request.permission,
+  resources: request.resources,
+  title: request.title,
+  always: request.always
+})
+
+const questionFrame = (of: object, question: PendingQuestion): AskFrame => ({
+  type: "ask",
+  ...of,
+  ask: questionAsk(question),
+  kind: "question",
+  tool_call_id: question.callID,
+  questions: question.questions
+})
+
+/** `changed`: called when there is something to take. */
+export const make = Effect.fnUntraced(function* (
+  { sessions }: Backend,
+  sessionID: SessionID,
+  { asks, canAnswer }: AskOptions,
+  changed: () => void
+): Effect.fn.Return<AskFrames, never, Scope.Scope> {
+  /** Asks that were told and are open, as far as the client knows. */
+  const told = new Map<string, AskFrame["kind"]>()
+  let [due, questionsDue] = [true, true]
+  let questions: ReadonlyArray<PendingQuestion> = []
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      asks.follow(sessionID, {
+        canAnswer,
+        changed: () => {
+          due = true
+          changed()
+        }
+      })
+    ),
+    (leave) => Effect.sync(leave)
+  )
+
+  const see = (event: SessionEvent | LiveEvent): void => {
+    switch (event.type) {
+      case "session.next.tool.called":
+        if (event.data.tool === "question") due = questionsDue = true
+        return
+      case "session.next.question.answered":
+      case "session.next.question.dismissed": {
+        const { assistantMessageID: messageID, callID } = event.data
+        const answered = event.type === "session.next.question.answered"
+        asks.remember(questionAsk({ sessionID, messageID, callID }), answered ? "answered" : "dismiss")
+        due = questionsDue = true
+        return
+      }
+      case "session.next.tool.success":
+      case "session.next.tool.failed":
+        if (told.size > 0) due = questionsDue = true
+        return
+      default:
+    }
+  }
+
+  const take = Effect.fnUntraced(function* ({ id, run }: Followed) {
+    if (!due) return []
+    due = false
+    if (questionsDue) {
+      questionsDue = false
+      // A session that is gone has none.
+      questions = yield* Effect.orElseSucceed(sessions.questions(sessionID), () => [])
+    }
+    const of = { ...(id === undefined ? {} : { id }), run }
+    const open = [
+      ...asks.open(sessionID).map((each) => permissionFrame(of, each)),
+      ...questions.map((each) => questionFrame(of, each))
+    ]
+    const frames: Array<RunFrame> = []
+    for (const ask of told.keys()) {
+      if (open.some((each) => each.ask === ask)) continue
+      told.delete(ask)
+      frames.push({ type: "answered", ...of, ask, decision: asks.decisionOf(ask) ?? "closed" })
+    }
+    for (const frame of open) {
+      if (frame.kind === "permission" && canAnswer()) asks.shown(frame.ask)
+      if (told.has(frame.ask)) continue
+      told.set(frame.ask, frame.kind)
+      frames.push(frame)
+    }
+    return frames
+  })
+
+  return { see, take }
+})

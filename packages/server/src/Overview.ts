@@ -1,0 +1,98 @@
+/** `status` and `list`: what runs and waits behind a socket, and the sessions that are there. Spec: SO-92..SO-94 in specs/socket.md. */
+import type { Session } from "@daybook/core"
+import { Fold, shownDirectory, timeText } from "@daybook/files"
+import { Effect, Option } from "effect"
+import { questionAsk, type Asks } from "./Asks.ts"
+import type { Backend } from "./Backend.ts"
+import type { Keeper } from "./Keeper.ts"
+import { refusedBy, type Refused } from "./Refused.ts"
+import { runsOf } from "./Runs.ts"
+import { addressIn, owns, type Subject } from "./Subject.ts"
+import type * as Wire from "./Wire.ts"
+
+/** Runs of one answer, at most. */
+const mostRuns = 256
+/** Code units of a title or of a path in a list, at most: a page is one frame. */
+const longestText = 1024
+
+export interface Overview {
+  readonly backend: Backend
+  readonly keeper: Keeper
+  readonly subject: Subject
+  readonly asks: Asks
+}
+
+type StatusFrame = Extract<Wire.RunFrame, { readonly type: "status" }>
+type ListFrame = Extract<Wire.RunFrame, { readonly type: "list" }>
+
+const placeOf = ({ address, id }: Session) => ({
+  session: address?.session ?? id,
+  scope: address?.scope ?? "private",
+  ...(address?.scope === "shared" ? { shared: address.shared } : {})
+})
+
+/** What this server runs for the subject, and what waits for it. */
+export const status = Effect.fn("Overview.status")(function* (
+  { asks, backend, keeper, subject }: Overview,
+  { id }: Wire.Status
+): Effect.fn.Return<StatusFrame, Refused> {
+  const runs: Array<Wire.RunStatus> = []
+  for (const sessionID of yield* keeper.busy) {
+    if (runs.length > mostRuns) break
+    // It may have been removed since.
+    const session = Option.getOrUndefined(yield* Effect.option(backend.sessions.get(sessionID)))
+    if (session === undefined || !(yield* owns(backend, subject, session))) continue
+    const found = yield* Effect.orElseSucceed(runsOf(backend, session), () => [])
+    const questions = yield* Effect.orElseSucceed(backend.sessions.questions(sessionID), () => [])
+    const open = [...asks.open(sessionID).map(({ ask }) => ask), ...questions.map(questionAsk)]
+    for (const { clientID, run, state } of found) {
+      runs.push({
+        ...placeOf(session),
+        run,
+        ...(clientID === undefined ? {} : { client_id: clientID }),
+        state,
+        ...(state === "active" && open.length > 0 ? { asks: open } : {})
+      })
+    }
+  }
+  return {
+    type: "status",
+    ...(id === undefined ? {} : { id }),
+    kind: subject.kind,
+    name: subject.name,
+    runs: runs.slice(0, mostRuns),
+    ...(runs.length > mostRuns ? { more: true } : {})
+  }
+})
+
+const stateOf = ({ activity }: Session): Wire.SessionItem["state"] =>
+  activity?.state === "running" ? "active" : activity?.state === "failed" ? "error" : "idle"
+
+/** One page of the subject's sessions in a scope, the newest first. */
+export const list = Effect.fn("Overview.list")(function* (
+  { backend, subject }: Overview,
+  { after, id, limit, scope, shared }: Wire.List
+): Effect.fn.Return<ListFrame, Refused> {
+  const address = yield* addressIn(subject, { session: "default", scope, ...(shared === undefined ? {} : { shared }) })
+  const page = yield* Effect.mapError(backend.sessions.list({ house: address, limit, cursor: after }), refusedBy)
+  const own = yield* Effect.filter(page.items, (session) => owns(backend, subject, session))
+  const sessions = yield* Effect.forEach(own, (session) =>
+    Effect.map(Effect.mapError(backend.store.waitingCount(session.id), refusedBy), (waiting): Wire.SessionItem => ({
+      session: session.address?.session ?? session.id,
+      session_id: session.id,
+      ...(session.title === undefined ? {} : { title: Fold.clip(session.title, longestText) }),
+      state: stateOf(session),
+      waiting,
+      cwd: Fold.clip(shownDirectory(session.root, session.location.directory), longestText),
+      ...(session.model === undefined ? {} : { model: Fold.modelText(session.model) }),
+      created_at: timeText(session.createdAt),
+      updated_at: timeText(session.updatedAt)
+    }))
+  )
+  return {
+    type: "list",
+    ...(id === undefined ? {} : { id }),
+    sessions,
+    ...(page.cursor === undefined ? {} : { next: page.cursor })
+  }
+})
