@@ -1,8 +1,19 @@
-import { assert, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { build } from "esbuild"
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { spawn, spawnSync } from "node:child_process"
+import { build as buildCommand } from "../cli/support/Bundle.ts"
 import { example, root, run } from "./support/Packages.ts"
 
 it("the README's embedding example runs as printed, in under 25 lines", async () => {
@@ -32,4 +43,81 @@ it("the README's embedding example runs as printed, in under 25 lines", async ()
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+})
+
+/** The README's blocks of a language, in their order. */
+const blocks = (language: string): ReadonlyArray<string> =>
+  Array.from(
+    readFileSync(join(root, "README.md"), "utf8").matchAll(
+      new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm")
+    ),
+    ([, text = ""]) => text
+  )
+
+describe("the README's commands", () => {
+  /** A home of its own, and `npx` that runs the commands of today's sources. */
+  const home = mkdtempSync(join(tmpdir(), "daybook-readme-"))
+  const env = { PATH: `${home}/bin:${process.env["PATH"] ?? ""}`, HOME: home, DAYBOOK_DB: join(home, "data.sqlite") }
+  beforeAll(() => {
+    const { bin, ctx } = buildCommand()
+    mkdirSync(join(home, "bin"))
+    const cases = [`daybook) file='${bin}' ;;`, `ctx) file='${ctx}' ;;`, `*) exit 127 ;;`].join("\n")
+    const script = `#!/bin/sh\nname=$1; shift\ncase $name in\n${cases}\nesac\nexec '${process.execPath}' "$file" "$@"\n`
+    writeFileSync(join(home, "bin", "npx"), script)
+    // What is installed stays installed.
+    writeFileSync(join(home, "bin", "npm"), '#!/bin/sh\n[ "$1" = ci ]\n')
+    chmodSync(join(home, "bin", "npx"), 0o755)
+    chmodSync(join(home, "bin", "npm"), 0o755)
+    return () => rmSync(home, { recursive: true, force: true, maxRetries: 5 })
+  })
+
+  it("the first command prints what is shown below it", () => {
+    const [first = ""] = blocks("sh")
+    const [shown = ""] = blocks("text")
+    const { status, stderr, stdout } = spawnSync("bash", ["-ec", `exec 2>&1\n${first}`], {
+      cwd: root,
+      env,
+      encoding: "utf8"
+    })
+    assert.strictEqual(status, 0, stderr)
+    const same = (text: string) => text.replaceAll(/ses_\w+/g, "ses_")
+    const lines = same(shown).trimEnd().split("\n")
+    assert.strictEqual(lines.at(-1), "...")
+    assert.deepStrictEqual(
+      same(stdout)
+        .split("\n")
+        .slice(0, lines.length - 1),
+      lines.slice(0, -1)
+    )
+  })
+
+  it("the command that follows prints the events as JSON, and goes on", async () => {
+    const follow = blocks("sh").find((block) => block.includes("--follow")) ?? ""
+    const child = spawn("bash", ["-c", `exec ${follow}`], { cwd: root, env })
+    const text = await new Promise<string>((resolve, reject) => {
+      let seen = ""
+      child.stdout.setEncoding("utf8").on("data", (part: string) => {
+        seen += part
+        if (seen.includes("activity.settled")) resolve(seen)
+      })
+      child.once("close", (code) => reject(new Error(`ended with ${code}: ${seen}`)))
+    })
+    child.removeAllListeners("close")
+    child.kill("SIGKILL")
+    assert.strictEqual(JSON.parse(text.split("\n")[0] ?? "").type, "session.created")
+  })
+
+  it("the block of the socket works as pasted", () => {
+    const block = blocks("sh").find((text) => text.includes("build.sock")) ?? ""
+    // As at a prompt: the block, then the server is stopped.
+    const script = `set -m\n${block}\nkill %1; wait %1; echo "server $?"`
+    const { stderr, stdout } = spawnSync("bash", ["-c", script], { cwd: home, env, encoding: "utf8" })
+    const lines = stdout.split("\n")
+    const rows = lines.filter((line) => line.startsWith('{"'))
+    assert.isAbove(rows.length, 4, `${stdout}${stderr}`)
+    assert.include(stdout, "This is Daybook's offline model")
+    assert.include(stdout, "\nready\n")
+    assert.include(lines, "server 0")
+    assert.include(rows.at(-1), '"type":"done"')
+  })
 })
