@@ -65,6 +65,9 @@ const refused: ReadonlyArray<readonly [what: string, input: unknown, word: strin
   ["broken JSON", { to: "x", via: '[{"place":' }, "via"],
   ["JSON of another kind", { to: "x", via: '{"place":"y"}' }, "via"],
   ["a list for an object", ["x"], "the input"],
+  ["the beginning of an input's JSON", '{"to":"x', "the input"],
+  ["the beginning of it below `input`", { input: ' {"to":"x' }, "the input"],
+  ["the beginning of an object's JSON", { to: "x", via: ['{"place":"y'] }, "via"],
   ["a name of every object", { ["__proto__"]: { to: "x" }, toString: "x" }, "to"]
 ]
 

@@ -248,7 +248,7 @@ const endInput = (state: State, id: string): Result => {
 const inputEnded = (state: State, callID: string, text: string) =>
   draft("session.next.tool.input.ended", { assistantMessageID: state.messageID, callID, text })
 
-/** Input that is no JSON object is kept under one name: the call fails its schema, and the model reads why. */
+/** Input that is not an object is kept under one name, and read from there as well (TO-17). */
 const inputRecord = (params: unknown): JsonRecord => (isRecord(params) ? params : { input: params })
 
 type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>

@@ -8,7 +8,7 @@
  * - `null` for an optional field, and `""` where a text may not be empty, are an absent field
  * - a text with JSON stands for the object or list that is expected
  * - a text with a decimal number stands for the number, `"true"` and `"false"` for a truth value
- * - a bare text stands for an object whose only required field is a text
+ * - a bare text that does not begin like JSON stands for an object whose only required field is a text
  * - `{ "input": ... }` stands for what is in it
  * - a number that only says how much is wanted is taken at the nearest bound
  *
@@ -122,7 +122,8 @@ const objectOf = (form: Form, value: unknown, habits: Habits): unknown => {
   if (Predicate.isReadonlyRecord(given)) return fieldsOf(form, given, habits)
   const [only, ...more] = requiredOf(form)
   const isText = only !== undefined && more.length === 0 && record(propertiesOf(form)[only])["type"] === "string"
-  return isText && Predicate.isString(value) ? { [only]: value } : value
+  // What begins like JSON and is not may have been cut off.
+  return isText && Predicate.isString(value) && !/^\s*[[{"]/.test(value) ? { [only]: value } : value
 }
 
 /** The value in the given form, as far as the habits explain how it differs. */
