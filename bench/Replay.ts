@@ -3,6 +3,7 @@ import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { SessionID } from "../packages/core/src/Identifiers.ts"
 import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { decodeRow, toEvent, type EventRow } from "../packages/core/src/log/EventRow.ts"
 import { median, perSecond } from "./Figures.ts"
 import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"
@@ -57,12 +58,34 @@ const read = Effect.gen(function* () {
   }
 })
 
+/** Decodes rows again and again, with their checksums compared or not; microseconds of this process's time a row. */
+const decoding = (db: Database) => {
+  const rows = db
+    .prepare<[string], EventRow & Record<string, unknown>>("SELECT * FROM event WHERE session_id = ? LIMIT 20000")
+    .all(sessionID)
+  const microseconds = (decode: (row: EventRow & Record<string, unknown>) => unknown) => {
+    const before = process.cpuUsage()
+    for (const row of rows) decode(row)
+    const { system, user } = process.cpuUsage(before)
+    return (system + user) / rows.length
+  }
+  const [checked, unchecked]: [Array<number>, Array<number>] = [[], []]
+  // In turn, and the best of each: what else the machine does only adds.
+  for (let pass = 0; pass < 8; pass++) {
+    checked.push(microseconds(toEvent))
+    unchecked.push(microseconds(decodeRow))
+  }
+  return { checked: Math.min(...checked), unchecked: Math.min(...unchecked) }
+}
+
 export interface Result {
   readonly raw: number
   readonly tail: number
   readonly read: number
   /** `tail` against the bare replay measured beside it. */
   readonly ratio: number
+  /** What comparing the checksum of each row adds to the time that `read` takes, in this process's own time. */
+  readonly checking: number
 }
 
 /** Rounds of all three in turn; medians over the rounds, in events a second. */
@@ -80,13 +103,19 @@ export const measure = async (directory: string, events: number, rounds: number)
   const bareRates: Array<number> = []
   const tailRates: Array<number> = []
   const readRates: Array<number> = []
+  const checking: Array<number> = []
   await withOurs(
     filename,
     Effect.gen(function* () {
       for (let round = 0; round < rounds; round++) {
         bareRates.push(yield* timed(Effect.sync(() => bare(db))))
         tailRates.push(yield* timed(tail(events)))
+        const before = process.cpuUsage()
         readRates.push(yield* timed(read))
+        const { system, user } = process.cpuUsage(before)
+        const { checked, unchecked } = decoding(db)
+        const added = checked - unchecked
+        checking.push((system + user) / events / ((system + user) / events - added))
       }
     })
   )
@@ -96,6 +125,7 @@ export const measure = async (directory: string, events: number, rounds: number)
     raw: median(bareRates),
     tail: median(tailRates),
     read: median(readRates),
+    checking: median(checking),
     ratio: median(tailRates.map((rate, round) => rate / (bareRates[round] ?? Number.NaN)))
   }
 }

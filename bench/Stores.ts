@@ -8,7 +8,7 @@ import * as Registry from "../packages/core/src/events/Registry.ts"
 import type { Draft } from "../packages/core/src/events/SessionEvents.ts"
 import * as Identifiers from "../packages/core/src/Identifiers.ts"
 import type { EventLog } from "../packages/core/src/log/EventLog.ts"
-import { checksumOf } from "../packages/core/src/log/EventRow.ts"
+import { checksumOf } from "../packages/core/src/log/Checksum.ts"
 import * as SqlEventLog from "../packages/core/src/log/SqlEventLog.ts"
 import * as Database from "../packages/core/src/storage/Database.ts"
 

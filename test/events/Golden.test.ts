@@ -9,7 +9,7 @@ import { Effect, Either, Option } from "effect"
 import * as Registry from "../../packages/core/src/events/Registry.ts"
 import type { SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
 import { SessionID } from "../../packages/core/src/Identifiers.ts"
-import { toCheckedEvent } from "../../packages/core/src/log/EventRow.ts"
+import { toEvent } from "../../packages/core/src/log/EventRow.ts"
 import * as MemoryTables from "../../packages/core/src/projection/MemoryTables.ts"
 import { project } from "../../packages/core/src/projection/Projection.ts"
 import * as Rebuild from "../../packages/core/src/projection/Rebuild.ts"
@@ -50,7 +50,7 @@ for (const version of versions) {
     const memory = MemoryTables.make()
     const events: Array<SessionEvent> = []
     for (const row of rowsOf(version, "event")) {
-      const event = toCheckedEvent(row)
+      const event = toEvent(row)
       if (Option.isSome(event)) events.push(Either.getOrThrow(event.value))
     }
     Either.getOrThrow(memory.apply(events.flatMap(project)))

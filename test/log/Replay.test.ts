@@ -5,7 +5,18 @@ import { Effect, Stream, TestClock } from "effect"
 import { EventID, SessionID } from "../../packages/core/src/Identifiers.ts"
 import { EventLog, type ForeignEvent } from "../../packages/core/src/log/EventLog.ts"
 import { stores } from "../support/Database.ts"
-import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"
+import {
+  admitted,
+  begin,
+  contents,
+  created,
+  foreign,
+  message,
+  readAll,
+  renamed,
+  session,
+  storeAs
+} from "../support/Logs.ts"
 
 /** A log of four events, taken out of the store again, with its projected rows. */
 const exported = Effect.fnUntraced(function* (id: SessionID) {
@@ -158,10 +169,9 @@ for (const [store, layer] of Object.entries(stores)) {
 
     it.effect("RP-4: on reads a stored unknown type is left out, and the cursor moves past it", () =>
       Effect.gen(function* () {
-        const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
+        const [log, id] = [yield* EventLog, session()]
         yield* begin(id, 3)
-        yield* sql`UPDATE event SET type = 'session.next.later.3', data = '{"new":1}'
-          WHERE session_id = ${id} AND seq IN (1, 3)`
+        for (const seq of [1, 3]) yield* storeAs(id, seq, { type: "session.next.later.3", data: '{"new":1}' })
         const page = yield* log.read({ sessionID: id })
         assert.deepStrictEqual(
           page.events.map(({ seq }) => seq),

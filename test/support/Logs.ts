@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Chunk, Effect, Option, Stream } from "effect"
 import { draft } from "../../packages/core/src/events/SessionEvents.ts"
 import { EventID, MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
+import { checksumOf, type Checked } from "../../packages/core/src/log/Checksum.ts"
 import { EventLog, type ForeignEvent } from "../../packages/core/src/log/EventLog.ts"
 import { unique } from "./Database.ts"
 
@@ -23,6 +24,20 @@ export const begin = Effect.fnUntraced(function* (sessionID: SessionID, count = 
   const log = yield* EventLog
   const more = Array.from({ length: count }, (_, index) => renamed(`title ${index + 1}`))
   return yield* log.append(sessionID, [created, ...more])
+})
+
+/** Puts another name and payload into a stored row, with their checksum: what a later build would have written. */
+export const storeAs = Effect.fnUntraced(function* (
+  sessionID: SessionID,
+  seq: number,
+  as: { readonly type: string; readonly data?: string }
+) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<Checked>`SELECT * FROM event WHERE session_id = ${sessionID} AND seq = ${seq}`
+  if (row === undefined) return yield* Effect.dieMessage(`there is no event ${seq}`)
+  const { data, type, ...rest } = { ...row, ...as }
+  yield* sql`UPDATE event SET type = ${type}, data = ${data}, checksum = ${checksumOf({ ...rest, type, data })}
+    WHERE session_id = ${sessionID} AND seq = ${seq}`
 })
 
 /** Every stored event of a session after the cursor, page by page. */

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { EventID, EventRegistry, SessionID, type Draft, type SessionEvent } from "@daybook/core"
 import { Fold } from "@daybook/files"
 import { Either, Option } from "effect"
-import { toCheckedEvent } from "../../../packages/core/src/log/EventRow.ts"
+import { toEvent } from "../../../packages/core/src/log/EventRow.ts"
 
 /** The drafts as the session's stored events, as a reader gets them: a second apart unless times are given. */
 export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>
@@ -27,7 +27,7 @@ export const golden = (version: string): ReadonlyArray<SessionEvent> =>
     .trimEnd()
     .split("\n")
     .flatMap((line) => {
-      const event = toCheckedEvent(JSON.parse(line))
+      const event = toEvent(JSON.parse(line))
       return Option.isNone(event) ? [] : [Either.getOrThrow(event.value)]
     })
 

@@ -15,7 +15,8 @@ import { eachRun, insertRows, write } from "../projection/SqlTables.ts"
 import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { EventRefused, OwnerLost, SeqConflict, type LogUnavailable, type OwnerToken } from "./EventLog.ts"
-import { checksumOf, columns, unavailable } from "./EventRow.ts"
+import { checksumOf } from "./Checksum.ts"
+import { columns, unavailable } from "./EventRow.ts"
 import type { Commit } from "./Tails.ts"
 
 /**

@@ -66,7 +66,7 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
   }
 }
 
-/** A stored event of a known type does not decode. The row is left as it is. */
+/** A stored event was changed by other hands, is missing, or does not decode. The row is left as it is. */
 export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/core/EventUnreadable")(
   "EventUnreadable",
   {
@@ -79,7 +79,10 @@ export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybo
   }
 ) {
   override get message() {
-    return `event ${this.seq} of ${this.sessionID} (${this.type}) cannot be read: ${this.details}`
+    return (
+      `event ${this.seq} of ${this.sessionID} (${this.type}) cannot be read: ${this.details}; ` +
+      "`daybook doctor` says what else is damaged and what to do"
+    )
   }
 }
 

@@ -1,11 +1,11 @@
 /** The `event` table's rows: their schema, the pages that readers ask for, and the way to events and back. */
-import { crc32 } from "node:zlib"
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Effect, Either, Option, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventID, SessionID } from "../Identifiers.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
+import { checksumOf } from "./Checksum.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
 
 export interface EventRow {
@@ -21,42 +21,34 @@ export interface EventRow {
 const isEventID = Schema.is(EventID)
 const isSessionID = Schema.is(SessionID)
 
+/** The session that was checked last: the rows of a page are of one, or of a few. */
+let knownSession: unknown
+
+const isKnownSession = (id: unknown): boolean => {
+  if (id === knownSession) return true
+  if (!isSessionID(id)) return false
+  knownSession = id
+  return true
+}
+
 /** Spelled out: the table is STRICT, and decoding the envelope by a schema would cost more than reading the row. */
-const isRow = (raw: Record<string, unknown>): raw is Record<string, unknown> & EventRow =>
-  isEventID(raw["id"]) &&
-  isSessionID(raw["session_id"]) &&
+const isRow = (raw: Raw): raw is Raw & EventRow =>
+  typeof raw["id"] === "string" &&
+  isKnownSession(raw["session_id"]) &&
   typeof raw["position"] === "number" &&
   typeof raw["seq"] === "number" &&
   typeof raw["type"] === "string" &&
   typeof raw["created"] === "number" &&
-  typeof raw["data"] === "string"
+  typeof raw["data"] === "string" &&
+  isEventID(raw["id"])
 
 /** Rows in one page: what a reader holds in memory, whatever the length of the log. */
 export const pageSize = 512
 /** A payload longer than this is a page of its own, so that a page is 32 MiB at the most, or one event. */
 const longPayload = 64 * 1024
 
-/** The columns that an insert writes. Readers leave `checksum` where it is: `verify` and `rebuild` look at it. */
+/** The columns that an insert writes. */
 export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
-
-/** CRC-32 over all of a row but its position, so that a flipped bit is found even where it makes another valid event. */
-export const checksumOf = (row: {
-  readonly id: string
-  readonly session_id: string
-  readonly seq: number
-  readonly type: string
-  readonly created: number
-  readonly data: string
-}): number => crc32(row.data, crc32(`${row.id} ${row.session_id} ${row.seq} ${row.type} ${row.created}`))
-
-/** The event of a row whose checksum is compared as well. */
-export const toCheckedEvent = (
-  raw: Record<string, unknown>
-): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
-  return isRow(raw) && checksumOf(raw) !== raw["checksum"]
-    ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
-    : toEvent(raw)
-}
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -91,15 +83,16 @@ export const selectCheckedPage = (
   )
 
 /**
- * One page of a session's rows after a cursor, with its incarnation in the same snapshot; long payloads are null unless
- * it is a page of one.
+ * One page of a session's rows after a cursor; long payloads are null unless it is a page of one. The first row has the
+ * session's head and incarnation, of the same snapshot, in one text: each further column costs every row its share.
  */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)},
-        (SELECT incarnation FROM event_sequence WHERE session_id = ${sessionID}) FROM event
+    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)}, checksum,
+        iif(seq = ${after + 1}, (SELECT seq || ' ' || coalesce(incarnation, 0) FROM event_sequence
+          WHERE session_id = ${sessionID}), NULL) FROM event
       WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
-    ([position, id, seq, type, created, data, incarnation]) => ({
+    ([position, id, seq, type, created, data, checksum, head]) => ({
       position,
       id,
       session_id: sessionID,
@@ -107,27 +100,29 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
       type,
       created,
       data,
-      incarnation
+      checksum,
+      head
     })
   )
 
 /** One page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)} FROM event
+    sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)}, checksum FROM event
       WHERE position > ${after} ORDER BY position LIMIT ${limit}`,
-    ([position, id, session_id, seq, type, created, data]) => ({
+    ([position, id, session_id, seq, type, created, data, checksum]) => ({
       position,
       id,
       session_id,
       seq,
       type,
       created,
-      data
+      data,
+      checksum
     })
   )
 
-const unreadable = (row: Record<string, unknown>, details: string) =>
+const unreadable = (row: Raw, details: string) =>
   new EventUnreadable({
     sessionID: String(row["session_id"]),
     seq: typeof row["seq"] === "number" ? row["seq"] : -1,
@@ -139,9 +134,8 @@ const unreadable = (row: Record<string, unknown>, details: string) =>
 const parseJson = (text: string): Either.Either<unknown, string> =>
   Either.try({ try: () => JSON.parse(text), catch: (cause) => (cause instanceof Error ? cause.message : "bad JSON") })
 
-/** The event of a row: none for a type this build does not know, an error for a known one that does not decode. */
-export const toEvent = (raw: Record<string, unknown>): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
-  if (!isRow(raw)) return Option.some(Either.left(unreadable(raw, "its id, or its session's, is none of ours")))
+/** The event of a row as it stands, its checksum not looked at: what decoding costs without it. */
+export const decodeRow = (raw: Raw & EventRow): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
   const { created, data, id, position, seq, session_id, type } = raw
   if (!Registry.isKnown(type)) return Option.none()
   const parsed = parseJson(data)
@@ -154,10 +148,19 @@ export const toEvent = (raw: Record<string, unknown>): Option.Option<Either.Eith
   })
 }
 
+/**
+ * The event of a row: none for a type this build does not know, an error for a row that was changed after it was written
+ * and for a known type that does not decode.
+ */
+export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, EventUnreadable>> =>
+  !isRow(raw)
+    ? Option.some(Either.left(unreadable(raw, "its id, or its session's, is none of ours")))
+    : checksumOf(raw) !== raw["checksum"]
+      ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
+      : decodeRow(raw)
+
 /** Events of a page, unknown types left out; the first unreadable one fails it. */
-export const toEvents = (
-  rows: ReadonlyArray<Record<string, unknown>>
-): Either.Either<ReadonlyArray<SessionEvent>, EventUnreadable> => {
+export const toEvents = (rows: ReadonlyArray<Raw>): Either.Either<ReadonlyArray<SessionEvent>, EventUnreadable> => {
   const events: Array<SessionEvent> = []
   for (const row of rows) {
     const event = toEvent(row)

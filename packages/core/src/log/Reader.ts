@@ -67,60 +67,61 @@ type Place = {
 
 const removed = ({ sessionID }: Place) => new SessionNotFound({ sessionID, removed: true })
 
-/** Why no rows follow the place one by one, if that is an error; else the incarnation whose end it is. */
+/** What the session says of the place, where no rows follow it one by one. */
 const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
   head(sql, place.sessionID).pipe(
     Effect.catchTag("SessionNotFound", (error) => (place.incarnation === undefined ? error : removed(place))),
-    Effect.flatMap(
-      ({ floor, incarnation, seq }): Effect.Effect<number, SessionNotFound | CursorAhead | CursorExpired> =>
-        incarnation !== (place.incarnation ?? incarnation)
-          ? removed(place)
-          : !(place.after <= seq)
-            ? new CursorAhead({ cursor: place.after, latest: seq })
-            : place.after < floor
-              ? new CursorExpired({ cursor: place.after, floor })
-              : Effect.succeed(incarnation)
-    )
-  )
-
-/** The page that the rows make. The head is asked for only when they do not follow the cursor one by one. */
-const check = (
-  sql: SqlClient.SqlClient,
-  place: Place,
-  limit: number,
-  rows: Rows
-): Effect.Effect<SessionPage, ReadError> => {
-  const cursor = lastOf(rows, place.after, "seq")
-  const found = toPage(rows, cursor, limit)
-  const [first] = rows
-  if (first !== undefined && cursor - place.after === rows.length) {
-    // Of the same snapshot as the rows.
-    const incarnation = typeof first["incarnation"] === "number" ? first["incarnation"] : 0
-    return incarnation === (place.incarnation ?? incarnation)
-      ? Either.map(found, (page) => ({ ...page, incarnation }))
-      : removed(place)
-  }
-  return Effect.flatMap(
-    checkPlace(sql, place),
-    (incarnation): Either.Either<SessionPage, EventUnreadable> | EventUnreadable =>
-      rows.length === 0 ? Either.map(found, (page) => ({ ...page, incarnation })) : missing(place, rows)
-  )
-}
-
-const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
-  selectPage(sql, place.sessionID, place.after, most).pipe(
-    retryBusy,
-    Effect.mapError(unavailable("read")),
-    Effect.flatMap((found) => {
-      const { limit, rows } = beforeLong(found, most)
-      // The next row is a long one: it comes alone.
-      return limit === 0 ? page(sql, place, 1) : check(sql, place, limit, rows)
+    Effect.flatMap((found): Effect.Effect<Head, SessionNotFound | CursorAhead | CursorExpired> => {
+      const { floor, incarnation, seq } = found
+      if (incarnation !== (place.incarnation ?? incarnation)) return removed(place)
+      if (!(place.after <= seq)) return new CursorAhead({ cursor: place.after, latest: seq })
+      return place.after < floor ? new CursorExpired({ cursor: place.after, floor }) : Effect.succeed(found)
     })
   )
 
+/** The page that rows make which follow the place one by one; their incarnation and head are of the same snapshot. */
+const contiguous = (
+  place: Place,
+  limit: number,
+  rows: Rows,
+  first: Rows[number]
+): Either.Either<SessionPage, EventUnreadable | SessionNotFound> => {
+  const cursor = place.after + rows.length
+  const [latest = 0, incarnation = 0] = String(first["head"]).split(" ").map(Number)
+  if (incarnation !== (place.incarnation ?? incarnation)) return Either.left(removed(place))
+  // All that there are, and yet not all that were written.
+  if (rows.length < limit && cursor < latest) return Either.left(missing({ ...place, after: cursor }, []))
+  return Either.map(toEvents(rows), (events) => ({ events, cursor, incarnation, hasMore: cursor < latest }))
+}
+
+const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
+  Effect.gen(function* () {
+    for (let empty = false; ; empty = true) {
+      const found = yield* Effect.mapError(
+        retryBusy(selectPage(sql, place.sessionID, place.after, most)),
+        unavailable("read")
+      )
+      const { limit, rows } = beforeLong(found, most)
+      // The next row is a long one: it comes alone.
+      if (limit === 0) return yield* page(sql, place, 1)
+      const [first] = rows
+      if (first !== undefined && lastOf(rows, place.after, "seq") - place.after === rows.length) {
+        return yield* contiguous(place, limit, rows, first)
+      }
+      const { incarnation, seq } = yield* checkPlace(sql, place)
+      if (first !== undefined) return yield* missing(place, rows)
+      if (seq <= place.after) return { events: [], cursor: place.after, incarnation, hasMore: false }
+      // An event came after the look; or its row is gone, and does not come by looking again.
+      if (empty) return yield* missing(place, [])
+    }
+  })
+
 /** A hole that no pruning made: the file was changed by other hands. */
 const missing = ({ after, sessionID }: Place, rows: Rows): EventUnreadable => {
-  const hole = rows.findIndex((row, index) => row["seq"] !== after + 1 + index)
+  const hole = Math.max(
+    0,
+    rows.findIndex((row, index) => row["seq"] !== after + 1 + index)
+  )
   return new EventUnreadable({ sessionID, seq: after + 1 + hole, type: "unknown", details: "the row is missing" })
 }
 
@@ -153,9 +154,7 @@ export const read = (sql: SqlClient.SqlClient) =>
     }
     // What is no number at all is the default.
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
-    const { cursor, events, hasMore, incarnation } = yield* page(sql, place, limit)
-    const follows = hasMore && (yield* page(sql, { ...place, after: cursor, incarnation }, 1)).cursor > cursor
-    return { events, cursor, incarnation, hasMore: follows }
+    return yield* page(sql, place, limit)
   })
 
 type State = {

@@ -19,7 +19,8 @@ import {
   type LogUnavailable,
   type ReplayOptions
 } from "./EventLog.ts"
-import { checksumOf, columns, pageSize, unavailable } from "./EventRow.ts"
+import { checksumOf } from "./Checksum.ts"
+import { columns, pageSize, unavailable } from "./EventRow.ts"
 
 /** The envelope of a foreign event, checked before anything else looks at it (EV-5). */
 const Foreign = Schema.Struct({
@@ -88,11 +89,18 @@ export const check = (
   return Either.right(checked)
 }
 
+/** A stored payload that was changed by other hands may be no JSON: it differs from everything. */
+const isSameData = ({ data }: StoredRow, given: unknown): boolean =>
+  Either.match(Schema.decodeEither(Schema.parseJson())(data), {
+    onLeft: () => false,
+    onRight: (stored) => sameJson(stored, given)
+  })
+
 const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefused | undefined => {
   if (stored === undefined) return refuse(event, "divergence", "the event stored there is no longer kept")
   if (stored.id !== event.id) return refuse(event, "divergence", `${stored.id} is stored there, not ${event.id}`)
   if (stored.type !== event.type) return refuse(event, "divergence", `a ${stored.type} is stored there`)
-  return sameJson(JSON.parse(stored.data), event.data) ? undefined : refuse(event, "divergence", "its data differs")
+  return isSameData(stored, event.data) ? undefined : refuse(event, "divergence", "its data differs")
 }
 
 /** Takes the events over, inside a write transaction; returns those that were new, if any were. */

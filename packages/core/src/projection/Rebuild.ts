@@ -7,7 +7,7 @@ import { Effect, Either, Option } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { SessionID } from "../Identifiers.ts"
 import { CursorExpired, EventRefused, EventUnreadable, SessionNotFound, type LogUnavailable } from "../log/EventLog.ts"
-import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
 import { join, type AnyRow, type Joined } from "./Change.ts"
 import { project } from "./Projection.ts"
@@ -60,7 +60,7 @@ const readPage = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionI
     if (row["seq"] !== seq) {
       return yield* new EventUnreadable({ sessionID, seq, type: "unknown", details: "the row is missing" })
     }
-    const event = toCheckedEvent(row)
+    const event = toEvent(row)
     if (Option.isSome(event)) events.push(yield* event.value)
   }
   return { events, cursor: after + rows.length }

@@ -77,7 +77,7 @@ export const selectOfTypes = (
   limit: number
 ): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
   Effect.flatMap(
-    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data FROM event
+    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
       WHERE session_id = ${sessionID} AND seq < ${before}
       AND type IN ${sql.in(types.map(({ type, version }) => `${type}.${version}`))} ORDER BY seq DESC LIMIT ${limit}`,
     toEvents

@@ -8,7 +8,7 @@ import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { SessionID } from "../Identifiers.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
-import { pageSize, selectCheckedPage, toCheckedEvent, unavailable } from "../log/EventRow.ts"
+import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
 import { selectSessions, writePage } from "../projection/Rebuild.ts"
 import { tableNames, tables, type TableName } from "../projection/Tables.ts"
@@ -119,10 +119,10 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
       if (at !== cursor + 1) found(`the events from ${cursor + 1} to ${at - 1} are missing`, restore)
       if (Number(row["position"]) <= position) found(`event ${at} has a position before that of ${cursor}`, restore)
       ;[cursor, position] = [at, Number(row["position"])]
-      const event = toCheckedEvent(row)
+      const event = toEvent(row)
       if (Option.isNone(event)) unknown += 1
       else if (Either.isRight(event.value)) events.push(event.value.right)
-      else found(event.value.left.message, restore)
+      else found(`event ${at} (${event.value.left.type}) cannot be read: ${event.value.left.details}`, restore)
     }
     // What cannot be folded whole is not compared.
     folded &&= findings.length === 0
