@@ -35,6 +35,40 @@ describe("verbs", () => {
     })
   )
 
+  it.scopedLive("CL-11: processes that prompt a session of a new name at once prompt the same one", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const words = (number: number) => ["prompt", "--session", "together", "--no-run", `prompt ${number}`]
+      const ended = yield* Effect.forEach(Array.from({ length: 6 }), (_, number) => here.run(words(number)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        ended.map(({ code }) => code),
+        ended.map(() => 0)
+      )
+      assert.deepStrictEqual(titles((yield* here.run(["sessions", "--json"])).stdout), ["together"])
+      assert.match((yield* here.run(["show", "together"])).stderr, /6/)
+    })
+  )
+
+  it.scopedLive("CL-94: doctor and sessions say where prompts wait for a run", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--session", "one", "--no-run", "later"])
+      yield* here.run(["prompt", "--session", "two", "now"])
+      const [waiting, done] = (yield* here.run(["sessions"])).stdout.split("\n").reverse().slice(1)
+      assert.match(waiting ?? "", /  waiting  .*  one  /)
+      assert.match(done ?? "", /  completed  .*  two  /)
+      const { stdout } = yield* here.run(["doctor"])
+      assert.match(
+        stdout,
+        /^warning +sessions +with prompts that wait for a run: ses_\S+; daybook resume ID runs them$/m
+      )
+      yield* here.run(["resume", "one"])
+      assert.notMatch((yield* here.run(["doctor"])).stdout, / sessions /)
+    })
+  )
+
   it.scopedLive("CL-10: a reader without a reference takes the session used last in the folder", () =>
     Effect.gen(function* () {
       const here = yield* place

@@ -21,7 +21,7 @@ const refOf = (sessionID: SessionID) => ({
 
 /** Every verb on one session: `writes` must say that it is not there, `reads` may show it as it was. */
 const verbs: Record<
-  Exclude<keyof Facade, "active" | "addressed" | "create" | "interrupted" | "list" | "waiting">,
+  Exclude<keyof Facade, "active" | "addressed" | "create" | "interrupted" | "list" | "named" | "waiting">,
   readonly ["reads" | "writes", (sessions: Facade, sessionID: SessionID) => Effect.Effect<unknown, unknown>]
 > = {
   answer: ["writes", ({ answer }, sessionID) => answer({ ...refOf(sessionID), answers: ["yes"] })],

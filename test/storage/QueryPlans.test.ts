@@ -117,6 +117,8 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
           yield* owners.requestStop(id, { ownerID: "nobody", epoch: 1 }, "act_1")
         })
       )
+      yield* store.titled("x")
+      yield* store.titled("x", { directory: "/work" })
       yield* store.hasMessage(input)
       yield* store.waiting(id, { limit: 10 })
       yield* store.waiting(id, { limit: 10, delivery: "steer", through: 5 })

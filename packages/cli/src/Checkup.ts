@@ -2,7 +2,16 @@
  * What `daybook doctor` looks at: the database, whether a process keeps the session files current, and whether each
  * configured provider answers. Spec: CL-19.
  */
-import { Doctor, EventLog, Rebuild, Store, type LogUnavailable, type SessionID } from "@daybook/core"
+import {
+  Doctor,
+  EventLog,
+  Rebuild,
+  Sessions,
+  Store,
+  type LogUnavailable,
+  type Session,
+  type SessionID
+} from "@daybook/core"
 import { follower } from "@daybook/files"
 import { Models } from "@daybook/models"
 import { rootOf } from "./FilesHost.ts"
@@ -32,6 +41,26 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     })),
     Stream.provideLayer(Store.layer({ filename }))
   )
+
+/** Sessions of a list by their ids, a few of them. */
+const few = (sessions: ReadonlyArray<Session>): string => {
+  const ids = sessions.slice(0, 5).map(({ id }) => id)
+  return `${ids.join(", ")}${sessions.length > ids.length ? ` and ${sessions.length - ids.length} more` : ""}`
+}
+
+/** What dead processes left to do. */
+export const left = Effect.gen(function* () {
+  const sessions = yield* Sessions
+  const lists = [
+    ["cut off by the end of their process", "goes on", yield* sessions.interrupted],
+    ["with prompts that wait for a run", "runs them", yield* sessions.waiting]
+  ] as const
+  return lists.flatMap(([what, then, found]): ReadonlyArray<Check> =>
+    found.length === 0
+      ? []
+      : [{ about: "sessions", verdict: "warning", says: `${what}: ${few(found)}`, fix: `daybook resume ID ${then}` }]
+  )
+})
 
 /** Derives what is shown of one session, or of all, again from its events. */
 export const rebuild = (filename: string, which: SessionID | "all") =>

@@ -1,6 +1,6 @@
 /** From what a person calls a session to the session. Spec: CL-10, CL-11 in specs/cli.md. */
-import { Address, SessionID, SessionStore, type Session } from "@daybook/core"
-import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
+import { Address, SessionID, SessionStore } from "@daybook/core"
+import { Effect, Either, Option, Schema } from "effect"
 import { NotFound, UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 
@@ -24,41 +24,27 @@ export const parse = (text: string): Either.Either<Reference, UsageError> => {
   })
 }
 
-/** Every session in pages, the last used first. */
-export const all = (options: { readonly directory?: string | undefined; readonly search?: string | undefined }) =>
-  Stream.unwrap(
-    Effect.map(SessionStore, (sessions) =>
-      Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
-        Effect.map(sessions.list({ ...options, limit: 500, cursor }), (page) => [
-          Chunk.unsafeFromArray(page.items),
-          page.cursor === undefined ? Option.none<string | undefined>() : Option.some<string | undefined>(page.cursor)
-        ])
-      )
-    )
-  )
-
-const withTitle = (title: string, directory: string | undefined) =>
-  all({ search: title, directory }).pipe(
-    Stream.filter((session) => session.title === title),
-    // Two say that it is not unique; a few more help to choose.
-    Stream.take(4),
-    Stream.runCollect,
-    Effect.map((found): ReadonlyArray<Session> => [...found])
-  )
+/** The last used come first. */
+export const ambiguous = (title: string, ids: ReadonlyArray<SessionID>) =>
+  new UsageError({
+    message:
+      `more than one session is called "${oneLine(title)}": ${ids.join(", ")}; use an id, ` +
+      "or give the others other names with daybook rename ID TITLE"
+  })
 
 /**
  * The session that a title names: the only one of that title in the directory, else the only one anywhere. None is
  * `undefined`; more than one is an error that lists them.
  */
 const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, directory: string) {
-  const here = yield* withTitle(title, directory)
-  const found = here.length > 0 ? here : yield* withTitle(title, undefined)
-  if (found.length > 1) {
-    const ids = found.map((session) => session.id).join(", ")
-    return yield* new UsageError({
-      message: `more than one session is called "${oneLine(title)}"; use an id: ${ids}`
-    })
-  }
+  const sessions = yield* SessionStore
+  const here = yield* sessions.titled(title, { directory })
+  const found = here.length > 0 ? here : yield* sessions.titled(title)
+  if (found.length > 1)
+    return yield* ambiguous(
+      title,
+      found.map(({ id }) => id)
+    )
   return found[0]
 })
 

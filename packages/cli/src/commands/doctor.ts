@@ -10,6 +10,7 @@ import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { pad } from "../render/Width.ts"
+import { withSessions } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
 const line = (check: Check): string => {
@@ -51,7 +52,10 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
       if (check.verdict === "error") wrong += 1
       return write(check)
     })
-    if (wrong === 0) yield* write({ about: "database", verdict: "ok", says: path })
+    if (wrong === 0) {
+      yield* write({ about: "database", verdict: "ok", says: path })
+      yield* Effect.forEach(yield* withSessions(checkup.left), write)
+    }
     kept = yield* checkup.files(path)
     yield* Effect.forEach(kept, write)
   } else {
@@ -84,8 +88,9 @@ export const doctor = {
   words: "",
   details: [
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
-      "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Of the " +
-      "session files it says whether a process keeps them current. Nothing is changed, unless --rebuild asks for it.",
+      "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Sessions that " +
+      "were cut off, and those in which prompts wait, are listed. Of the session files it says whether a process keeps " +
+      "them current. Nothing is changed, unless --rebuild asks for it.",
     "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
       "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +
       "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 1 when " +

@@ -78,35 +78,6 @@ interface Options {
   readonly json: boolean
 }
 
-/** The session to prompt, and whether it was made for it. Everything is checked before anything is made. */
-const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
-  const sessions = yield* Sessions
-  const { directory, model, session: reference, text } = options
-  const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
-  const { model: itsModel, name } = yield* findAgent(
-    options.agent ?? found?.agent,
-    found?.location.directory ?? directory
-  )
-  const agent = options.agent === undefined ? undefined : name
-  if (found === undefined) {
-    if (model === undefined) yield* resolveModel(itsModel)
-    const title = reference?.type === "title" ? reference.title : oneLine(text, 60)
-    const created = yield* sessions.create({ location: { directory }, title, agent, model })
-    return { session: created, isNew: true }
-  }
-  if (options.inFolder && found.location.directory !== directory) {
-    return yield* new UsageError({
-      message: `${found.id} works in ${oneLine(found.location.directory, 400)}; --cwd is for a new session`
-    })
-  }
-  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
-  if (options.id === undefined) yield* Folder.usable(found.location.directory, found.id)
-  if (model === undefined) yield* resolveModel(found.model ?? itsModel)
-  if (model !== undefined) yield* sessions.switchModel(found.id, model)
-  if (agent !== undefined && agent !== found.agent) yield* sessions.switchAgent(found.id, agent)
-  return { session: found, isNew: false }
-})
-
 /** A pattern that was given again counts where it was given last. */
 const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
   const last = new Map<string, boolean>()
@@ -120,9 +91,9 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
 /** What is asked of the session, with what is read from files for it. */
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
-  { location }: Session
+  directory: string
 ): Effect.fn.Return<PromptInput, UsageError> {
-  const files = yield* Effect.forEach(attach, (given) => PromptExtras.attachment(location.directory, given))
+  const files = yield* Effect.forEach(attach, (given) => PromptExtras.attachment(directory, given))
   return {
     text,
     ...(files.length === 0 ? {} : { files }),
@@ -132,19 +103,71 @@ const inputOf = Effect.fn("Command.prompt.input")(function* (
   }
 })
 
+/** The session to prompt, what is asked of it, and what becomes of the session when the prompt is refused. */
+interface Prepared {
+  readonly session: Session
+  readonly isNew: boolean
+  readonly input: PromptInput
+  readonly undo: Effect.Effect<void>
+}
+
+/** Everything is checked before anything is changed. */
+const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
+  const sessions = yield* Sessions
+  const { directory, model } = options
+  const { model: itsModel, name } = yield* findAgent(options.agent ?? session.agent, session.location.directory)
+  if (options.inFolder && session.location.directory !== directory) {
+    return yield* new UsageError({
+      message: `${session.id} works in ${oneLine(session.location.directory, 400)}; --cwd is for a new session`
+    })
+  }
+  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
+  if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
+  if (model === undefined) yield* resolveModel(session.model ?? itsModel)
+  const input = yield* inputOf(options, session.location.directory)
+  if (model !== undefined) yield* sessions.switchModel(session.id, model)
+  if (options.agent !== undefined && name !== session.agent) yield* sessions.switchAgent(session.id, name)
+  return { session, isNew: false, input, undo: Effect.void } satisfies Prepared
+})
+
+/** Everything is checked before the session is made. */
+const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
+  const sessions = yield* Sessions
+  const { directory, model, text } = options
+  const { model: itsModel, name } = yield* findAgent(options.agent, directory)
+  if (model === undefined) yield* resolveModel(itsModel)
+  const input = yield* inputOf(options, directory)
+  const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
+  if (title === undefined) {
+    const session = yield* sessions.create({ ...wanted, title: oneLine(text, 60) })
+    // A session that was made for a prompt that is then refused would be litter.
+    return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
+  }
+  const { isNew, session } = yield* Effect.catchTag(sessions.named({ ...wanted, title }), "TitleAmbiguous", (error) =>
+    SessionReference.ambiguous(title, error.sessionIDs)
+  )
+  // Another process may know the new session by its name already: it stays, even without a prompt.
+  return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies Prepared) : yield* goOn(options, session)
+})
+
+const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
+  const { directory, session: reference } = options
+  const found = reference === undefined ? undefined : yield* SessionReference.find(reference, directory)
+  if (found !== undefined) return yield* goOn(options, found)
+  return yield* begin(options, reference?.type === "title" ? reference.title : undefined)
+})
+
 const announce = (session: Session, isNew: boolean) =>
   `session ${session.id}${session.title === undefined ? "" : ` "${oneLine(session.title, 60)}"`}${isNew ? " (new)" : ""}\n`
 
 const run = Effect.fn("Command.prompt")(function* (options: Options) {
   const output = yield* Output
   const sessions = yield* Sessions
-  const { isNew, session } = yield* prepare(options)
-  // A session that was made for a prompt that is then refused would be litter.
-  const undo = isNew ? Effect.ignore(sessions.remove(session.id)) : Effect.void
+  const { input: asked, isNew, session, undo } = yield* prepare(options)
   const prompt = {
     id: options.id ?? (yield* (yield* Identifiers).message),
     sessionID: session.id,
-    prompt: yield* Effect.tapError(inputOf(options, session), () => undo),
+    prompt: asked,
     delivery: options.delivery
   }
   if (options.noRun) {

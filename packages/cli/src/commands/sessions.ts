@@ -1,5 +1,5 @@
 /** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
-import { SessionStore, type Session } from "@daybook/core"
+import { SessionStore, type Session, type SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
@@ -24,8 +24,11 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   const output = yield* Output
   const sessions = yield* SessionStore
   const directory = options.cwd === undefined ? undefined : yield* Folder.given(options.cwd, "--cwd")
+  const waiting = options.json ? new Set<SessionID>() : new Set((yield* sessions.withWaiting).map(({ id }) => id))
   const table = (items: ReadonlyArray<Session>) =>
-    options.json ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("") : sessionTable(items)
+    options.json
+      ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("")
+      : sessionTable(items, waiting)
   let left = options.limit
   let cursor = options.cursor
   do {
@@ -41,7 +44,10 @@ export const sessions = {
   name: "sessions",
   summary: "list sessions, the last used first",
   words: "",
-  details: ["The columns are: last use (UTC), state of the last activity, id, title, folder."],
+  details: [
+    "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, or waiting where " +
+      "prompts wait for a run: daybook resume runs them."
+  ],
   flags: [cwd, search, limit, cursor, Flags.json],
   examples: [
     ["daybook sessions --cwd .", "the sessions of this folder"],

@@ -1,5 +1,5 @@
 /** A session as a line or as JSON, and the facts at the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
-import type { Budget, Session } from "@daybook/core"
+import type { Budget, Session, SessionID } from "@daybook/core"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 
 /** `provider/model`, with the variant after a colon. */
@@ -9,12 +9,12 @@ export const modelName = (model: NonNullable<Session["model"]>): string =>
 /** One session as JSON, as the facade returns it. */
 export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
 
-/** Sessions in columns: last use, state of the last activity, id, title, directory. */
-export const sessionTable = (sessions: ReadonlyArray<Session>): string =>
+/** Sessions in columns: last use, state, id, title, directory. Those in which prompts wait say so unless they run. */
+export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: ReadonlySet<SessionID> = new Set()): string =>
   columns(
     sessions.map((session) => [
       dateTime(session.updatedAt),
-      session.activity?.state ?? "new",
+      waiting.has(session.id) && session.activity?.state !== "running" ? "waiting" : (session.activity?.state ?? "new"),
       session.id,
       oneLine(session.title ?? "-", 48),
       oneLine(session.location.directory, 200)

@@ -11,7 +11,7 @@ import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
 const json = (value: unknown): string => JSON.stringify(value)
 
 /** Text columns are UTF-8, which has no bytes for half a surrogate pair: it becomes U+FFFD here, not in the driver. */
-const plain = (value: string): string => value.replace(/\p{Surrogate}/gu, "\uFFFD")
+export const plain = (value: string): string => value.replace(/\p{Surrogate}/gu, "\uFFFD")
 
 const plainOrNull = (value: string | undefined): string | null => (value === undefined ? null : plain(value))
 

@@ -37,6 +37,11 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** The session at this address, if one is there. */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, StoreError>
+    /** Sessions of exactly this title, the last used first, ten at most. */
+    readonly titled: (
+      title: string,
+      options?: { readonly directory?: string | undefined }
+    ) => Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly list: (options: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
@@ -114,6 +119,9 @@ export interface UnsettledTool {
 /** A number of rows that SQL takes, whatever was asked for. */
 export const pageLimit = (limit: number | undefined, fallback: number, most: number): number =>
   limit === undefined || Number.isNaN(limit) ? fallback : Math.max(1, Math.min(Math.trunc(limit), most))
+
+/** Sessions of one title that are listed. */
+const sameTitle = 10
 
 /** Characters of a search: SQLite takes patterns of 50,000 bytes. */
 const searchLimit = 1_000
@@ -306,6 +314,15 @@ const make = Effect.gen(function* () {
     addressed: Effect.fn("SessionStore.addressed")(function* (address) {
       const [row] = yield* run(sql<SessionRow>`SELECT * FROM session WHERE address = ${addressKey(address)}`)
       return row === undefined ? undefined : yield* readable(row.id, "", toSession(row))
+    }),
+    titled: Effect.fn("SessionStore.titled")(function* (title, { directory } = {}) {
+      const rows = yield* run(
+        // The plus keeps the title's index: a folder may hold many more sessions than a title.
+        sql<SessionRow>`SELECT * FROM session WHERE title = ${title}
+          ${directory === undefined ? sql`` : sql`AND +directory = ${directory}`}
+          ORDER BY time_updated DESC, id DESC LIMIT ${sameTitle}`
+      )
+      return yield* Either.all(rows.map((row) => readable(row.id, "", toSession(row))))
     }),
     list,
     interrupted: run(sql<SessionRow>`SELECT * FROM session WHERE activity_state = 'running' ORDER BY id`).pipe(

@@ -73,6 +73,19 @@ export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/cor
   }
 }
 
+/** More than one session has the title: a name must mean one. The last used come first; ten are listed at most. */
+export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook/core/TitleAmbiguous")(
+  "TitleAmbiguous",
+  { title: Schema.String, sessionIDs: Schema.Array(SessionID) }
+) {
+  override get message() {
+    return (
+      `more than one session is called ${JSON.stringify(this.title)}: ${this.sessionIDs.join(", ")}; ` +
+      "use an id, and rename or remove the others to use the name again"
+    )
+  }
+}
+
 /** Where a session is kept for its clients. */
 export interface Placement {
   readonly address: Address
@@ -157,6 +170,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly create: (
       options: CreateOptions
     ) => Effect.Effect<Session, InvalidInput | AddressTaken | StoreError | AppendError>
+    /**
+     * The session of this title: the only one in the folder, else the only one anywhere, else a new one. Of any number of
+     * callers at once, in any number of processes, one makes it (IB-13).
+     */
+    readonly named: (
+      options: Omit<CreateOptions, "id" | "placement"> & { readonly title: string }
+    ) => Effect.Effect<
+      { readonly session: Session; readonly isNew: boolean },
+      InvalidInput | TitleAmbiguous | StoreError | AppendError
+    >
     /** The session at an address, if there is one (AD-2). */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, InvalidInput | StoreError>
     /** Gives a session that has none its address, or another root; publishes nothing when it has them (AD-4). */

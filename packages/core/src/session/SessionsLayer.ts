@@ -8,6 +8,7 @@ import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
 import { EventLog, SessionNotFound, type EventRefused, type ReplayComplete } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { nothingPruned } from "../compaction/Prune.ts"
+import { plain } from "../projection/Projection.ts"
 import { shownAt } from "../request/Recorded.ts"
 import { switched } from "../request/Reminders.ts"
 import { deepestFamily } from "./Family.ts"
@@ -27,6 +28,7 @@ import { SessionOwner } from "./SessionOwner.ts"
 import { InvalidInput, NotWaiting, Sessions, type CreateOptions } from "./Sessions.ts"
 import { pageLimit, SessionStore } from "./SessionStore.ts"
 import type { StoreError } from "./StoreError.ts"
+import * as Titles from "./Titles.ts"
 import { validate } from "./Validate.ts"
 
 /** Events in one page of `history`. */
@@ -47,6 +49,7 @@ const make = Effect.gen(function* () {
   const models = yield* ModelResolver
   const questions = yield* Questions
   const placements = yield* Placements.make
+  const titles = yield* Titles.make
   const identifiers = yield* Identifiers
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
@@ -115,21 +118,32 @@ const make = Effect.gen(function* () {
       const found = yield* placements.occupant(placement.address, options.id === undefined ? undefined : sessionID)
       if (Option.isSome(found)) return found.value
     }
+    const created = yield* creation(options, yield* place(options.location))
+    return yield* placements.begin(sessionID, created, options.id === undefined ? undefined : sessionID, placement)
+  }, Effect.uninterruptible)
+
+  const named: (typeof Sessions.Service)["named"] = Effect.fn("Sessions.named")(function* (options) {
+    const title = plain(yield* validate("title", Schema.NonEmptyString, options.title))
     const location = yield* place(options.location)
+    const made = Effect.all({ sessionID: identifiers.session, created: creation({ ...options, title }, location) })
+    return yield* titles.findOrBegin(title, location.directory, made)
+  }, Effect.uninterruptible)
+
+  /** The event that begins a session, with everything in it checked. */
+  const creation = Effect.fnUntraced(function* (options: CreateOptions, location: Location) {
     const { agent, parentID } = options
     const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
     const title = options.title === undefined ? undefined : yield* validate("title", Schema.String, options.title)
     if (agent !== undefined) yield* knownAgent(agent, location, parentID !== undefined)
     if (parentID !== undefined) yield* knownParent(parentID)
-    const created = draft("session.created", {
+    return draft("session.created", {
       location,
       ...(agent === undefined ? {} : { agent }),
       ...(model === undefined ? {} : { model }),
       ...(title === undefined ? {} : { title }),
       ...(parentID === undefined ? {} : { parentID })
     })
-    return yield* placements.begin(sessionID, created, options.id === undefined ? undefined : sessionID, placement)
-  }, Effect.uninterruptible)
+  })
 
   const prompt: (typeof Sessions.Service)["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
     const admitted = inputs.admit(options)
@@ -194,6 +208,7 @@ const make = Effect.gen(function* () {
 
   return Sessions.of({
     create,
+    named,
     addressed: placements.addressed,
     place: changes(placements.place),
     get: store.get,

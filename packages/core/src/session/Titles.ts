@@ -1,0 +1,64 @@
+/**
+ * Sessions by title: found, or made when there is none. Titles need not be unique; of any number of callers that ask for
+ * one title at the same time, one makes the session, and its commit decides which. Spec: IB-13.
+ */
+import { SqlClient } from "@effect/sql"
+import { Data, Effect } from "effect"
+import type { Draft } from "../events/SessionEvents.ts"
+import type { SessionID } from "../Identifiers.ts"
+import { EventLog } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { TitleAmbiguous } from "./Sessions.ts"
+import { SessionStore } from "./SessionStore.ts"
+
+/** Losing to others again and again is no reason to give up, but there is an end. */
+const attempts = 100
+
+/** Another caller was faster. */
+class LookAgain extends Data.TaggedError("LookAgain") {}
+
+const isLookAgain = (error: unknown): error is LookAgain => error instanceof LookAgain
+
+export const make = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const sql = yield* SqlClient.SqlClient
+
+  /** The only session of the title in the folder, else the only one anywhere. */
+  const find = Effect.fnUntraced(function* (title: string, directory: string) {
+    const here = yield* store.titled(title, { directory })
+    const found = here.length > 0 ? here : yield* store.titled(title)
+    if (found.length > 1) return yield* new TitleAmbiguous({ title, sessionIDs: found.map(({ id }) => id) })
+    return found[0]
+  })
+
+  /** In the transaction of the creation: appends of all processes come one after another. */
+  const isFirst = (title: string, sessionID: SessionID) =>
+    sql`SELECT 1 FROM session WHERE title = ${title} AND id <> ${sessionID} LIMIT 1`.pipe(
+      Effect.mapError(unavailable("look for the title")),
+      Effect.flatMap((others) => (others.length === 0 ? Effect.void : new LookAgain()))
+    )
+
+  /** Makes the session unless another one has its title. */
+  const begin = (sessionID: SessionID, created: Draft, title: string) =>
+    log.append(sessionID, [created], { expectedSeq: -1, commit: () => isFirst(title, sessionID) }).pipe(
+      Effect.zipRight(store.get(sessionID)),
+      Effect.catchTag("SessionNotFound", () => new LookAgain()),
+      Effect.map((session) => ({ session, isNew: true }))
+    )
+
+  /** `creation` is needed only where there is no such session. */
+  const findOrBegin = <E, R>(
+    title: string,
+    directory: string,
+    creation: Effect.Effect<{ readonly sessionID: SessionID; readonly created: Draft }, E, R>
+  ) =>
+    Effect.gen(function* () {
+      const session = yield* find(title, directory)
+      if (session !== undefined) return { session, isNew: false }
+      const { created, sessionID } = yield* creation
+      return yield* begin(sessionID, created, title)
+    }).pipe(Effect.retry({ times: attempts, while: isLookAgain }), Effect.catchIf(isLookAgain, Effect.die))
+
+  return { findOrBegin }
+})
