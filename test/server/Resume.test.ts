@@ -1,6 +1,8 @@
 /** `resume`: what came after a row that a client has, then the run that is under way. */
+import { Tool } from "@effect/ai"
+import { define, EventLog, HostTools, type SessionID } from "@daybook/core"
 import { it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Context, Deferred, Effect, Schema } from "effect"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { assert } from "vitest"
@@ -15,6 +17,7 @@ import {
   typesOf,
   uid,
   type Client,
+  type Frame,
   type Served,
   holdOne
 } from "./support/Served.ts"
@@ -214,5 +217,74 @@ it.scopedLive("SO-38: where a prompt waits to be run, the answer goes on to the 
     yield* client.ask({ op: "resume", after: last })
     const frames = yield* client.untilType("done")
     assert.strictEqual(deltasOf(frames), "two")
+  })
+)
+
+it.scopedLive("IX-6: clients that resume again and again while events arrive get each row once, in order", () =>
+  Effect.gen(function* () {
+    const served = yield* fresh()
+    const steps = Array.from({ length: 8 }, (_, step) => `c${step}`)
+    const gates = new Map<string, Deferred.Deferred<void>>()
+    for (const call of steps) gates.set(call, yield* Deferred.make<void>())
+    const note = define(Tool.make("note", { success: Schema.String }), { handler: () => Effect.succeed("noted") })
+    yield* Context.get(served.context, HostTools).register([note])
+    yield* script(served, ({ answer }) =>
+      Effect.zipRight(
+        Effect.forEach(steps, (call) =>
+          answer(held(callParts(call, "note", {}), gates.get(call)!, [finish("tool-calls")]))
+        ),
+        answer(says("done"))
+      )
+    )
+    const sender = yield* connect(served.path)
+    yield* sender.ask({ op: "send", id: "m1", input: "hi" })
+    const [start] = yield* sender.untilType("start")
+    const rows: Array<Frame> = []
+    // Each client comes while the model still speaks behind a call, whose result is the last event of the log.
+    for (const [step, call] of [...steps, "end"].entries()) {
+      const frames = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const client = yield* connect(served.path)
+          yield* client.ask({ op: "resume", after: rows.at(-1)?.["id"] ?? start?.["event"] })
+          const gate = gates.get(steps[step - 1] ?? "")
+          if (gate !== undefined) yield* Deferred.succeed(gate, undefined)
+          let told = 0
+          return yield* client.until((frame) => {
+            if (frame["tool_call_id"] === call) told += 1
+            return told === 2 || frame["type"] === "done"
+          })
+        })
+      )
+      rows.push(...frames.filter(({ seq }) => seq !== undefined))
+    }
+    const client = yield* connect(served.path)
+    assert.deepStrictEqual(rows, yield* rowsOf(client, start?.["event"]))
+    assert.strictEqual(new Set(rows.map(({ id }) => id)).size, rows.length)
+  })
+)
+
+it.scopedLive("IX-6: rows that arrive while an idle session is replayed are told once, behind the others", () =>
+  Effect.gen(function* () {
+    const served = yield* fresh()
+    const client = yield* connect(served.path)
+    const { id } = yield* eventful(served, client)
+    const log = Context.get(served.context, EventLog)
+    const { latest } = { ...log }
+    let left = 3
+    // The replay asks whether it has reached the end: just before the answer another event is there.
+    Object.assign(log, {
+      latest: (sessionID: SessionID) =>
+        Effect.zipRight(
+          left-- > 0
+            ? Effect.orDie(runtimeOf(served, (sessions) => sessions.rename(id, `title ${left}`)))
+            : Effect.void,
+          latest(sessionID)
+        )
+    })
+    const told = yield* rowsOf(client)
+    assert.isBelow(left, 1)
+    Object.assign(log, { latest })
+    assert.deepStrictEqual(told, yield* rowsOf(client))
+    assert.strictEqual(new Set(told.map(({ id }) => id)).size, told.length)
   })
 )
