@@ -51,11 +51,6 @@ describe("refusals", () => {
       refused(yield* here.run(["events", "ses_missing"]), 3, /there is no session ses_missing/)
       refused(yield* here.run(["events", "nobody"]), 3, /there is no session called "nobody"/)
       refused(yield* here.run(["events", "same"]), 2, /"same": ses_\S+, ses_\S+; .*daybook rename ID TITLE/)
-      refused(
-        yield* here.run(["prompt", "--session", "same", "--no-run", "hi"]),
-        2,
-        /"same": ses_\S+, ses_\S+; .*rename/
-      )
       refused(yield* here.run(["prompt", "--session", "ses_missing", "hi"]), 3, /there is no session ses_missing/)
       assert.strictEqual(jsonLines((yield* here.run(["sessions", "--json"])).stdout).length, 2)
     })

@@ -56,7 +56,7 @@ describe("verbs", () => {
       const here = yield* place
       yield* here.run(["prompt", "--session", "one", "--no-run", "later"])
       yield* here.run(["prompt", "--session", "two", "now"])
-      const [waiting, done] = (yield* here.run(["sessions"])).stdout.split("\n").reverse().slice(1)
+      const [done, waiting] = (yield* here.run(["sessions"])).stdout.split("\n")
       assert.match(waiting ?? "", /  waiting  .*  one  /)
       assert.match(done ?? "", /  completed  .*  two  /)
       const { stdout } = yield* here.run(["doctor"])
