@@ -73,6 +73,29 @@ describe("a call that is complete", () => {
     )
   }
 
+  for (const reason of ["", "null", "length"]) {
+    it.scopedLive(`MD-60: the finish reason "${reason}" completes no call of a chat completion before its input`, () =>
+      Effect.gen(function* () {
+        const unfinished = (delta: Record<string, unknown>) => chunk(delta, reason)
+        const { model } = yield* connect(
+          "openai-compatible",
+          { id: "qwen3:8b" },
+          chunks(
+            unfinished({ tool_calls: [{ index: 0, id: "call_1", function: { name: "read", arguments: "" } }] }),
+            unfinished({}),
+            unfinished({ tool_calls: [{ index: 0, function: { arguments: '{"path":"a"}' } }] }),
+            chunk({}, "tool_calls")
+          )
+        )
+        const parts = yield* answer(model, { prompt: "go", tools: [tool("read")] })
+        assert.deepStrictEqual(
+          only(parts, "tool-call").map(({ params }): unknown => params),
+          [{ path: "a" }]
+        )
+      })
+    )
+  }
+
   it.scopedLive("MD-60: a chat completion's call without input is there with the finish reason", () =>
     Effect.gen(function* () {
       const reply = chunks(begin(0, "call_1", "read"), begin(1, "call_2", "read"), chunk({}, "tool_calls"))

@@ -30,7 +30,7 @@ export const makeEagerCalls = () => {
     switch (part.type) {
       case "raw": {
         const before = finished ? complete(true) : []
-        finished ||= hasReason(part.rawValue)
+        finished ||= isFinish(part.rawValue)
         // Parts of a chunk that brings input beside the reason are still to come.
         return finished && !hasCalls(part.rawValue) ? [...before, ...complete(true)] : before
       }
@@ -58,9 +58,12 @@ export const makeEagerCalls = () => {
 const choiceOf = (chunk: unknown): unknown =>
   Predicate.hasProperty(chunk, "choices") && Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
 
-const hasReason = (chunk: unknown): boolean => {
+/** Reasons after which calls are whole: not an empty one, which some servers send all along, and not the output limit. */
+const whole: ReadonlySet<unknown> = new Set(["tool_calls", "function_call", "stop"])
+
+const isFinish = (chunk: unknown): boolean => {
   const choice = choiceOf(chunk)
-  return Predicate.hasProperty(choice, "finish_reason") && Predicate.isNotNullable(choice.finish_reason)
+  return Predicate.hasProperty(choice, "finish_reason") && whole.has(choice.finish_reason)
 }
 
 const hasCalls = (chunk: unknown): boolean => {
