@@ -103,6 +103,68 @@ describe("OpenAI", () => {
     })
   )
 
+  it.scopedLive("MD-14: an answer that cannot go back as it came goes without reasoning and ids", () =>
+    Effect.gen(function* () {
+      const thought = (itemId: unknown, encryptedContent: unknown = "ENC") => ({
+        type: "reasoning" as const,
+        text: "Hm.",
+        options: { openai: { itemId, encryptedContent } } as never
+      })
+      const made = (id: string, itemId: string) => ({
+        type: "tool-call" as const,
+        id,
+        name: "read",
+        params: {},
+        options: { openai: { itemId } }
+      })
+      const answers = [
+        [thought("rs_1"), made("a", "fc_1")],
+        // Used before, used twice, incomplete, of another form, and followed by nothing.
+        [thought("rs_1"), made("b", "fc_2")],
+        [thought("rs_2"), made("c", "fc_1")],
+        [thought("rs_3"), made("d", "fc_4"), made("e", "fc_4")],
+        [thought("rs_5", null), made("f", "fc_5")],
+        [thought(7), made("g", "fc_6")],
+        [made("h", "fc_7"), thought("rs_7")]
+      ]
+      const { model, server } = yield* connect("openai", terra, hello)
+      yield* answer(model, {
+        tools: [tool("read")],
+        prompt: answers.flatMap((content) => [
+          { role: "user" as const, content: "go" },
+          { role: "assistant" as const, content },
+          {
+            role: "tool" as const,
+            content: content.flatMap((part) =>
+              part.type === "tool-call"
+                ? [
+                    {
+                      type: "tool-result" as const,
+                      id: part.id,
+                      name: "read",
+                      isFailure: false,
+                      result: "x",
+                      providerExecuted: false
+                    }
+                  ]
+                : []
+            )
+          }
+        ])
+      })
+      const input = at(server.received[0]?.body, "input")
+      const items = Array.isArray(input) ? input : []
+      const isThought = (item: unknown) => at(item, "type") === "reasoning"
+      assert.deepStrictEqual(items.filter(isThought), [
+        { id: "rs_1", type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "ENC" }
+      ])
+      assert.deepStrictEqual(
+        items.flatMap((item) => (at(item, "type") === "function_call" ? [[at(item, "call_id"), at(item, "id")]] : [])),
+        [["a", "fc_1"], ...["b", "c", "d", "e", "f", "g", "h"].map((id) => [id, undefined])]
+      )
+    })
+  )
+
   it.scopedLive("MD-14: reasoning ends with its encrypted content, which goes back with the history", () =>
     Effect.gen(function* () {
       const reasoning = { id: "rs_1", type: "reasoning", summary: [] }

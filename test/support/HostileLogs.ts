@@ -93,41 +93,38 @@ const callMetadata = oneOf<Readonly<Record<string, unknown>> | undefined>(
   { openai: { itemId: 7 } }
 )
 const hosted = oneOf(
-  undefined,
-  undefined,
-  undefined,
+  ...Array.from({ length: 15 }, () => undefined),
   { name: "AnthropicWebSearch", result: [{ type: "web_search_result", url: "https://a.example" }] as unknown },
   { name: "AnthropicCodeExecution", result: { type: "bash_code_execution_result" } as unknown },
   { name: "OpenAiWebSearch", result: undefined }
 )
 
+const text = fc.record({ kind: fc.constant("text" as const), text: hostileText })
+const reasoning = fc.record({ kind: fc.constant("reasoning" as const), text: hostileText, metadata })
+const call = fc.record({
+  kind: fc.constant("call" as const),
+  id: oneOf(...hostileIds),
+  name: oneOf(...names),
+  input: oneOf<Readonly<Record<string, unknown>>>({}, { path: "a" }, { input: '{"path": "a' }, { "\ud800": "\udc00" }),
+  outcome: oneOf("pending", "running", "completed", "completed", "completed", "error"),
+  content,
+  message: hostileText,
+  metadata: callMetadata,
+  hosted
+})
 const part = fc.oneof(
-  fc.record({ kind: fc.constant("text" as const), text: hostileText }),
-  fc.record({ kind: fc.constant("reasoning" as const), text: hostileText, metadata }),
-  fc.record({
-    kind: fc.constant("call" as const),
-    id: oneOf(...hostileIds),
-    name: oneOf(...names),
-    input: oneOf<Readonly<Record<string, unknown>>>(
-      {},
-      { path: "a" },
-      { input: '{"path": "a' },
-      { "\ud800": "\udc00" }
-    ),
-    outcome: oneOf("pending", "running", "completed", "completed", "completed", "error"),
-    content,
-    message: hostileText,
-    metadata: callMetadata,
-    hosted
-  })
+  { weight: 2, arbitrary: text },
+  { weight: 2, arbitrary: reasoning },
+  { weight: 4, arbitrary: call }
 )
 type Part = Made<typeof part>
 
 const step = fc.record({
   kind: fc.constant("step" as const),
-  model: oneOf(...Object.values(refs)),
+  /** Of another model than most of the log. */
+  model: fc.option(oneOf(...Object.values(refs)), { freq: 3, nil: undefined }),
   parts: fc.uniqueArray(part, { maxLength: 5, selector: (one) => (one.kind === "call" ? one.id : one) }),
-  end: oneOf("stop", "length", "tool-calls", "aborted", "provider", "running")
+  end: oneOf("stop", "stop", "stop", "length", "tool-calls", "aborted", "provider", "running")
 })
 const said = fc.record({
   kind: oneOf("prompt", "synthetic", "context", "shell", "checkpoint", "switch"),
@@ -185,7 +182,11 @@ const partDrafts = (assistantMessageID: MessageID, made: Part, nth: number): Rea
   }
 }
 
-const stepDrafts = (assistantMessageID: MessageID, { end, model, parts }: Made<typeof step>): ReadonlyArray<Draft> => [
+const stepDrafts = (
+  assistantMessageID: MessageID,
+  model: ModelRef,
+  { end, parts }: Made<typeof step>
+): ReadonlyArray<Draft> => [
   draft("session.next.step.started", { assistantMessageID, agent: "build", model }),
   ...parts.flatMap((one, nth) => partDrafts(assistantMessageID, one, nth)),
   ...(end === "running"
@@ -220,11 +221,14 @@ const saidDrafts = (messageID: MessageID, { files, kind, system, text }: Made<ty
 /** A log that begins with the session's creation; its message ids contain `name`. */
 export const hostileLog = (name: string, maxLength = 12): fc.Arbitrary<NonEmptyReadonlyArray<Draft>> =>
   fc
-    .array(fc.oneof({ weight: 3, arbitrary: step }, { weight: 2, arbitrary: said }), { maxLength, size: "max" })
-    .map((all) => [
+    .tuple(
+      oneOf(...Object.values(refs)),
+      fc.array(fc.oneof({ weight: 3, arbitrary: step }, { weight: 2, arbitrary: said }), { maxLength, size: "max" })
+    )
+    .map(([most, all]) => [
       draft("session.created", { location: { directory: "/work" } }),
       ...all.flatMap((one, nth) => {
         const id = MessageID.make(`msg_${name}-${nth}`)
-        return one.kind === "step" ? stepDrafts(id, one) : saidDrafts(id, one)
+        return one.kind === "step" ? stepDrafts(id, one.model ?? most, one) : saidDrafts(id, one)
       })
     ])
