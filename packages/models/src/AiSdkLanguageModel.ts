@@ -7,7 +7,7 @@ import type { LanguageModelV3, LanguageModelV3CallOptions } from "@ai-sdk/provid
 import type { LanguageModel } from "@effect/ai"
 import type { Effect, Redacted } from "effect"
 import { bridge } from "./internal/AiSdkModel.ts"
-import { systemAsUser } from "./internal/GuardedModel.ts"
+import { systemAsUser } from "./internal/WireHistory.ts"
 
 export interface Options {
   readonly model: LanguageModelV3

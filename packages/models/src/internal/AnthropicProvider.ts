@@ -4,10 +4,10 @@ import { Prompt, type Response } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { makeAnthropicWire, shadowed } from "./AnthropicWire.ts"
-import { guard, systemAsUser } from "./GuardedModel.ts"
+import { guard } from "./GuardedModel.ts"
 import { secretsOf, type Configurable } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
-import { hostedAsText, mapAnswers } from "./WireHistory.ts"
+import { hostedAsText, mapAnswers, systemAsUser } from "./WireHistory.ts"
 
 export const make = (options: {
   readonly model: string

@@ -4,10 +4,9 @@ import { Redacted } from "effect"
 import { bridge } from "./AiSdkModel.ts"
 import { callSettings } from "./AiSdkSettings.ts"
 import { makeEagerCalls } from "./EagerCalls.ts"
-import { systemAsUser } from "./GuardedModel.ts"
 import { headersOf, lay, secretsOf, type Configurable } from "./Settings.ts"
 import { wired, type Json } from "./WireFetch.ts"
-import { hostedAsText } from "./WireHistory.ts"
+import { hostedAsText, systemAsUser } from "./WireHistory.ts"
 
 export const make =
   (options: {

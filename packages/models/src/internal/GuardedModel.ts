@@ -4,10 +4,11 @@
  * reasoning metadata arrives with the end of its block; usage counts alike; a stream ends with `finish` or an error; and
  * no failure is a defect or carries a key. Spec: MD-10..MD-19, MD-58, MD-59.
  */
-import { mediaMime, redactSecrets } from "@daybook/core"
+import { redactSecrets } from "@daybook/core"
 import { AiError, LanguageModel, Prompt, Response, Tool, type Toolkit } from "@effect/ai"
 import { FetchHttpClient } from "@effect/platform"
 import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
+import { withPlainFiles } from "./WireFiles.ts"
 import { withWireCalls, type CallIds } from "./WireHistory.ts"
 import { wireNames, type WireNames } from "./WireNames.ts"
 
@@ -44,7 +45,7 @@ interface Prepared {
 export const guard = (service: LanguageModel.Service, options: Guard): LanguageModel.Service => {
   const prepared = (request: Request, toolkit: OpenToolkit | undefined): Prepared => {
     const names = wireNames(Object.values(toolkit?.tools ?? {}), options.shadowed ?? new Set())
-    const prompt = withWireCalls(normalize(Prompt.make(request.prompt)), options.callIds, names)
+    const prompt = withWireCalls(withPlainFiles(Prompt.make(request.prompt)), options.callIds, names)
     const lowered: Request = {
       ...request,
       prompt: options.lower(prompt),
@@ -367,74 +368,4 @@ const cleanUnknown = (options: Guard, error: unknown): unknown => {
   } catch {
     return { message: redact(options, describe(error)) }
   }
-}
-
-/**
- * Attachments in the form that every provider's library reads: bytes or an address, never base64 text; text files as
- * text; and what no provider takes as a sentence about it (MD-11).
- */
-const normalize = (prompt: Prompt.Prompt): Prompt.Prompt =>
-  Prompt.fromMessages(
-    prompt.content.map((message) =>
-      message.role === "user"
-        ? Prompt.userMessage({ content: message.content.map(normalizePart), options: message.options })
-        : message
-    )
-  )
-
-const normalizePart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => {
-  if (part.type !== "file") return part
-  const data = bytesOf(part.data)
-  const name = part.fileName ?? "attachment"
-  if (data instanceof Uint8Array && isText(part.mediaType)) {
-    return Prompt.textPart({ text: `<file name="${name}">\n${new TextDecoder().decode(data)}\n</file>` })
-  }
-  const mediaType = shownMedia(part.mediaType, data)
-  if (mediaType !== undefined) {
-    return Prompt.filePart({
-      mediaType,
-      data,
-      options: part.options,
-      ...(part.fileName === undefined ? {} : { fileName: part.fileName })
-    })
-  }
-  return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
-}
-
-/** The type under which a file is shown: that of its bytes, because providers refuse a picture under another's type. */
-const shownMedia = (mediaType: string, data: Uint8Array | URL): string | undefined =>
-  data instanceof Uint8Array ? mediaMime(data) : /^image\/|^application\/pdf$/.test(mediaType) ? mediaType : undefined
-
-const isText = (mediaType: string): boolean =>
-  /^text\/|^application\/(?:json|xml|x-sh|javascript|typescript|yaml|x-yaml|toml)|\+(?:json|xml)(?:$|;)/.test(mediaType)
-
-const bytesOf = (data: string | Uint8Array | URL): Uint8Array | URL => {
-  if (data instanceof Uint8Array) return data
-  const text = data instanceof URL ? data.href : data
-  const inline = /^data:[^,]*?(;base64)?,/i.exec(text)
-  if (inline !== null) {
-    const payload = text.slice(inline[0].length)
-    return inline[1] === undefined
-      ? new TextEncoder().encode(decodeURIComponent(payload))
-      : new Uint8Array(Buffer.from(payload, "base64"))
-  }
-  if (data instanceof URL) return data
-  return /^https?:\/\//.test(data) && URL.canParse(data) ? new URL(data) : new Uint8Array(Buffer.from(data, "base64"))
-}
-
-/**
- * System messages after the first words of a user or assistant, as part of the conversation: providers that know one
- * system prompt only would lose them, or lose the first ones (MD-12).
- */
-export const systemAsUser = (prompt: Prompt.Prompt): Prompt.Prompt => {
-  const head = prompt.content.findIndex((message) => message.role !== "system")
-  return Prompt.fromMessages(
-    prompt.content.map((message, index) =>
-      message.role === "system" && head >= 0 && index > head
-        ? Prompt.userMessage({
-            content: [Prompt.textPart({ text: `<system-update>\n${message.content}\n</system-update>` })]
-          })
-        : message
-    )
-  )
 }

@@ -96,3 +96,20 @@ export const hostedAsText = (
       return part.type === "tool-call" && part.providerExecuted ? [] : [part]
     })
   })
+
+/**
+ * System messages after the first words of a user or assistant, as part of the conversation: providers that know one
+ * system prompt only would lose them, or lose the first ones (MD-12).
+ */
+export const systemAsUser = (prompt: Prompt.Prompt): Prompt.Prompt => {
+  const head = prompt.content.findIndex((message) => message.role !== "system")
+  return Prompt.fromMessages(
+    prompt.content.map((message, index) =>
+      message.role === "system" && head >= 0 && index > head
+        ? Prompt.userMessage({
+            content: [Prompt.textPart({ text: `<system-update>\n${message.content}\n</system-update>` })]
+          })
+        : message
+    )
+  )
+}
