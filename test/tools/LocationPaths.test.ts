@@ -1,10 +1,11 @@
 /** Absolute paths, as models give them for every tool that takes one: inside the Location, and outside of it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { makeLocationFiles } from "../../packages/core/src/tool/LocationFiles.ts"
 import { patchOf } from "./PatchTree.ts"
-import { makeWorkbench, textOf, type Options } from "./Workbench.ts"
+import { makeWorkbench, sessionID, textOf, type Options } from "./Workbench.ts"
 
 const makeDesk = Effect.fnUntraced(function* (options?: Options) {
   const bench = yield* makeWorkbench(options)
@@ -72,6 +73,22 @@ describe("paths of the Location", () => {
         yield* said("glob", { pattern: `${folder}/[app] {x}*/*.ts`, path: "[app] {x}*" }),
         "[app] {x}*/b.ts"
       )
+    })
+  )
+
+  it.scoped("TO-19: a Location that is given through a link is known under both its spellings", () =>
+    Effect.gen(function* () {
+      const { folder, outside } = yield* makeDesk()
+      const alias = join(outside, "alias")
+      symlinkSync(folder, alias)
+      const files = makeLocationFiles({ directory: alias, locate: () => Option.none(), references: new Map() })
+      for (const root of [alias, folder]) {
+        const { real, resource } = yield* files.resolve(sessionID, join(root, "src/a.ts"))
+        assert.deepStrictEqual([real, resource], [join(folder, "src/a.ts"), "src/a.ts"])
+        assert.strictEqual((yield* files.resolveWritable(join(root, "new/b.ts"))).resource, "new/b.ts")
+        const within = yield* files.resolve(sessionID, "src")
+        assert.strictEqual(yield* files.relativeGlob(within, join(root, "src/**/*.ts")), "**/*.ts")
+      }
     })
   )
 

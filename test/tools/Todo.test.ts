@@ -101,3 +101,28 @@ it.scopedLive("TO-93: the list outlives a compaction and a restart", () =>
     )
   })
 )
+
+it.effect(
+  "TO-91: in a log of an earlier release, whose results do not say so, a call with items changed the list",
+  () =>
+    Effect.gen(function* () {
+      const [sessions, log] = [yield* Sessions, yield* EventLog]
+      const { id } = yield* newSession()
+      yield* called(id, { items: [item("now")] })
+      const [{ assistantMessageID } = { assistantMessageID: MessageID.make("msg_none") }] = yield* dataOf(
+        id,
+        "session.next.tool.called"
+      )
+      const settled = (callID: string, input: Readonly<Record<string, unknown>>, items: ReadonlyArray<TodoItem>) => {
+        const [of, provider] = [{ assistantMessageID, callID }, { executed: false }]
+        return log.append(id, [
+          draft("session.next.tool.input.started", { ...of, name: "todo" }),
+          draft("session.next.tool.called", { ...of, tool: "todo", input, provider }),
+          draft("session.next.tool.success", { ...of, structured: { items }, content: [], provider })
+        ])
+      }
+      yield* settled("old-change", { items: [item("old")] }, [item("old")])
+      yield* settled("old-look", {}, [item("seen beside it")])
+      assert.deepStrictEqual(yield* sessions.todos(id), [item("old")])
+    }).pipe(Effect.provide(runtime()))
+)

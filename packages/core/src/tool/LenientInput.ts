@@ -9,7 +9,7 @@
  * - a text with JSON stands for the object or list that is expected
  * - a text with a decimal number stands for the number, `"true"` and `"false"` for a truth value
  * - a bare text that does not begin like JSON stands for an object whose only required field is a text
- * - `{ "input": ... }` stands for what is in it
+ * - `{ "input": ... }` stands for what is in it, and so do the other words of `wrappers`
  * - a number that only says how much is wanted is taken at the nearest bound
  *
  * What still does not fit is refused by the decoder, in words about the input as it was brought into form. Pure.
@@ -152,10 +152,14 @@ const fit = (form: Form, value: unknown, habits: Habits): unknown => {
   }
 }
 
-/** What stands alone in a field `input` that the schema does not have. */
+const wrappers: ReadonlyArray<string> = ["input", "arguments", "args", "parameters", "params"]
+
+/** What stands alone in a field that the schema does not have and whose name says no more than that it is the input. */
 const unwrapped = (form: Form, value: unknown): unknown => {
-  if (!Predicate.isReadonlyRecord(value) || Object.hasOwn(propertiesOf(form), "input")) return value
-  return Object.keys(value).length === 1 && Object.hasOwn(value, "input") ? value["input"] : value
+  const [only = "", ...more] = Predicate.isReadonlyRecord(value) ? Object.keys(value) : []
+  return more.length === 0 && wrappers.includes(only) && !Object.hasOwn(propertiesOf(form), only)
+    ? record(value)[only]
+    : value
 }
 
 /** An input that may be the JSON of an object, for a tool whose schema is another's. */
