@@ -116,6 +116,9 @@ const make = Effect.fn("Exporter.make")(function* (
   /** What was said of sessions that something stands in the way of: once each. */
   const said = new Set<string>()
 
+  /** Whether the log was followed to its end. */
+  let caught = false
+
   const tell = (finding: Finding & { readonly sessionID: string }) => {
     if (said.has(finding.sessionID)) return Effect.void
     said.add(finding.sessionID)
@@ -156,8 +159,10 @@ const make = Effect.fn("Exporter.make")(function* (
     Effect.forEach(
       new Set(indexes),
       (index) =>
-        Effect.catchTag(IndexWriter.write(keeper, index, { anew }), "PathRefused", (error) =>
-          report({ kind: "refused", path: error.path.slice(root.length + 1), details: error.message })
+        Effect.catchTag(
+          IndexWriter.write(keeper, index, { anew, adopted: writer.adopted(index) }),
+          "PathRefused",
+          (error) => report({ kind: "refused", path: error.path.slice(root.length + 1), details: error.message })
         ),
       { discard: true }
     )
@@ -234,7 +239,9 @@ const make = Effect.fn("Exporter.make")(function* (
       hasMore = page.hasMore
     }
     yield* finish(touched, !hasMore)
-    yield* writeIndexes(writer.takeIndexes())
+    caught ||= !hasMore
+    // Before, it is not known which sessions an index that lies there had.
+    if (caught) yield* writeIndexes(writer.takeIndexes())
     if (cursor.position !== before.position || cursor.removals !== before.removals) yield* ledger.setCursor(cursor)
     return { position: cursor.position, hasMore, sessions: [...touched] }
   }).pipe(
@@ -330,12 +337,21 @@ const make = Effect.fn("Exporter.make")(function* (
     return { position, sessions: sessions.size }
   })
 
+  const isUnknown = (index: string) =>
+    Effect.flatMap(
+      Effect.orElseSucceed(files.reach(index), () => false),
+      (there) => (there ? Effect.map(ledger.files(index), ({ size }) => size === 0) : Effect.succeed(false))
+    )
+
   const exportSession = Effect.fn("Exporter.exportSession")(function* (id: string) {
     if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
     yield* log.read({ sessionID: id, limit: 1 })
     const { removals } = yield* followRemovals(yield* ledger.cursor, [])
     yield* ledger.setCursor({ ...(yield* ledger.cursor), removals })
     yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
+    const record = yield* ledger.session(id)
+    // An index of which nothing is known can be told from one of other hands when all of its sessions are known.
+    if (!caught && record !== undefined && (yield* isUnknown(record.index))) yield* pullAll
     yield* writeIndexes(writer.takeIndexes())
   })
 

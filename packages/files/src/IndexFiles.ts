@@ -2,6 +2,7 @@
  * The index of the sessions of one agent or model: a hint for clients, derived from the sessions alone. Pure.
  * Spec: FI-14..FI-18 in specs/files.md (IX-1..IX-5).
  */
+import type { State } from "./Fold.ts"
 import { cwdHash } from "./Layout.ts"
 
 /** What the index has to know of a session. Positions are global places of events. */
@@ -16,6 +17,16 @@ export interface IndexEntry {
   /** Of the event that began its last run. */
   readonly runStartedPosition?: number | undefined
 }
+
+/** What the index has to know of a session. */
+export const entryOf = (fold: State, session: string): IndexEntry => ({
+  session,
+  cwd: fold.cwd,
+  updatedAtMs: fold.updatedAtMs,
+  position: fold.position,
+  createdPosition: fold.createdPosition,
+  ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
+})
 
 /** Names are compared by code units: the order is the same on every machine. */
 const byName = (a: IndexEntry, b: IndexEntry): number => (a.session < b.session ? -1 : a.session > b.session ? 1 : 0)

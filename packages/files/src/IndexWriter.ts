@@ -4,8 +4,9 @@
  */
 import { Effect, Schema } from "effect"
 import { LedgerFailed } from "./Errors.ts"
-import { indexFiles } from "./IndexFiles.ts"
+import { indexFiles, type IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
+import { recordOf, type FileRecord } from "./Ledger.ts"
 import { isPermitted } from "./Modes.ts"
 
 const Entry = Schema.parseJson(
@@ -36,11 +37,39 @@ export const intact = Effect.fn("IndexWriter.intact")(function* (
   return true
 })
 
-/** Brings the index in this folder to what its sessions are. `anew`: contents are compared, whatever their stamps say. */
+/** Takes over files that the record does not know, when they are the index of the sessions that were taken over. */
+const adopt = Effect.fnUntraced(function* (
+  { files, ...keeper }: Keeper.Keeper,
+  folder: Keeper.Folder,
+  entries: ReadonlyArray<IndexEntry>,
+  adopted: ReadonlyArray<IndexEntry>
+) {
+  const before = new Map(adopted.map((entry) => [entry.session, entry]))
+  // The record was lost, or it knows the other sessions as they were.
+  const candidates = [adopted, entries.map((entry) => before.get(entry.session) ?? entry)].map(indexFiles)
+  const found = new Map<string, FileRecord>()
+  for (const name of new Set(candidates.flatMap((candidate) => [...candidate.keys()]))) {
+    const path = `${folder.path}/${name}`
+    const stamp = yield* files.stamp(path)
+    if (stamp === undefined || folder.records.get(name)?.stamp === stamp.text) continue
+    const sum = yield* files.sum(path)
+    const isOurs = candidates.some((candidate) => {
+      const content = candidate.get(name)
+      return content !== undefined && Keeper.same(Keeper.sumOf(content), sum)
+    })
+    if (isOurs) found.set(name, recordOf(sum, stamp))
+  }
+  yield* Keeper.remember({ files, ...keeper }, folder, found)
+})
+
+/**
+ * Brings the index in this folder to what its sessions are. `anew`: contents are compared, whatever their stamps say.
+ * `adopted`: what it had to say of sessions whose files were taken over.
+ */
 export const write = Effect.fn("IndexWriter.write")(function* (
   keeper: Keeper.Keeper,
   path: string,
-  { anew = false }: { readonly anew?: boolean } = {}
+  { adopted = [], anew = false }: { readonly anew?: boolean; readonly adopted?: ReadonlyArray<IndexEntry> } = {}
 ): Effect.fn.Return<void, Keeper.KeepError> {
   const { files, ledger } = keeper
   const entries = yield* Effect.forEach(yield* ledger.entries(path), (text) => decode(text)).pipe(
@@ -56,6 +85,7 @@ export const write = Effect.fn("IndexWriter.write")(function* (
     return yield* Keeper.remember(keeper, folder, new Map([...records.keys()].map((name) => [name, undefined])))
   }
   yield* Keeper.sweepLeftovers(keeper, folder)
+  if (adopted.length > 0) yield* adopt(keeper, folder, entries, adopted)
   const sums = new Map([...wanted].map(([name, content]) => [name, Keeper.sumOf(content)]))
   const inspection = yield* Keeper.inspect(keeper, folder, [...records.keys(), ...wanted.keys()], sums)
   yield* Keeper.bring(keeper, folder, wanted, inspection)

@@ -14,6 +14,7 @@ import {
   type StoreError
 } from "@daybook/core"
 import { Effect } from "effect"
+import * as Adopting from "./Adopting.ts"
 import * as Keeper from "./Keeper.ts"
 import type { FileRecord, SessionRecord } from "./Ledger.ts"
 import * as Rendering from "./Rendering.ts"
@@ -29,6 +30,8 @@ export interface Known {
   readonly folder: Keeper.Folder
   /** All that its log held has been read since it was loaded. */
   whole: boolean
+  /** Its files may hold more than the record knows: it was lost, or is older than they are. */
+  ahead: boolean
 }
 
 /** Sessions whose folds are remembered. */
@@ -105,7 +108,8 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
     const from = text === undefined ? undefined : Rendering.fromText(text)
     const rendering = yield* replay(id, from ?? Rendering.initial, record.seq, nothing)
     yield* Keeper.sweepLeftovers(keeper, folder)
-    const session = { record, rendering, folder, whole: false }
+    const ahead = (yield* Adopting.told(keeper.files, folder.path)) > record.shown
+    const session = { record, rendering, folder, whole: false, ahead }
     yield* remember(id, session)
     return session
   })

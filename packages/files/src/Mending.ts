@@ -78,6 +78,11 @@ export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
       const content = new Map([[name, bytes]])
       const inspection = yield* Keeper.inspect(keeper, session.folder, [name], new Map([[name, Keeper.sumOf(bytes)]]))
       yield* Keeper.bring(keeper, session.folder, content, inspection, () => true, true)
+      // It may have been there already.
+      const there = session.folder.records.get(name)
+      if (there?.lasting === false) {
+        yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...there, lasting: true }]]))
+      }
     }
   })
 

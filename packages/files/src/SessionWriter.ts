@@ -5,7 +5,8 @@
  */
 import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
 import { Effect } from "effect"
-import type { IndexEntry } from "./IndexFiles.ts"
+import * as Adopting from "./Adopting.ts"
+import { entryOf, type IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
 import * as KnownSessions from "./KnownSessions.ts"
 import { checkpointEvery, remembered, type Known, type WriteError } from "./KnownSessions.ts"
@@ -17,6 +18,7 @@ import { isPermitted } from "./Modes.ts"
 import * as Portion from "./Portion.ts"
 import { isLog, logs, textOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
+import type { PackState } from "./context/PackState.ts"
 import type { Sum } from "./SafeFiles.ts"
 import * as SessionContext from "./SessionContext.ts"
 import { blobFile, contextFolders, contextPrefix } from "./SessionContext.ts"
@@ -63,21 +65,13 @@ export interface SessionWriter {
   readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
   /** Removes the session's files, as far as they are ours. */
   readonly drop: (id: string) => Effect.Effect<void, Keeper.KeepError>
+  /** What the index in this folder had to say of sessions whose files were taken over. */
+  readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
   /** The folders of indexes that have to follow what was done since they were last taken. */
   readonly takeIndexes: () => ReadonlyArray<string>
   /** Forgets what is remembered and what waits, not what is written. */
   readonly forget: (id: string) => void
 }
-
-/** What the index has to know of a session. */
-export const entryOf = (fold: Rendering.Rendering["fold"], session: string): IndexEntry => ({
-  session,
-  cwd: fold.cwd,
-  updatedAtMs: fold.updatedAtMs,
-  position: fold.position,
-  createdPosition: fold.createdPosition,
-  ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
-})
 
 const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, LogFile.empty]))
 
@@ -130,7 +124,9 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       record: unwritten(id, address, portion.first),
       rendering: Rendering.initial,
       folder: { path, sessionID: id, records: new Map(yield* ledger.files(path)) },
-      whole: false
+      whole: false,
+      // Files that lie there already may be ours of a record that is lost.
+      ahead: yield* files.reach(path)
     }
     if (before === undefined) {
       // Known before the first byte: a session that is removed after a kill leaves nothing behind.
@@ -145,14 +141,16 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     // Both are looked at before either changes.
     for (const { name } of next) yield* files.stamp(`${path}/${name}`)
     yield* keepBlobs(session, added.blobs, () => true)
+    let ahead = session.ahead
     for (const { bytes, name } of next) {
       const surplus = yield* mend(session, name, bytes, false)
+      ahead ||= surplus > 0
       const untouched = bytes.length === 0 && session.folder.records.get(name)?.stamp !== ""
       if (!untouched) changes.set(name, yield* LogFile.append(keeper, session.folder, name, bytes, surplus))
     }
     const first = session.record.seq < 0 ? portion.first : session.record.first
     const record: SessionRecord = { ...session.record, first, seq, position }
-    const moved: Known = { ...session, record, rendering }
+    const moved: Known = { ...session, record, rendering, ahead }
     yield* keep(moved, changes, checkpointEvery(record))
     for (const [name, record] of changes) session.folder.records.set(name, record)
     yield* remember(id, moved)
@@ -254,17 +252,45 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
   }
 
   /** The context as the last step was shown it. Swapped lines are read where they lie: the logs are in order by now. */
-  const contextOf = (session: Known, name: string) =>
-    SessionContext.contextOf(session.record.id, name, session.rendering.pack, (at, bytes) =>
+  const contextAt = (session: Known, name: string, pack: PackState) =>
+    SessionContext.contextOf(session.record.id, name, pack, (at, bytes) =>
       files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
-    ).pipe(
-      Effect.provideService(EventLog, log),
-      Effect.provideService(SessionStore, store),
-      Effect.map(({ files, state }) => {
-        session.rendering = { ...session.rendering, pack: state }
-        return files
-      })
-    )
+    ).pipe(Effect.provideService(EventLog, log), Effect.provideService(SessionStore, store))
+
+  const contextOf = (session: Known, name: string) =>
+    Effect.map(contextAt(session, name, session.rendering.pack), ({ files, state }) => {
+      session.rendering = { ...session.rendering, pack: state }
+      return files
+    })
+
+  const { adopt } = Adopting.make({
+    keeper,
+    log,
+    contextOf: (session, name, pack) => Effect.map(contextAt(session, name, pack), ({ files }) => files)
+  })
+
+  /** What indexes had to say of sessions whose files were taken over, by folder. */
+  const adopted = new Map<string, Map<string, IndexEntry>>()
+
+  /**
+   * Takes over the files of a session that the record does not know as they are, at the end of its log: values are never
+   * set back to what they were in its middle.
+   */
+  const takeOver = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
+    yield* advance(id)
+    const session = yield* load(id)
+    if (session === undefined || session.record.seq < 0) return session
+    const { fold } = session.rendering
+    const address = addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
+    if (address === undefined) return session
+    const entry = yield* adopt(session, address)
+    if (entry !== undefined) {
+      const entries = adopted.get(session.record.index) ?? new Map<string, IndexEntry>()
+      adopted.set(session.record.index, entries.set(id, entry))
+    }
+    session.ahead = false
+    return session
+  })
 
   /** Removes folders of the context that hold nothing any more. */
   const removeEmptied = (folder: Keeper.Folder) =>
@@ -279,7 +305,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     { atEnd }: { readonly atEnd: boolean }
   ): Effect.fn.Return<void, WriteError> {
     yield* flush(id)
-    const session = yield* load(id)
+    const loaded = yield* load(id)
+    const session = loaded?.ahead === true ? yield* takeOver(id) : loaded
     // Of one that could not be begun there is nothing to tell.
     if (session === undefined || session.record.seq < 0) return
     const { folder, record, rendering } = session
@@ -406,6 +433,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     intact,
     rewrite,
     drop,
+    adopted: (index) => [...(adopted.get(index)?.values() ?? [])],
     takeIndexes: () => {
       const taken = [...indexes]
       indexes.clear()

@@ -30,10 +30,13 @@ const metaOf = (state: State, address: KeptAddress): Meta => {
   }
 }
 
+/** The content of `latest.md`. */
+export const latestFile = (latest: string): string => line(latest)
+
 /** Name and content of each file, in the order in which they are to be written. */
 export const valueFiles = (state: State, address: KeptAddress): ReadonlyMap<string, string> =>
   new Map([
-    ...(state.latest === undefined ? [] : [["latest.md", line(state.latest)] as const]),
+    ...(state.latest === undefined ? [] : [["latest.md", latestFile(state.latest)] as const]),
     ["cwd", line(state.cwd)],
     ["created_at", line(timeText(state.createdAtMs))],
     ["meta.json", line(JSON.stringify(metaOf(state, address)))],

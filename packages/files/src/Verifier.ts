@@ -5,14 +5,13 @@
 import { EventLog, SessionID } from "@daybook/core"
 import { Effect, Option, Schema } from "effect"
 import type { Finding, FindingKind, SafeError } from "./Errors.ts"
-import { indexFiles, type IndexEntry } from "./IndexFiles.ts"
+import { entryOf, indexFiles, type IndexEntry } from "./IndexFiles.ts"
 import { sumOf } from "./Keeper.ts"
 import { sessionFolder, type KeptAddress } from "./Layout.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
 import * as Rendering from "./Rendering.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 import { blobFile, contextOf, contextPrefix } from "./SessionContext.ts"
-import { entryOf } from "./SessionWriter.ts"
 import { valueFiles } from "./Values.ts"
 
 type Content = string | Uint8Array

@@ -1,0 +1,135 @@
+/**
+ * Finds out which files of a session are its own although the record does not know them: the record was lost, or is older
+ * than the files. Such a file holds what the log gave at some event, so the log is rendered again from its beginning and
+ * compared. What matches nothing is of other hands. Spec: FI-68, FI-95 in specs/files.md.
+ */
+import { SessionID, type EventLog } from "@daybook/core"
+import { Effect, Option, Schema, Struct } from "effect"
+import { entryOf, type IndexEntry } from "./IndexFiles.ts"
+import * as Keeper from "./Keeper.ts"
+import type { Known, WriteError } from "./KnownSessions.ts"
+import type { KeptAddress } from "./Layout.ts"
+import { recordOf, type FileRecord } from "./Ledger.ts"
+import type { PackState } from "./context/PackState.ts"
+import { isLog, logs, textOf } from "./Rendering.ts"
+import * as Rendering from "./Rendering.ts"
+import { isAside, type SafeFiles, type Stamp, type Sum } from "./SafeFiles.ts"
+import { contextFolders, contextPrefix } from "./SessionContext.ts"
+import { latestFile, valueFiles } from "./Values.ts"
+
+export interface AdoptingOptions<E> {
+  readonly keeper: Keeper.Keeper
+  readonly log: EventLog["Type"]
+  /** The context files of a state of the pack. */
+  readonly contextOf: (
+    session: Known,
+    name: string,
+    pack: PackState
+  ) => Effect.Effect<ReadonlyMap<string, Keeper.Content>, E>
+}
+
+const folders = ["", contextPrefix.slice(0, -1), ...contextFolders]
+const valueNames = new Set(["latest.md", "cwd", "created_at", "meta.json", "updated_at", "state"])
+
+const numberIn = (field: "seq" | "step") => {
+  const decode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ [field]: Schema.Int })))
+  return (text: string): number =>
+    Option.match(decode(text), { onNone: () => -1, onSome: (found) => found[field] ?? -1 })
+}
+const longestMeta = 64 * 1024
+
+/** The number that a file of one JSON object holds; -1 where there is none. */
+const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effect.Effect<number> =>
+  files.readRange(path, 0, longestMeta).pipe(
+    Effect.map((bytes) => numberIn(field)(Buffer.from(bytes).toString("utf8"))),
+    Effect.orElseSucceed(() => -1)
+  )
+
+/** The last event that the session's files say they show. */
+export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
+  readNumber(files, `${folder}/meta.json`, "seq")
+
+interface Found {
+  readonly sum: Sum
+  readonly stamp: Stamp
+}
+
+export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
+  const { files } = keeper
+
+  /** Files under the names of the layout that the record does not know as they are. */
+  const unknown = Effect.fnUntraced(function* ({ folder }: Known) {
+    const found = new Map<string, Found>()
+    for (const sub of folders) {
+      const path = sub === "" ? folder.path : `${folder.path}/${sub}`
+      if (!(yield* files.reach(path))) continue
+      for (const entry of yield* files.list(path)) {
+        const name = sub === "" ? entry.name : `${sub}/${entry.name}`
+        const ours = sub === "" ? valueNames.has(name) : !isAside(name) && !entry.name.startsWith(".")
+        if (!ours || entry.folder || isLog(name)) continue
+        const stamp = yield* Effect.catchTag(files.stamp(`${folder.path}/${name}`), "PathRefused", () => Effect.void)
+        const record = folder.records.get(name)
+        if (stamp === undefined || record?.stamp === stamp.text) continue
+        const sum = yield* files.sum(`${folder.path}/${name}`)
+        if (!Keeper.same(sum, record) && !Keeper.same(sum, record?.next)) found.set(name, { sum, stamp })
+      }
+    }
+    return found
+  })
+
+  /**
+   * Takes over what the log gave at some event, and gives what the index had to say of the session at the event that its
+   * files tell of.
+   */
+  const adopt = Effect.fnUntraced(function* (
+    session: Known,
+    address: KeptAddress
+  ): Effect.fn.Return<IndexEntry | undefined, E | WriteError> {
+    const { folder, record } = session
+    const pending = yield* unknown(session)
+    const matched = new Map<string, FileRecord>()
+    const match = (name: string, content: () => Keeper.Content): void => {
+      const found = pending.get(name)
+      if (found === undefined || !Keeper.same(Keeper.sumOf(content()), found.sum)) return
+      matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
+      pending.delete(name)
+    }
+    const [seq, step] = [
+      yield* told(files, folder.path),
+      yield* readNumber(files, `${folder.path}/${contextPrefix}pack.json`, "step")
+    ]
+    const sizes = yield* Effect.forEach(logs, (name) => files.stamp(`${folder.path}/${name}`))
+    const packs = new Map<number | undefined, PackState>()
+    const run = Rendering.from(Rendering.initial)
+    const written = logs.map(() => 0)
+    let [entry, latest]: [IndexEntry | undefined, string | undefined] = [undefined, undefined]
+    let within: PackState | undefined
+    for (let after = -1; ;) {
+      const page = yield* log.read({ sessionID: SessionID.make(record.id), after })
+      for (const event of page.events) {
+        const added = run.take(event)
+        const { fold, pack } = run.rendering
+        for (const [n, name] of logs.entries()) written[n] = (written[n] ?? 0) + Buffer.byteLength(textOf(added, name))
+        if (fold.latest !== undefined && fold.latest !== latest) match("latest.md", () => latestFile(fold.latest ?? ""))
+        latest = fold.latest
+        if (pending.size > 0) {
+          for (const [name, content] of valueFiles(Struct.omit(fold, "latest"), address)) match(name, () => content)
+        }
+        if (pack.step?.seq === step || fold.seq === seq) packs.set(pack.step?.seq, pack)
+        if (written.every((size, n) => size <= (sizes[n]?.size ?? 0))) within = pack
+        if (fold.seq === seq) entry = entryOf(fold, address.session)
+      }
+      if (!page.hasMore) break
+      after = page.cursor
+    }
+    for (const pack of [within, run.rendering.pack]) if (pack !== undefined) packs.set(pack.step?.seq, pack)
+    for (const pack of packs.values()) {
+      if (![...pending.keys()].some((name) => name.startsWith(contextPrefix))) break
+      for (const [name, content] of yield* contextOf(session, address.session, pack)) match(name, () => content)
+    }
+    yield* Keeper.remember(keeper, folder, matched)
+    return entry
+  })
+
+  return { adopt }
+}
