@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { isName, nameRule } from "@daybook/core"
 import { Effect, Schema } from "effect"
 import { cwdProblem, maxCwdBytes } from "./CwdText.ts"
-import { codeOf, makePrivateFolder } from "./PrivateFolder.ts"
+import { codeOf, makeFolder } from "./PrivateFolder.ts"
 
 /** The operator's file is not what it has to be. */
 export class DefaultCwdUnusable extends Schema.TaggedError<DefaultCwdUnusable>()("DefaultCwdUnusable", {
@@ -85,8 +85,14 @@ const writeFirst = (folder: string, path: string): Effect.Effect<void, string> =
 export const agentDefaultCwd: (options: {
   readonly root: string
   readonly name: string
-}) => Effect.Effect<string, DefaultCwdUnusable> = Effect.fn("Cwd.agentDefault")(function* ({ root, name }) {
-  const file = `agent/${name}.d/cwd`
+  /** The folder of agents, relative to the root: in a common root each user has one. */
+  readonly agents?: string | undefined
+}) => Effect.Effect<string, DefaultCwdUnusable> = Effect.fn("Cwd.agentDefault")(function* ({
+  agents = "agent",
+  root,
+  name
+}) {
+  const file = `${agents}/${name}.d/cwd`
   const unusable = (why: string) =>
     new DefaultCwdUnusable({
       code: "EIO",
@@ -94,7 +100,7 @@ export const agentDefaultCwd: (options: {
       message: `${file} cannot be used: ${why}. It has to be one line, an absolute path of the agent's world such as /.`
     })
   if (!isName(name)) return yield* unusable(`the agent's name has to be ${nameRule}`)
-  const folder = yield* Effect.mapError(makePrivateFolder(root, ["agent", `${name}.d`]), () =>
+  const folder = yield* Effect.mapError(makeFolder(root, [...agents.split("/"), `${name}.d`]), () =>
     unusable("its folder is no private folder of this user")
   )
   const path = join(folder, "cwd")

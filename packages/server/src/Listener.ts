@@ -6,16 +6,12 @@ import { createServer, type Server, type Socket } from "node:net"
 import { Cause, Effect, FiberSet, type Scope } from "effect"
 import * as Count from "./Count.ts"
 import { make as makeConnection, type Connection } from "./Connection.ts"
-import { clear, prepare, publish, SocketBusy, SocketUnusable, temporaryPath, unpublish } from "./SocketPath.ts"
+import { clear, prepare, publish, SocketBusy, SocketUnusable, unpublish, type Place } from "./SocketPath.ts"
 import { encodeFrame, errorFrame } from "./Wire.ts"
 
 export { SocketBusy, SocketUnusable }
 
-export interface ListenOptions {
-  /** The layout's root, as an absolute host path. */
-  readonly root: string
-  /** The socket below it, such as `agent/coder.sock`. */
-  readonly name: string
+export interface ListenOptions extends Place {
   /** How many clients at once; beyond it they are told EBUSY. 256 by default. */
   readonly maxConnections?: number
 }
@@ -52,11 +48,14 @@ const turnAway = (socket: Socket): void => {
 }
 
 /** Binds the server under a name of its own, and publishes it; the end of the scope takes it away. */
-const bind = (server: Server, path: string) =>
+const bind = (
+  server: Server,
+  { path, temporary }: { readonly path: string; readonly temporary: string },
+  place: Place
+) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
       yield* clear(path)
-      const temporary = temporaryPath(path)
       yield* Effect.async<void, SocketUnusable>((resume) => {
         const failed = (cause: Error) =>
           resume(new SocketUnusable({ path, message: `${path}: cannot listen there: ${cause.message}` }))
@@ -66,7 +65,7 @@ const bind = (server: Server, path: string) =>
           resume(Effect.void)
         })
       })
-      return yield* publish(temporary, path).pipe(Effect.onError(() => Effect.sync(() => server.close())))
+      return yield* publish(temporary, path, place).pipe(Effect.onError(() => Effect.sync(() => server.close())))
     }),
     (published) =>
       Effect.zipRight(
@@ -87,7 +86,8 @@ export const listen: <R>(
   handle: (connection: Connection) => Effect.Effect<void, never, R>
 ) {
   const max = options.maxConnections ?? defaultMaxConnections
-  const path = yield* prepare(options.root, options.name)
+  const prepared = yield* prepare(options)
+  const { path } = prepared
   const run = yield* FiberSet.makeRuntime<R, void, never>()
   const connected = Count.make()
   let accepted = 0
@@ -121,6 +121,6 @@ export const listen: <R>(
   })
   // What cannot be accepted for want of descriptors stays with its client.
   server.on("error", () => {})
-  yield* bind(server, path)
+  yield* bind(server, prepared, options)
   return { path, connections: Effect.sync(connected.now), idle: connected.none }
 })

@@ -1,8 +1,10 @@
 /**
- * Folders that only their owner can enter, made without following links. Spec: SO-71 in specs/socket.md (SC-3).
+ * The folders of sockets and of agents' files below the root, made without following links: their user's alone, but for
+ * shared spaces, and for the first level of a root that several users share. Spec: SO-71, SO-80 in specs/socket.md (SC-3).
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
+import { isCommon, modesOf, type SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
 
 /** A folder cannot be had; the message says why and what to do. */
@@ -22,9 +24,16 @@ const io = <A>(path: string, verb: string, run: () => Promise<A>): Effect.Effect
 
 const ownUid = process.getuid?.()
 
-const makeOne = Effect.fnUntraced(function* (folder: string) {
+interface Wanted {
+  readonly mode: number
+  readonly group: number | undefined
+  /** Other users make their folders in it as well: it need not be this user's. */
+  readonly common: boolean
+}
+
+const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mode }: Wanted) {
   yield* io(folder, "make the folder", () =>
-    fs.mkdir(folder, { mode: 0o700 }).catch((cause: unknown) => {
+    fs.mkdir(folder, { mode: mode & 0o777 }).catch((cause: unknown) => {
       if (codeOf(cause) !== "EEXIST") throw cause
     })
   )
@@ -33,31 +42,61 @@ const makeOne = Effect.fnUntraced(function* (folder: string) {
     return yield* unusable(folder, "it has to be a folder, and no symbolic link. Move it away.")
   }
   if (ownUid !== undefined && found.uid !== ownUid) {
-    return yield* unusable(folder, "the folder belongs to another user. Choose a root of your own.")
+    if (common && isCommon(found.mode)) return
+    return yield* unusable(folder, `the folder belongs to user ${found.uid}. Choose a root of your own.`)
   }
-  if ((found.mode & 0o777) !== 0o700) yield* io(folder, "make the folder private", () => fs.chmod(folder, 0o700))
+  if (group !== undefined && found.gid !== group) {
+    yield* io(folder, `give the folder to group ${group}`, () => fs.chown(folder, found.uid, group))
+  }
+  if ((found.mode & 0o7777) !== mode || (group !== undefined && found.gid !== group)) {
+    yield* io(folder, "set the permissions of the folder", () => fs.chmod(folder, mode))
+  }
 })
 
-/** Makes the root, when it is absent. Others may look into it, where spaces are shared, but never change it. */
+/**
+ * Makes the root, when it is absent; its mode. Others may look into it, where spaces are shared, and change it only where
+ * it is common: with the sticky bit they cannot touch what is not theirs.
+ */
 const makeRoot = Effect.fnUntraced(function* (root: string) {
   yield* io(root, "make the folder", () => fs.mkdir(root, { recursive: true, mode: 0o700 }))
   const found = yield* io(root, "look at it", () => fs.stat(root))
+  if (isCommon(found.mode)) return found.mode & 0o7777
   if (ownUid !== undefined && found.uid !== ownUid) {
-    return yield* unusable(root, "the folder belongs to another user. Choose a root of your own.")
+    return yield* unusable(
+      root,
+      "the folder belongs to another user. Choose a root of your own, or let its owner make it common (chmod 1777)."
+    )
   }
   if ((found.mode & 0o022) !== 0) {
     return yield* unusable(root, "others may write into it. Choose another root, or run chmod go-w on it.")
   }
+  return found.mode & 0o7777
 })
 
-/** Makes the root and the folders below it, one in the other, with mode 0700; their host path. */
-export const makePrivateFolder = Effect.fnUntraced(function* (root: string, segments: ReadonlyArray<string>) {
+/** Whether several users share the root; one that is not there is its maker's alone. */
+export const isCommonRoot = (root: string): Effect.Effect<boolean, FolderUnusable> =>
+  Effect.map(makeRoot(root), isCommon)
+
+/**
+ * Makes the root and the folders below it, one in the other, as open as what lies there may be; their host path. Without
+ * `shared`, all but the first level of a common root is this user's alone.
+ */
+export const makeFolder = Effect.fnUntraced(function* (
+  root: string,
+  segments: ReadonlyArray<string>,
+  shared: SharedSpaces = {}
+) {
   const path = join(root, ...segments)
   const plain = segments.every((segment) => !["", ".", ".."].includes(segment) && !/[/\0]/.test(segment))
   if (!root.startsWith("/") || !plain) {
     return yield* unusable(path, "the root has to be an absolute path, and what lies below it a plain one.")
   }
-  yield* makeRoot(root)
-  for (let depth = 1; depth <= segments.length; depth++) yield* makeOne(join(root, ...segments.slice(0, depth)))
+  const mode = yield* makeRoot(root)
+  const modes = modesOf(shared, mode)
+  for (let depth = 1; depth <= segments.length; depth++) {
+    const name = segments.slice(0, depth).join("/")
+    const wanted = { mode: modes.folder(name), group: modes.group(name), common: depth === 1 && isCommon(mode) }
+    yield* makeOne(join(root, name), wanted)
+  }
   return path
 })

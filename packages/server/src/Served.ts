@@ -21,7 +21,7 @@ import { resume } from "./Resume.ts"
 import * as RunFrames from "./RunFrames.ts"
 import { runsOf, stateAt, type Run } from "./Runs.ts"
 import * as Stopping from "./Stopping.ts"
-import { addressIn, find, owns, placeOf, type Subject } from "./Subject.ts"
+import { addressIn, checkKeeper, find, owns, placeOf, type Subject } from "./Subject.ts"
 import * as TempSessions from "./TempSessions.ts"
 import * as Wire from "./Wire.ts"
 
@@ -41,11 +41,29 @@ export interface ServedOptions {
   readonly durable: Kept
   /** Made when the first temp session is. */
   readonly temp: Effect.Effect<Kept, Refused>
-  /** Requests that may wait for their admission in one session. */
-  readonly backlog: number
   readonly stopping: Stopping.Stopping
   readonly asks: Asks
+  /** One for all sockets that lead to the same sessions. */
+  readonly desk: Desk
 }
+
+/** Requests on their way to be admitted: one at a time for each session, whatever socket they came through. */
+export interface Desk {
+  readonly lane: Lane.Lane
+  /** How many may wait in one session. */
+  readonly backlog: number
+  /** A cancel that comes right behind its send waits for the admission. */
+  readonly admissions: Set<Admitting>
+  /** Sessions in which an admission waits for a run, and those behind it wait with it. */
+  readonly holding: Set<string>
+}
+
+export const makeDesk = (backlog: number): Desk => ({
+  lane: Lane.make(backlog),
+  backlog,
+  admissions: new Set(),
+  holding: new Set()
+})
 
 /** One client, for as long as its connection. */
 interface Client {
@@ -87,18 +105,18 @@ interface Admitting {
 /** Serves one connection after the other, or many at once, until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   asks,
-  backlog,
+  desk,
   durable,
   stopping,
   subject,
   temp
 }: ServedOptions): Effect.fn.Return<(connection: Connection) => Effect.Effect<void>, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const lane = Lane.make(backlog)
+  const { admissions, backlog, holding, lane } = desk
   const temps = TempSessions.make()
 
   /** Whether permissions are decided here: only by the user who serves. */
-  const mayDecide = true
+  const mayDecide = subject.space === undefined
 
   const askingOf = ({ connection }: Client): AskOptions => ({
     asks,
@@ -149,11 +167,6 @@ export const make = Effect.fnUntraced(function* ({
           else client.follows.set(run, count)
         })
     )
-
-  /** A cancel that comes right behind its send waits for the admission. */
-  const admissions = new Set<Admitting>()
-  /** Sessions in which an admission waits for a run, and those behind it wait with it. */
-  const holding = new Set<string>()
 
   /** Tells the admissions of the session that they wait, for as long as the effect does. */
   const held =
@@ -220,6 +233,7 @@ export const make = Effect.fnUntraced(function* ({
 
   const send = Effect.fn("Served.send")(function* (client: Client, request: Wire.Send) {
     const asked = yield* addressIn(subject, request)
+    yield* checkKeeper(subject, asked)
     const kept = yield* keptOf(request.scope)
     const byID = asked.session.startsWith("ses_") ? yield* find(kept.backend, subject, asked) : undefined
     // By its id or by its name it is one session, with one queue.

@@ -6,16 +6,17 @@
  */
 import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
-import { Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
+import { Array as Arr, Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
 import * as Asks from "./Asks.ts"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
-import { agentDefaultCwd } from "./Cwd.ts"
 import * as Keeper from "./Keeper.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import * as Served from "./Served.ts"
 import * as Stopping from "./Stopping.ts"
-import { owns, worldOf, type Subject } from "./Subject.ts"
+import { isCommonRoot } from "./PrivateFolder.ts"
+import type { Place } from "./SocketPath.ts"
+import { defaultCwdOf, owns, worldOf, type Subject } from "./Subject.ts"
 
 /** Two of what is to be served have one name: their sessions would be each other's. */
 export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {
@@ -72,32 +73,58 @@ export interface ServeOptions {
 export interface ServedSocket extends Listener {
   readonly kind: "agent" | "model"
   readonly name: string
+  /** The space that it serves alone; without it, it is the user's own. */
+  readonly space?: string
 }
 
 const defaultBacklog = 64
 
 interface Door {
   readonly subject: Subject
-  /** Below the root. */
+  /** Below the folder of sockets: the root, the home of the user in a common root, or a space. */
   readonly socket: string
 }
 
-const doorsOf = ({ agents = [], models = [], root, shared = {}, uid }: ServeOptions): ReadonlyArray<Door> => [
+const doorsOf = (
+  { agents = [], models = [], root, shared = {}, uid }: ServeOptions,
+  common: boolean
+): ReadonlyArray<Door> => [
   ...agents.map(({ alias, chroot, name: agent }): Door => {
     const name = alias ?? agent
     return {
-      subject: { kind: "agent", agent, name, root, uid, shared, chroot },
+      subject: { kind: "agent", agent, name, root, uid, shared, common, chroot },
       socket: `agent/${name}.sock`
     }
   }),
   ...models.map(({ alias, ref }): Door => {
     const name = alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id)
     return {
-      subject: { kind: "model", name, root, uid, shared, ref },
+      subject: { kind: "model", name, root, uid, shared, common, ref },
       socket: `model/${nameFrom(ref.providerID)}/${name}.sock`
     }
   })
 ]
+
+const openTo = { owner: 0o600, group: 0o660, everyone: 0o666 }
+
+/** The user's own socket, and one for each space that others may write to, where this subject may have sessions. */
+const placesOf = ({ socket, subject }: Door): ReadonlyArray<{ readonly subject: Subject; readonly place: Place }> => {
+  const { common, kind, name, root, shared, uid } = subject
+  const own: Place = { root, name: common ? `home/${uid}/${socket}` : socket }
+  const spaces = Object.entries(shared).flatMap(([space, { agents, group, write = "owner" }]) => {
+    if (write === "owner" || (agents !== undefined && !(kind === "agent" && agents.includes(name)))) return []
+    const place: Place = {
+      root,
+      name: `shared/${space}/${socket}`,
+      mode: openTo[write],
+      group,
+      shared,
+      bindIn: `home/${uid}`
+    }
+    return [{ subject: { ...subject, space }, place }]
+  })
+  return [{ subject, place: own }, ...spaces]
+}
 
 const twice = (doors: ReadonlyArray<Door>) =>
   doors.find(({ subject: { kind, name } }, at) =>
@@ -137,10 +164,7 @@ const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, soc
 
 /** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
 const prepare = (subject: Subject) =>
-  Effect.zipRight(
-    worldOf(subject),
-    subject.kind === "agent" ? agentDefaultCwd({ root: subject.root, name: subject.name }) : Effect.void
-  )
+  Effect.zipRight(worldOf(subject), subject.kind === "agent" ? defaultCwdOf(subject) : Effect.void)
 
 /** The runtime of temp sessions: made when it is first asked for, and again after it could not be. */
 const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
@@ -207,7 +231,9 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   SocketBusy | SocketUnusable | NameTaken | ServeFailed,
   Sessions | SessionExecution | SessionStore | EventLog | Exporter | Scope.Scope
 > {
-  const doors = doorsOf(options)
+  const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
+  const common = yield* Effect.mapError(isCommonRoot(options.root), failed)
+  const doors = doorsOf(options, common)
   const same = twice(doors)
   if (same !== undefined) return yield* new NameTaken({ kind: same.subject.kind, name: same.subject.name })
   const exporter = yield* Exporter
@@ -215,7 +241,6 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   // Before the sockets, so that they are closed after them: with fibers of their own, which come later.
   const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
-  const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
   yield* Effect.forEach(doors, ({ subject }) => prepare(subject), { discard: true }).pipe(Effect.mapError(failed))
   yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
   yield* Effect.forkScoped(exporter.follow)
@@ -223,24 +248,28 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const stopping = Stopping.make()
   const asks = options.asks ?? Asks.make()
   const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
-  const sockets = yield* Effect.forEach(doors, ({ socket, subject }) =>
-    Effect.gen(function* () {
-      const handle = yield* Served.make({
-        subject,
-        durable: { backend, keeper },
-        temp: temp.get,
-        stopping,
-        asks,
-        backlog: options.backlog ?? defaultBacklog
-      }).pipe(Effect.provideService(Scope.Scope, scope))
-      const { connections: maxConnections } = options
-      const listener = yield* listen(
-        { root: options.root, name: socket, ...(maxConnections === undefined ? {} : { maxConnections }) },
-        handle
-      )
-      return { ...listener, kind: subject.kind, name: subject.name } satisfies ServedSocket
+  const { backlog = defaultBacklog, connections: maxConnections } = options
+  const most = maxConnections === undefined ? {} : { maxConnections }
+  const open = Effect.fnUntraced(function* (subject: Subject, place: Place, desk: Served.Desk) {
+    const durable = { backend, keeper }
+    const handle = yield* Served.make({ subject, durable, temp: temp.get, stopping, asks, desk }).pipe(
+      Effect.provideService(Scope.Scope, scope)
+    )
+    const listener = yield* listen({ ...place, ...most }, handle)
+    const { kind, name, space } = subject
+    return { ...listener, kind, name, ...(space === undefined ? {} : { space }) } satisfies ServedSocket
+  })
+  const opened = yield* Effect.forEach(doors, (door) => {
+    const desk = Served.makeDesk(backlog)
+    return Effect.forEach(placesOf(door), ({ place, subject }) => {
+      const socket = Effect.asSome(open(subject, place, desk))
+      // Another user keeps the space, or serves this agent there: that is for its own clients to know.
+      return subject.space === undefined
+        ? socket
+        : Effect.catchAll(socket, (error) => Effect.as(Effect.logWarning(error.message), Option.none<ServedSocket>()))
     })
-  )
+  })
+  const sockets = Arr.getSomes(opened.flat())
   // After the sockets, so that it is done before they close.
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, keeper }, ...Option.toArray(temps)], sockets))

@@ -10,8 +10,9 @@ import { lstatSync, unlinkSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import { connect } from "node:net"
 import { dirname, join } from "node:path"
+import type { SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
-import { codeOf, makePrivateFolder } from "./PrivateFolder.ts"
+import { codeOf, makeFolder } from "./PrivateFolder.ts"
 
 /** Somebody else answers at the path. */
 export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
@@ -45,10 +46,27 @@ const lookAt = (path: string) =>
     })
   )
 
-/** Makes the folders of the socket `name` below the root; the socket's host path. */
-export const prepare = Effect.fnUntraced(function* (root: string, name: string) {
+/** A socket below the root, and who may connect. */
+export interface Place {
+  /** The layout's root, as an absolute host path. */
+  readonly root: string
+  /** The socket below it, such as `agent/coder.sock`. */
+  readonly name: string
+  /** 0600 by default. */
+  readonly mode?: number | undefined
+  /** The group that it belongs to, if not to that of its user. */
+  readonly group?: number | undefined
+  /** As open as their spaces are the folders on the way. */
+  readonly shared?: SharedSpaces | undefined
+  /** A folder below the root that nobody else can enter, where its own is open to others: it is bound there first. */
+  readonly bindIn?: string | undefined
+}
+
+/** Makes the folders of the socket; its host path, and one in a folder that nobody else can enter. */
+export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared }: Place) {
   const path = join(root, name)
-  const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(temporaryPath(path)))
+  const temporary = temporaryPath(bindIn === undefined ? path : join(root, bindIn, "socket"))
+  const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary))
   if (length > maxSocketPathBytes) {
     return yield* unusable(
       path,
@@ -57,11 +75,12 @@ export const prepare = Effect.fnUntraced(function* (root: string, name: string) 
   }
   const segments = name.split("/")
   const file = segments.pop() ?? ""
-  const folder = yield* makePrivateFolder(root, segments).pipe(
-    Effect.mapError((error) => new SocketUnusable({ path, message: error.message }))
-  )
+  const make = (names: ReadonlyArray<string>) =>
+    Effect.mapError(makeFolder(root, names, shared), (error) => new SocketUnusable({ path, message: error.message }))
+  const folder = yield* make(segments)
+  if (bindIn !== undefined) yield* make(bindIn.split("/"))
   if (file === "" || file === "." || file === "..") return yield* unusable(path, "this is no name of a socket.")
-  return join(folder, file)
+  return { path: join(folder, file), temporary }
 })
 
 /** A name in the path's folder that nobody else has. */
@@ -127,8 +146,15 @@ export interface Published {
 }
 
 /** Gives a bound socket its mode and its path. */
-export const publish = Effect.fnUntraced(function* (temporary: string, path: string) {
-  yield* io(temporary, "make the socket private", () => fs.chmod(temporary, 0o600))
+export const publish = Effect.fnUntraced(function* (
+  temporary: string,
+  path: string,
+  { group, mode = 0o600 }: Pick<Place, "group" | "mode"> = {}
+) {
+  if (group !== undefined) {
+    yield* io(temporary, `give the socket to group ${group}`, () => fs.chown(temporary, process.getuid?.() ?? 0, group))
+  }
+  yield* io(temporary, "set the permissions of the socket", () => fs.chmod(temporary, mode))
   yield* Effect.tryPromise({
     try: () => fs.link(temporary, path),
     catch: (cause) =>

@@ -20,6 +20,10 @@ export type Subject = {
   readonly uid: number
   readonly shared: SharedSpaces
   readonly name: string
+  /** Several users share the root, and each has agents of his own. */
+  readonly common: boolean
+  /** The one space whose sessions are served; without it, those of the user in every scope. */
+  readonly space?: string | undefined
 } & (
   | {
       readonly kind: "agent"
@@ -38,6 +42,14 @@ const refuse = (code: Refused["code"], message: string) => new Refused({ code, m
 /** The address that a request names, if the policy lets this subject have sessions there (SC-4). */
 export const addressIn = (subject: Subject, { scope, session, shared }: Target): Either.Either<Address, Refused> => {
   const { kind, name, uid } = subject
+  if (subject.space !== undefined && (scope !== "shared" || shared !== subject.space)) {
+    return Either.left(
+      refuse(
+        "EACCES",
+        `this socket serves the shared space "${subject.space}" alone: scope "shared", shared "${subject.space}"`
+      )
+    )
+  }
   if (scope !== "shared") return Either.right({ scope, uid, kind, name, session })
   // The schema of requests has it that a shared scope names its space.
   const space = shared ?? ""
@@ -86,6 +98,8 @@ export const find = Effect.fn("Subject.find")(function* (
 /** Every session that the subject has, whatever its scope, by a session of its runtime. */
 export const owns = (backend: Backend, subject: Subject, session: Session): Effect.Effect<boolean, Refused> => {
   const { address } = session
+  const { space } = subject
+  if (space !== undefined && !(address?.scope === "shared" && address.shared === space)) return Effect.succeed(false)
   const { kind, name, uid } = subject
   const place = { kind, name, session: "default" }
   const house: Address =
@@ -112,6 +126,29 @@ export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
     },
     catch: worldFailed
   })
+})
+
+/** The agent's own default. */
+export const defaultCwdOf = ({ common, name, root, uid }: Subject) =>
+  agentDefaultCwd({ root, name, agents: common ? `home/${uid}/agent` : undefined })
+
+/** Refuses where another user keeps the space: his server has its sessions. */
+export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: Subject, address: Address) {
+  const own = process.getuid?.()
+  if (!subject.common || address.scope !== "shared" || own === undefined) return
+  const space = join("shared", address.shared)
+  // Nothing there: the first session makes it, and this user its keeper.
+  const keeper = yield* Effect.promise(() =>
+    fs.lstat(join(subject.root, space)).then(
+      ({ uid }) => uid,
+      () => own
+    )
+  )
+  if (keeper === own) return
+  return yield* refuse(
+    "EACCES",
+    `user ${keeper} keeps the shared space "${address.shared}": send to ${space}/agent/${subject.name}.sock, if he serves it`
+  )
 })
 
 /** Where a prompt is to be worked on. */
@@ -149,11 +186,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
     }
   }
   const world = yield* worldOf(subject)
-  const asked =
-    cwd ??
-    (subject.kind === "agent"
-      ? yield* Effect.mapError(agentDefaultCwd({ root: subject.root, name: subject.name }), isRefused)
-      : "/")
+  const asked = cwd ?? (subject.kind === "agent" ? yield* Effect.mapError(defaultCwdOf(subject), isRefused) : "/")
   const found = yield* Effect.either(Effect.mapError(resolveCwd({ root: world, cwd: asked }), isRefused))
   if (Either.isLeft(found)) {
     const shown = `/${segmentsOf(asked).join("/")}`
