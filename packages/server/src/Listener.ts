@@ -1,6 +1,6 @@
 /**
- * A Unix socket that only its owner can reach, and a connection for each client, up to a bound. Where the socket lies is
- * `SocketPath.ts`; one client is `Connection.ts`. Spec: SO-70..SO-79 in specs/socket.md.
+ * A Unix socket, and a connection for each client, up to a bound. Where it lies, and who can reach it, is `SocketPath.ts`;
+ * one client is `Connection.ts`. Spec: SO-70..SO-77 in specs/socket.md.
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { Cause, Effect, FiberSet, type Scope } from "effect"

@@ -64,8 +64,8 @@ export const serve = {
       "the root, for ctx and for any other reader. One process keeps the files of a root.",
     "It says where it listens, and that it is ready once the sockets accept and the files are current. Ctrl-C stops it: " +
       "what runs is interrupted and told so, what waits is run when it is served again. A second one leaves at once. " +
-      "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Without a terminal " +
-      "a tool that needs a permission is refused.",
+      "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Permissions " +
+      "are asked at the terminal and of the clients: the first answer counts.",
     "stderr is its log: time, level, message, session and cause, an object a line with --log-format json. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there; prompt, resume and compact do as well."
   ],
