@@ -17,11 +17,12 @@ import {
   type SessionEvent,
   type SessionID
 } from "@daybook/core"
-import { Cause, Clock, Effect, Exit, Queue, Stream, SubscriptionRef } from "effect"
+import { Cause, Clock, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
 import { ActivityFailed, Interrupted, OutputFailed } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
 import { jsonLine } from "./render/Plain.ts"
+import * as Question from "./Question.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import { styleOf } from "./render/Style.ts"
 import * as TurnView from "./render/TurnView.ts"
@@ -58,9 +59,36 @@ type Item =
 
 const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq" in item
 
-/** Follows until the prompt's activity has settled. Fails when it did not complete. */
-export const follow = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
-  Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow"))
+/** The activity used all its turns, and a resume gives it as many again. */
+const isOutOfTurns = (error: unknown): error is { readonly message: string } =>
+  (Predicate.isTagged(error, "TurnLimitExceeded") ||
+    (error instanceof ActivityFailed && error.type === "TurnLimitExceeded")) &&
+  Predicate.hasProperty(error, "message")
+
+/**
+ * Follows until the prompt's activity has settled. Fails when it did not complete. Where it used all its turns, a person
+ * at the terminal is asked whether it goes on; elsewhere the error names the command that does (CL-133).
+ */
+export const follow = <E, E2, R>(
+  options: FollowOptions<E, E2, R>
+): Effect.Effect<void, unknown, R | EventLog | Output | Sessions> =>
+  Effect.catchIf(
+    Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow")),
+    isOutOfTurns,
+    ({ message }) =>
+      Effect.gen(function* () {
+        const { promptID: _, sessionID, start: __, ...rest } = options
+        const typed = options.json
+          ? undefined
+          : yield* Question.ask(`\n${message.split(";")[0]}. Go on for as many again? [y/N] `)
+        if (!/^y(?:es)?$/i.test(typed?.trim() ?? "")) {
+          const details = `${message.split(";")[0]}; daybook resume ${sessionID} goes on for as many again`
+          return yield* new ActivityFailed({ message: details, type: "TurnLimitExceeded" })
+        }
+        const sessions = yield* Sessions
+        return yield* follow({ ...rest, sessionID, start: resumed(sessionID, sessions.resume(sessionID)) })
+      })
+  )
 
 const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
   Effect.gen(function* () {

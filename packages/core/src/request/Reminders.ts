@@ -30,3 +30,8 @@ export const goOn = byRuntime("Go on with the work that is left. If none is left
 
 /** Before anything was asked. */
 export const nothingAsked = byRuntime("The user has not asked for anything yet.")
+
+/** With the result of a call that was made again and again. */
+export const repeated = (count: number): string =>
+  `<reminder>\nThis call gave the same result ${count} times in a row. Made again in the same way, it will give it once ` +
+  "more: change the call, try another way, or say what stands in the way.\n</reminder>"

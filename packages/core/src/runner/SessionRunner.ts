@@ -51,6 +51,7 @@ import { outcomeOf, type ActivityResult, type DrainResult } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
 import * as Preview from "./Preview.ts"
 import * as Recovery from "./Recovery.ts"
+import * as Repeats from "./Repeats.ts"
 import { runTurn } from "./Turn.ts"
 
 /** Provider turns of one activity, where the agent says nothing else (TU-4). */
@@ -325,6 +326,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         model,
         prompt: Prompt.make(promptOf(request)),
         tools,
+        repeats: Repeats.make(messages),
         inputEstimate: Math.ceil(request.tokens),
         toolChoice: wishes.output === undefined ? "auto" : "required",
         open: Effect.suspend(() => open(sessionID, owner, Arr.append(frameChange(session, request.frame), step)))

@@ -21,6 +21,7 @@ import type { Location, StoredError } from "../session/Schemas.ts"
 import type { ToolDeclined, ToolOutput, ToolStorageError } from "../tool/ToolDefinition.ts"
 import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import { boundedProgress } from "./Progress.ts"
+import type { Repeats } from "./Repeats.ts"
 import * as Provider from "./ProviderStream.ts"
 import * as Recorder from "./TurnRecorder.ts"
 import { estimateOf } from "./Usage.ts"
@@ -38,6 +39,7 @@ export interface TurnInput<E> {
   readonly toolChoice: ToolChoice
   /** Tokens of the request, estimated. */
   readonly inputEstimate: number
+  readonly repeats: Repeats
   /** Opens the step in the log. From then on the turn sees to it that the step is closed, whatever happens. */
   readonly open: Effect.Effect<unknown, E>
 }
@@ -106,11 +108,12 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         Effect.asVoid
       )
 
-  const recordResult = (callID: string, settled: Settled) => {
+  const recordResult = ({ callID, input: params, name }: Recorder.LocalCall, result: Settled) => {
     const base = { assistantMessageID: messageID, callID, provider: { executed: false } }
     return permit.withPermits(1)(
-      Effect.suspend(() =>
-        commit({
+      Effect.suspend(() => {
+        const settled = input.repeats.note(name, params, result)
+        return commit({
           state: Recorder.settled(state, callID),
           drafts: [
             settled._tag === "Failure"
@@ -119,14 +122,15 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
           ],
           live: []
         })
-      )
+      })
     )
   }
 
   /** Runs one call. It can be interrupted until it has its result: a result in hand is recorded. */
-  const settleTool = Effect.fn("SessionRunner.tool")(({ callID, input: params, name }: Recorder.LocalCall) =>
+  const settleTool = Effect.fn("SessionRunner.tool")((local: Recorder.LocalCall) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
+        const { callID, input: params, name } = local
         const progress = yield* boundedProgress(storeProgress(callID))
         const call = { sessionID, messageID, callID, agent, location, progress }
         const started = yield* Clock.currentTimeMillis
@@ -139,7 +143,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
           )
         )
         yield* Metric.update(Metric.tagged(Metrics.toolTime, "tool", name), (yield* Clock.currentTimeMillis) - started)
-        yield* recordResult(callID, settled)
+        yield* recordResult(local, settled)
       })
     )
   )

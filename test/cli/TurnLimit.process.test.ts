@@ -1,0 +1,54 @@
+/** What the command does when an activity used all its turns. Method: a model on the loopback that wants to go on. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
+
+beforeAll(() => void build())
+
+/** One turn an activity. */
+const setup = Effect.gen(function* () {
+  const { env, here, model } = yield* held
+  const folder = join(here.root, ".config", "daybook")
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, "config.yaml"), "agents: { build: { turn_limit: 1 } }")
+  const calls = Effect.gen(function* () {
+    const turn = yield* model.next
+    yield* turn.toolCall("call_1", "glob", { pattern: "*" })
+    yield* turn.finish("tool_calls")
+  })
+  const says = (text: string) =>
+    Effect.gen(function* () {
+      const turn = yield* model.next
+      yield* turn.text(text)
+      yield* turn.finish()
+    })
+  return { env, here, calls, says }
+})
+
+describe("an activity that used all its turns", () => {
+  it.scopedLive(
+    "CL-133: elsewhere than at a terminal the error names the command that goes on, for prompt and resume",
+    () =>
+      Effect.gen(function* () {
+        const { calls, env, here, says } = yield* setup
+        for (const verb of [
+          ["prompt", "--session", "fix", "Go"],
+          ["resume", "fix"]
+        ]) {
+          const run = yield* here.start(verb, { env })
+          yield* calls
+          const { code, stderr } = yield* run.ended
+          assert.strictEqual(code, 1)
+          const [, id] =
+            /daybook: (ses_\S+) used its 1 turns and is not done; daybook resume (\S+) goes on/.exec(stderr) ?? []
+          assert.isDefined(id)
+        }
+        const last = yield* here.start(["resume", "fix"], { env })
+        yield* says("Done.")
+        assert.strictEqual((yield* last.ended).code, 0)
+      })
+  )
+})
