@@ -89,6 +89,16 @@ describe("an input", () => {
     })
   )
 
+  it.effect("TO-17: where a schema allows fields of any name, each is kept under its own", () =>
+    Effect.gen(function* () {
+      const Open = Schema.Struct({ to: Schema.String }, Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+      const given = { to: "x", TO: "y", description: "why", none: null }
+      assert.deepStrictEqual(yield* decodeInput("open", Open)(given), given)
+      const Any = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+      assert.deepStrictEqual(yield* decodeInput("any", Any)(given), given)
+    })
+  )
+
   it.effect.prop("TO-17: what fits the schema already is taken as it is", [Trip], ([trip]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* decode(Schema.encodeSync(Trip)(trip)), Either.right(trip))

@@ -91,6 +91,8 @@ const amount = (form: Form, name: string, value: unknown, { bounded = [], millis
 
 /** Under which of the schema's names each field is meant; the names that it declares come first. */
 const named = (form: Form, value: Form, habits: Habits): ReadonlyMap<string, unknown> => {
+  // Where any name is allowed, each is its own.
+  if (form["additionalProperties"] !== false) return new Map(Object.entries(value))
   const properties = propertiesOf(form)
   const names = new Map(Object.keys(properties).map((name) => [folded(name), name]))
   const fields = new Map(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
