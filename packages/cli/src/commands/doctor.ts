@@ -53,7 +53,7 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
       return write(check)
     })
     if (wrong === 0) {
-      yield* write({ about: "database", verdict: "ok", says: path })
+      yield* write({ about: "database", verdict: "ok", says: `${path} is sound and can be written` })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
     }
     kept = yield* checkup.files(path)

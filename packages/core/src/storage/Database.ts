@@ -2,6 +2,7 @@
  * Opening the database: pragmas, version check, migrations, the write transaction, and the second connection that
  * reads. Everything else sees only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
  */
+import { stat } from "node:fs/promises"
 import { Reactivity } from "@effect/experimental"
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
@@ -169,7 +170,9 @@ export const executeRaw = (
 
 const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
-  "read-only": "the file cannot be written, or not be made in its folder; choose a writable place for the database",
+  "read-only":
+    "the database cannot be written: its file, its folder or their disk is read-only for this user; make them writable, " +
+    "or choose a writable place and copy it there, with its -wal file if there is one",
   "disk-full": "the disk is full; make room and try again",
   corrupt: "the file is damaged or no SQLite database; restore it from a copy",
   io: "the disk could not be read or written",
@@ -225,6 +228,26 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
   return latest
 })
 
+/** Bytes that the write-ahead log keeps on the disk: twice what it has when it is copied back. */
+export const walLimit = 16 * 1024 * 1024
+
+/**
+ * SQLite opens a file that cannot be written for reading alone, begins its transactions, and says so at the first write:
+ * here, by one that changes nothing. Who waits for another process that writes could write as well.
+ */
+const checkWritable = (sql: SqlClient.SqlClient) =>
+  Effect.catchIf(immediately(sql)(sql`DELETE FROM migration WHERE migration_id < 0`), isBusy, () => Effect.void)
+
+/**
+ * Copies the write-ahead log back and cuts it, if it has outgrown its limit: while a long reader needs it, it only grows,
+ * and no commit may come after the reader's end.
+ */
+const trim = (sql: SqlClient.SqlClient, filename: string) =>
+  Effect.tryPromise(() => stat(`${filename}-wal`)).pipe(
+    Effect.flatMap(({ size }) => Effect.when(sql`PRAGMA wal_checkpoint(TRUNCATE)`, () => size > walLimit)),
+    Effect.ignore
+  )
+
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 50`
   // Before the first table, or it would need a VACUUM.
@@ -246,7 +269,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`PRAGMA cache_size = -64000`
   // Pages that many commits touch are copied back once; a longer log than 8 MB only makes each commit's flush slower.
   yield* sql`PRAGMA wal_autocheckpoint = 2000`
-  if (latest === schemaVersion) return
+  yield* sql.unsafe(`PRAGMA journal_size_limit = ${walLimit}`)
+  if (latest === schemaVersion) return yield* checkWritable(sql)
   yield* immediately(sql)(
     Effect.zipRight(
       sql.unsafe(`PRAGMA application_id = ${applicationID}`),
@@ -291,6 +315,8 @@ const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
         )
       )
 
+const trimEvery = "10 seconds"
+
 /** Opens the database, brings its schema up to date, and gives both connections for the life of the layer. */
 export const layer = (
   options: DatabaseOptions
@@ -299,6 +325,9 @@ export const layer = (
     Effect.gen(function* () {
       const sql = yield* writer(options)
       const read = yield* reader(options, sql)
+      if (options.filename !== ":memory:") {
+        yield* Effect.forkScoped(Effect.repeat(trim(sql, options.filename), Schedule.spaced(trimEvery)))
+      }
       return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
         Context.add(SqliteClient.SqliteClient, sql),
         Context.add(ReadSql, read)
