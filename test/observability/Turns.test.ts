@@ -1,0 +1,56 @@
+/** How provider turns are counted, by outcome. */
+import { Sessions } from "@daybook/core"
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect, Metric, Stream } from "effect"
+import * as Metrics from "../../packages/core/src/Metrics.ts"
+import { newSession, runtime, say } from "../support/Harness.ts"
+import { failure, says, ScriptedModel, type Script } from "../support/ScriptedModel.ts"
+
+const counted = (outcome: string) =>
+  Effect.map(Metric.value(Metric.tagged(Metrics.turns, "outcome", outcome)), ({ count }) => count)
+
+/** Turns that ended and that failed while the effect ran. */
+const during = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const before = { ended: yield* counted("ended"), failed: yield* counted("failed") }
+    yield* effect
+    return { ended: (yield* counted("ended")) - before.ended, failed: (yield* counted("failed")) - before.failed }
+  })
+
+const run = (script: Script) =>
+  Effect.gen(function* () {
+    const { id } = yield* newSession()
+    yield* (yield* ScriptedModel).answer(script)
+    yield* say(id, "look")
+    yield* Effect.exit((yield* Sessions).wait(id))
+  })
+
+it.layer(runtime())("turns", (it) => {
+  it.effect("OB-1: a turn that the provider answers is counted as ended, and as nothing else", () =>
+    Effect.map(during(run(says("fine"))), (turns) => assert.deepStrictEqual(turns, { ended: 1, failed: 0 }))
+  )
+
+  it.effect("OB-1: a turn whose provider fails is counted as failed, and as nothing else", () =>
+    Effect.map(during(run(Stream.fail(failure("the model is out")))), (turns) =>
+      assert.deepStrictEqual(turns, { ended: 0, failed: 1 })
+    )
+  )
+
+  it.effect("OB-1: a turn that is interrupted is counted as failed, and as nothing else", () =>
+    Effect.gen(function* () {
+      const turns = yield* during(
+        Effect.gen(function* () {
+          const sessions = yield* Sessions
+          const { id } = yield* newSession()
+          const started = yield* Deferred.make<void>()
+          const hangs = Stream.fromEffect(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+          yield* (yield* ScriptedModel).answer(hangs)
+          yield* say(id, "look")
+          yield* Deferred.await(started)
+          yield* sessions.interrupt(id)
+        })
+      )
+      assert.deepStrictEqual(turns, { ended: 0, failed: 1 })
+    })
+  )
+})
