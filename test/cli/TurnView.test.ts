@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { longestText } from "@daybook/core"
 import { coloured } from "../../packages/cli/src/render/Style.ts"
 import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
 import {
@@ -55,6 +56,19 @@ describe("TurnView", () => {
       "✗ nothing was summarised: no room",
       ""
     ])
+  })
+
+  it("EX-R11: a text that was stored in parts is printed as one", () => {
+    const [first, rest] = ["x".repeat(longestText), "y\nz"]
+    const { stdout } = play([
+      promoted(),
+      delta("a", first),
+      textEnded("a", first),
+      delta("b", "y"),
+      textEnded("b", rest),
+      textEnded("c", "another")
+    ])
+    assert.isTrue(stdout === `${first}${rest}\n\nanother\n`)
   })
 
   it("CL-86: the value of the answer is the input of the call that was accepted, and is told by nobody else", () => {

@@ -47,6 +47,7 @@ export * from "./session/Address.ts"
 export { conversation, type Lowered, type Shown } from "./runner/Lowering.ts"
 export { CurrentLocation } from "./session/CurrentLocation.ts"
 export { SessionExecution } from "./session/SessionExecution.ts"
+export { goesOn, longestText } from "./session/LongText.ts"
 export * from "./session/Message.ts"
 export {
   QuestionClosed,

@@ -3,7 +3,14 @@
  * any of them may be missing or late, and the durable `text.ended` has the whole text, so that what is printed at the end
  * is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8, CL-45..CL-47 in specs/cli.md.
  */
-import type { EventOfType, JsonRecord, LiveEvent, MessageID, SessionEvent } from "@daybook/core"
+import {
+  goesOn,
+  type EventOfType,
+  type JsonRecord,
+  type LiveEvent,
+  type MessageID,
+  type SessionEvent
+} from "@daybook/core"
 import { callText, changes, commandFailure, elapsed, type Call } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
@@ -268,9 +275,14 @@ const onEnded = (view: TurnView, channel: "text", id: string, text: string): Ste
     true
   )
   // The ended event may come while stdout stands in the next text already: that one's line goes on.
-  const [closed, breaks] = next.current === id ? endLine(next) : ([next, []] as const)
+  if (next.current !== id) return [{ ...next, open: without.open }, writes]
+  if (goesOn(text)) return [{ ...next, open: without.open, current: goingOn }, writes]
+  const [closed, breaks] = endLine(next)
   return [{ ...closed, open: without.open }, [...writes, ...breaks]]
 }
+
+/** In place of a text's key: the next text goes on where this one ended (EX-R11). */
+const goingOn = "goes on"
 
 /** Reasoning that could not be shown as it came is a block of lines. */
 const onReasoned = (view: TurnView, id: string, text: string): Step => {
@@ -298,9 +310,10 @@ const write = (view: TurnView, id: string, whole: boolean): Step => {
     pending: text.pending.slice(end)
   })
   if (text.channel === "reasoning") return [{ ...view, open }, [reasoning(ready)]]
-  const [at, breaks] = view.current === id ? ([view, []] as const) : endLine(view)
+  const here = view.current === id || view.current === goingOn
+  const [at, breaks] = here ? ([view, []] as const) : endLine(view)
   // An empty line between two texts; none before the first.
-  const gap = view.current !== id && at.spoke && text.written === "" ? [said("\n")] : []
+  const gap = !here && at.spoke && text.written === "" ? [said("\n")] : []
   return [
     { ...at, open, current: id, fresh: ready.endsWith("\n"), spoke: true },
     [...breaks, ...gap, said(view.terminal ? visible(ready) : ready)]
