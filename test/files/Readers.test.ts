@@ -62,30 +62,33 @@ const assertWhole = (seen: unknown) => {
   assert.isAbove((seen as { readonly reads: number }).reads, 500)
 }
 
-it.scopedLive("FL-3: a reader in a tight loop during 10,000 updates never sees an empty or partial value", () =>
-  Effect.gen(function* () {
-    const root = yield* temporaryFolder
-    const files = SafeFiles.make({ root })
-    mkdirSync(join(root, "s"))
-    const names = ["s/state", "s/updated_at", "s/latest.md", "s/current", "s/list"]
-    const valueOf = (n: number) => {
-      const rest = "x".repeat((n * 7919) % 40_000)
-      const prefix = 7
-      return `${String(prefix + rest.length + 1).padStart(6, "0")}:${rest}\n`
-    }
-    yield* Effect.forEach(names, (name) => files.replace(name, valueOf(0), 0o600))
-    const updates = Effect.forEach(
-      Array.from({ length: 10_000 }),
-      (_, n) => files.replace(names[n % names.length] ?? "", valueOf(n), 0o600),
-      { discard: true }
-    )
-    assertWhole(
-      yield* readWhile(
-        names.map((name) => join(root, name)),
-        updates
+it.scopedLive(
+  "FL-3: a reader in a tight loop during 10,000 updates never sees an empty or partial value",
+  () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryFolder
+      const files = SafeFiles.make({ root })
+      mkdirSync(join(root, "s"))
+      const names = ["s/state", "s/updated_at", "s/latest.md", "s/current", "s/list"]
+      const valueOf = (n: number) => {
+        const rest = "x".repeat((n * 7919) % 40_000)
+        const prefix = 7
+        return `${String(prefix + rest.length + 1).padStart(6, "0")}:${rest}\n`
+      }
+      yield* Effect.forEach(names, (name) => files.replace(name, valueOf(0), 0o600))
+      const updates = Effect.forEach(
+        Array.from({ length: 10_000 }),
+        (_, n) => files.replace(names[n % names.length] ?? "", valueOf(n), 0o600),
+        { discard: true }
       )
-    )
-  })
+      assertWhole(
+        yield* readWhile(
+          names.map((name) => join(root, name)),
+          updates
+        )
+      )
+    }),
+  120_000
 )
 
 it.scopedLive("FL-3: while sessions go on, every control file and every index is whole at every moment", () =>
