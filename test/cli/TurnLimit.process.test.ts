@@ -51,4 +51,34 @@ describe("an activity that used all its turns", () => {
         assert.strictEqual((yield* last.ended).code, 0)
       })
   )
+
+  const terminal = { columns: 100, rows: 24 }
+  const asked = (text: string) => text.includes("Go on for as many again? [y/N]")
+
+  it.scopedLive("CL-133: at a terminal it asks, and yes goes on", () =>
+    Effect.gen(function* () {
+      const { calls, env, here, says } = yield* setup
+      const run = yield* here.start(["prompt", "--session", "fix", "Go"], { env, terminal })
+      yield* calls
+      yield* run.until("stdout", asked)
+      yield* run.type("y\n")
+      yield* says("All done.")
+      const { code, stdout } = yield* run.ended
+      assert.strictEqual(code, 0)
+      assert.include(stdout, "All done.")
+    })
+  )
+
+  it.scopedLive("CL-133: at a terminal any other answer ends as elsewhere", () =>
+    Effect.gen(function* () {
+      const { calls, env, here } = yield* setup
+      const run = yield* here.start(["prompt", "--session", "fix", "Go"], { env, terminal })
+      yield* calls
+      yield* run.until("stdout", asked)
+      yield* run.type("\n")
+      const { code, stdout } = yield* run.ended
+      assert.strictEqual(code, 1)
+      assert.match(stdout, /daybook resume ses_\S+ goes on/)
+    })
+  )
 })

@@ -78,6 +78,9 @@ export const follow = <E, E2, R>(
     ({ message }) =>
       Effect.gen(function* () {
         const { promptID: _, sessionID, start: __, ...rest } = options
+        const sessions = yield* Sessions
+        // The activity has ended, its drain perhaps not: a resume would join that one and end with it.
+        yield* Effect.ignore(sessions.wait(sessionID))
         const typed = options.json
           ? undefined
           : yield* Question.ask(`\n${message.split(";")[0]}. Go on for as many again? [y/N] `)
@@ -85,7 +88,6 @@ export const follow = <E, E2, R>(
           const details = `${message.split(";")[0]}; daybook resume ${sessionID} goes on for as many again`
           return yield* new ActivityFailed({ message: details, type: "TurnLimitExceeded" })
         }
-        const sessions = yield* Sessions
         return yield* follow({ ...rest, sessionID, start: resumed(sessionID, sessions.resume(sessionID)) })
       })
   )
