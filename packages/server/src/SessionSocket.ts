@@ -6,7 +6,7 @@
  */
 import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
-import { Array as Arr, Deferred, Effect, ExecutionStrategy, Exit, Layer, Option, Schema, Scope } from "effect"
+import { Array as Arr, Deferred, Effect, ExecutionStrategy, Exit, Fiber, Layer, Option, Schema, Scope } from "effect"
 import * as Asks from "./Asks.ts"
 import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
 import * as Keeper from "./Keeper.ts"
@@ -203,6 +203,9 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
   return { get, present }
 })
 
+/** How long the sockets wait for what dead processes left to be settled; it goes on behind them. */
+const recoveryPatience = "2 seconds"
+
 /** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
@@ -242,7 +245,12 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
   yield* Effect.forEach(doors, ({ subject }) => prepare(subject), { discard: true }).pipe(Effect.mapError(failed))
-  yield* Effect.mapError(recover(backend, keeper, doors), (error) => failed(refusedBy(error)))
+  const recovering = yield* Effect.forkIn(recover(backend, keeper, doors), scope)
+  // Whether an owner of another boot lives takes a lease to know; the sockets do not wait for that.
+  yield* Fiber.join(recovering).pipe(
+    Effect.timeoutOption(recoveryPatience),
+    Effect.mapError((error) => failed(refusedBy(error)))
+  )
   yield* Effect.forkScoped(exporter.follow)
 
   const stopping = Stopping.make()
