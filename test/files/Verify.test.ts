@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process"
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -256,6 +257,40 @@ it.scoped("FI-87: an id that no session has, and a root that is not there, are e
       assert.strictEqual((yield* Effect.flip(found(root, "ses_nobody")))._tag, "SessionNotFound")
       assert.strictEqual((yield* Effect.flip(found(root, "../x")))._tag, "SessionNotFound")
       assert.strictEqual((yield* Effect.flip(found(`${root}/nowhere`)))._tag, "RootUnusable")
+    })
+  )
+)
+
+/** Folders with sessions that the log does not know: of another user, the last one in this user's home. */
+const ofOthers = ["home/4001", "shared/theirs", "home/7/agent/theirs"]
+const withOthers = (root: string, mode: number) => {
+  chmodSync(root, mode)
+  for (const path of ofOthers) {
+    mkdirSync(join(root, path, "agent/coder/session/default"), { recursive: true })
+    chownSync(join(root, path), 4_001, 4_001)
+    chmodSync(join(root, path), 0o700)
+  }
+}
+
+it.scoped.runIf(process.getuid?.() === 0)(
+  "FI-96: in a common root, homes and spaces of other users are no finding; a folder of theirs in this user's home is refused",
+  () =>
+    exported((root) =>
+      Effect.gen(function* () {
+        withOthers(root, 0o1777)
+        // `home` keeps the mode that it had before the root was common.
+        const findings = (yield* found(root)).filter((finding) => !finding.startsWith("mode "))
+        assert.deepStrictEqual(findings, ["refused home/7/agent/theirs"])
+      })
+    )
+)
+
+it.scoped.runIf(process.getuid?.() === 0)("FI-96: in a root of one user, each folder of another is refused", () =>
+  exported((root) =>
+    Effect.gen(function* () {
+      withOthers(root, 0o700)
+      const findings = yield* found(root)
+      assert.deepStrictEqual(findings.toSorted(), ofOthers.map((path) => `refused ${path}`).toSorted())
     })
   )
 )

@@ -3,49 +3,20 @@
  * such processes; for another user there is nothing to see.
  */
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Exit } from "effect"
-import { spawn } from "node:child_process"
+import { Effect } from "effect"
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { temporaryFolder } from "../support/Harness.ts"
+import { askAs } from "../support/OtherUser.ts"
 import { says } from "../support/ScriptedModel.ts"
-import { connect, open, script, textOf, uid, type Frame } from "./support/Served.ts"
+import { connect, open, script, textOf, uid } from "./support/Served.ts"
 
 const group = 4242
 const [member, stranger] = [
   { uid: 4001, gid: group },
   { uid: 4002, gid: 4003 }
 ]
-
-/** Writes the lines, ends its side, and prints what comes; or the code of the fault. */
-const client = `
-const [path, ...lines] = process.argv.slice(1)
-const socket = require("node:net").connect({ path, allowHalfOpen: true })
-socket.on("error", ({ code }) => { console.log(JSON.stringify({ fault: code })); process.exit(0) })
-socket.on("connect", () => socket.end(lines.map((line) => line + "\\n").join("")))
-socket.pipe(process.stdout)
-`
-
-/** What a client of this user is told. */
-const asked = (user: typeof member, path: string, ...requests: ReadonlyArray<Frame>) =>
-  Effect.gen(function* () {
-    const ended = yield* Deferred.make<string>()
-    const lines = requests.map((request) => JSON.stringify(request))
-    const child = spawn(process.execPath, ["-e", client, path, ...lines], {
-      ...user,
-      cwd: "/",
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk: Buffer) => (text += String(chunk)))
-    child.on("close", () => Deferred.unsafeDone(ended, Exit.succeed(text)))
-    const said = yield* Deferred.await(ended)
-    return said
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line): Frame => JSON.parse(line) as Frame)
-  })
 
 /** A root that others can pass through. */
 const passable = Effect.tap(temporaryFolder, (root) => Effect.sync(() => chmodSync(root, 0o711)))
@@ -65,13 +36,13 @@ describe.runIf(process.getuid?.() === 0)("users", () => {
       assert.deepStrictEqual([mode & 0o777, gid], [0o660, group])
       assert.strictEqual(statSync(own).mode & 0o777, 0o600)
       yield* script(served, ({ answer }) => answer(says("for all of us")))
-      const frames = yield* asked(member, space, { op: "send", id: "m1", input: "hi", ...inLab })
+      const frames = yield* askAs(member, space, { op: "send", id: "m1", input: "hi", ...inLab })
       assert.strictEqual(textOf(frames.find(({ type }) => type === "message")), "for all of us")
       const mine = yield* connect(own)
       yield* mine.ask({ op: "resume", ...inLab })
       assert.strictEqual(textOf((yield* mine.untilType("message")).at(-1)), "for all of us")
-      assert.deepStrictEqual(yield* asked(stranger, space, { op: "ping" }), [{ fault: "EACCES" }])
-      assert.deepStrictEqual(yield* asked(member, own, { op: "ping" }), [{ fault: "EACCES" }])
+      assert.deepStrictEqual(yield* askAs(stranger, space, { op: "ping" }), [{ fault: "EACCES" }])
+      assert.deepStrictEqual(yield* askAs(member, own, { op: "ping" }), [{ fault: "EACCES" }])
     })
   )
 
@@ -94,13 +65,13 @@ describe.runIf(process.getuid?.() === 0)("users", () => {
         { op: "list", id: "d" },
         { op: "answer", id: "e", ask: `ask-${"0".repeat(32)}`, decision: "once" }
       ]
-      const refused = yield* asked(member, space, ...requests)
+      const refused = yield* askAs(member, space, ...requests)
       assert.deepStrictEqual(
         refused.map(({ code, type }) => [type, code]),
         requests.map(() => ["error", "EACCES"])
       )
       const run = start?.["run"]
-      const [cancelled, status] = yield* asked(
+      const [cancelled, status] = yield* askAs(
         member,
         space,
         { op: "cancel", id: run, ...inLab },
@@ -132,7 +103,7 @@ describe.runIf(process.getuid?.() === 0)("users", () => {
         yield* mine.ask({ op: "send", id: "m1", input: "hi", scope: "shared", shared: "theirs" })
         assert.deepInclude(yield* mine.next, { type: "error", id: "m1", code: "EACCES" })
         yield* script(served, ({ answer }) => answer(says("ours")))
-        const frames = yield* asked(member, join(root, "shared/lab/agent/build.sock"), {
+        const frames = yield* askAs(member, join(root, "shared/lab/agent/build.sock"), {
           op: "send",
           id: "m1",
           input: "hi",

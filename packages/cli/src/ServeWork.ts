@@ -7,7 +7,7 @@
 import { canLead, Sessions } from "@daybook/core"
 import { Exporter, nameFrom } from "@daybook/files"
 import { Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Struct } from "effect"
 import { join } from "node:path"
 import type { Request } from "./commands/serve.ts"
 import * as DatabasePath from "./DatabasePath.ts"
@@ -66,10 +66,17 @@ interface Place {
   readonly asks: Asks.Asks
 }
 
-const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>, terminal: boolean): string =>
-  request.json
-    ? `${jsonLine({ type: "ready", root, sockets: sockets.map(({ kind, name, path }) => ({ kind, name, path })) }, terminal)}\n`
-    : sockets.map(({ kind, name, path }) => `${kind} ${name} listens at ${oneLine(path, 400)}\n`).join("") + "ready\n"
+const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>, terminal: boolean): string => {
+  if (request.json) {
+    const listed = sockets.map((socket) => Struct.pick(socket, "kind", "name", "space", "path"))
+    return `${jsonLine({ type: "ready", root, sockets: listed }, terminal)}\n`
+  }
+  const lines = sockets.map(({ kind, name, path, space }) => {
+    const where = space === undefined ? "" : ` in the shared space ${space}`
+    return `${kind} ${name}${where} listens at ${oneLine(path, 400)}\n`
+  })
+  return `${lines.join("")}ready\n`
+}
 
 /** Opens the sockets, and says so once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: Place) {

@@ -8,11 +8,13 @@ import { Schema } from "effect"
 /** Something on the way to a file, or at its end, is not what Daybook makes there. It was not followed, nor changed. */
 export class PathRefused extends Schema.TaggedError<PathRefused>("@daybook/files/PathRefused")("PathRefused", {
   path: Schema.String,
-  found: Schema.Literal("symbolic link", "folder", "other kind of file", "folder of another user")
+  found: Schema.Literal("symbolic link", "folder", "other kind of file", "folder of another user"),
+  /** The user that a folder of another user belongs to. */
+  owner: Schema.optionalWith(Schema.Int, { exact: true })
 }) {
   override get message() {
     if (this.found === "folder of another user") {
-      return `${this.path} belongs to another user, who keeps what lies there; choose another space or another root`
+      return `${this.path} belongs to user ${this.owner}, who keeps what lies there; choose another space or another root`
     }
     return `${this.path} is a ${this.found}, which is not followed; move it away and it is made anew`
   }

@@ -107,7 +107,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     }
     // What lies in the root itself is made by the first user who needs it.
     if (stats !== undefined && path.includes("/") && isForeign(stats)) {
-      throw new PathRefused({ path: absolute(path), found: "folder of another user" })
+      throw new PathRefused({ path: absolute(path), found: "folder of another user", owner: Number(stats.uid) })
     }
     return stats
   }

@@ -12,6 +12,8 @@ export interface Modes {
   readonly group: (path: string) => number | undefined
   /** Whether others than the owner must be able to pass through the root. */
   readonly passable: boolean
+  /** Whether other users have folders of their own in the root. */
+  readonly common: boolean
 }
 
 const own = { folder: 0o700, file: 0o600 }
@@ -52,5 +54,11 @@ export const modesOf = (shared: SharedSpaces = {}, root = 0o700): Modes => {
     const mode = byReader[spaceOf(path)?.read ?? "owner"].folder
     return group(path) === undefined ? mode : mode | setgid
   }
-  return { folder, file: (path) => byReader[spaceOf(path)?.read ?? "owner"].file, group, passable }
+  return {
+    folder,
+    file: (path) => byReader[spaceOf(path)?.read ?? "owner"].file,
+    group,
+    passable,
+    common: isCommon(root)
+  }
 }

@@ -53,7 +53,7 @@ export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Eff
   )
   if (foreign === undefined) return Effect.void
   const [space, { group }] = foreign
-  const details = `the files of the shared space ${space} are for group ${group}, and user ${processUid} is not a member of it`
+  const details = `the files of the shared space ${space} are for group ${group}, and user ${processUid} is not a member of it: add the user to the group, or take the space out of the configuration`
   return Effect.fail(new RootUnusable({ root, details }))
 }
 

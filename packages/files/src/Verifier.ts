@@ -339,19 +339,31 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     ]
   })
 
-  /** Houses that hold something, although the store has no session for them. */
+  /** Houses that hold something, although the store has no session for them; in a common root, those of this user alone. */
   const strangers = Effect.fnUntraced(function* (known: ReadonlySet<string>) {
     const found: Array<Finding> = []
     const below = (path: string) =>
       Effect.map(files.list(path), (entries) =>
         entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
       )
+    /** Why the folder is not looked into. */
+    const refusedAt = (path: string) =>
+      files.reach(path).pipe(
+        Effect.as(undefined),
+        Effect.catchTag("PathRefused", (refused) => Effect.succeed(refused))
+      )
     const visit = (path: string, depth: number): Effect.Effect<void, SafeError> =>
       Effect.gen(function* () {
         const names: ReadonlyArray<string> | undefined = levels[depth]
         for (const next of yield* below(path)) {
           if (names !== undefined && !names.includes(next.slice(next.lastIndexOf("/") + 1))) continue
-          if (depth < levels.length - 1) yield* visit(next, depth + 1)
+          const refused = yield* refusedAt(next)
+          if (refused !== undefined) {
+            const theirs = modes.common && depth === 1 && refused.found === "folder of another user"
+            // The sessions of a known house were refused for it already.
+            const told = [...known].some((house) => `${house}/`.startsWith(`${next}/`))
+            if (!theirs && !told) found.push(look(next, undefined).finding("refused", refused.message))
+          } else if (depth < levels.length - 1) yield* visit(next, depth + 1)
           else if (!known.has(next) && !(yield* asidesOnly(next))) {
             found.push(look(next, undefined).finding("foreign", "the log has no session here"))
           }

@@ -7,7 +7,7 @@ import type { Backend } from "./Backend.ts"
 import type { Keeper } from "./Keeper.ts"
 import { refusedBy, type Refused } from "./Refused.ts"
 import { runsOf } from "./Runs.ts"
-import { addressIn, owns, type Subject } from "./Subject.ts"
+import { addressIn, checkKeeper, owns, type Subject } from "./Subject.ts"
 import type * as Wire from "./Wire.ts"
 
 /** Runs of one answer, at most. */
@@ -76,6 +76,7 @@ export const list = Effect.fn("Overview.list")(function* (
   const address = yield* addressIn(subject, { session: "default", scope, ...(shared === undefined ? {} : { shared }) })
   const page = yield* Effect.mapError(backend.sessions.list({ house: address, limit, cursor: after }), refusedBy)
   const own = yield* Effect.filter(page.items, (session) => owns(backend, subject, session))
+  if (own.length === 0) yield* checkKeeper(subject, shared)
   const sessions = yield* Effect.forEach(own, (session) =>
     Effect.map(Effect.mapError(backend.store.waitingCount(session.id), refusedBy), (waiting): Wire.SessionItem => ({
       session: session.address?.session ?? session.id,

@@ -233,7 +233,7 @@ export const make = Effect.fnUntraced(function* ({
 
   const send = Effect.fn("Served.send")(function* (client: Client, request: Wire.Send) {
     const asked = yield* addressIn(subject, request)
-    yield* checkKeeper(subject, asked)
+    yield* checkKeeper(subject, request.shared)
     const kept = yield* keptOf(request.scope)
     const byID = asked.session.startsWith("ses_") ? yield* find(kept.backend, subject, asked) : undefined
     // By its id or by its name it is one session, with one queue.
@@ -280,7 +280,9 @@ export const make = Effect.fnUntraced(function* ({
   /** The session that a request names; one that is not there is none. */
   const existing = Effect.fnUntraced(function* (kept: Kept, request: Wire.Resume | Wire.Cancel | Wire.Answer) {
     const address = yield* addressIn(subject, request)
-    return yield* find(kept.backend, subject, address)
+    const session = yield* find(kept.backend, subject, address)
+    if (session === undefined) yield* checkKeeper(subject, request.shared)
+    return session
   })
 
   const resumed = Effect.fn("Served.resume")(function* (client: Client, request: Wire.Resume) {

@@ -14,9 +14,9 @@ import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./L
 import { Refused, refusedBy } from "./Refused.ts"
 import * as Served from "./Served.ts"
 import * as Stopping from "./Stopping.ts"
-import { isCommonRoot } from "./PrivateFolder.ts"
+import { isCommonRoot, makeFolder } from "./PrivateFolder.ts"
 import type { Place } from "./SocketPath.ts"
-import { defaultCwdOf, owns, worldOf, type Subject } from "./Subject.ts"
+import { checkKeeper, defaultCwdOf, owns, socketOf, worldOf, type Subject } from "./Subject.ts"
 
 /** Two of what is to be served have one name: their sessions would be each other's. */
 export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {
@@ -79,37 +79,25 @@ export interface ServedSocket extends Listener {
 
 const defaultBacklog = 64
 
-interface Door {
-  readonly subject: Subject
-  /** Below the folder of sockets: the root, the home of the user in a common root, or a space. */
-  readonly socket: string
-}
-
-const doorsOf = (
+const subjectsOf = (
   { agents = [], models = [], root, shared = {}, uid }: ServeOptions,
   common: boolean
-): ReadonlyArray<Door> => [
-  ...agents.map(({ alias, chroot, name: agent }): Door => {
-    const name = alias ?? agent
-    return {
-      subject: { kind: "agent", agent, name, root, uid, shared, common, chroot },
-      socket: `agent/${name}.sock`
-    }
+): ReadonlyArray<Subject> => [
+  ...agents.map(({ alias, chroot, name: agent }): Subject => {
+    return { kind: "agent", agent, name: alias ?? agent, root, uid, shared, common, chroot }
   }),
-  ...models.map(({ alias, ref }): Door => {
+  ...models.map(({ alias, ref }): Subject => {
     const name = alias ?? nameFrom(ref.id.split("/").at(-1) ?? ref.id)
-    return {
-      subject: { kind: "model", name, root, uid, shared, common, ref },
-      socket: `model/${nameFrom(ref.providerID)}/${name}.sock`
-    }
+    return { kind: "model", name, root, uid, shared, common, ref }
   })
 ]
 
-const openTo = { owner: 0o600, group: 0o660, everyone: 0o666 }
+const openTo = { group: 0o660, everyone: 0o666 }
 
 /** The user's own socket, and one for each space that others may write to, where this subject may have sessions. */
-const placesOf = ({ socket, subject }: Door): ReadonlyArray<{ readonly subject: Subject; readonly place: Place }> => {
+const placesOf = (subject: Subject): ReadonlyArray<{ readonly subject: Subject; readonly place: Place }> => {
   const { common, kind, name, root, shared, uid } = subject
+  const socket = socketOf(subject)
   const own: Place = { root, name: common ? `home/${uid}/${socket}` : socket }
   const spaces = Object.entries(shared).flatMap(([space, { agents, group, write = "owner" }]) => {
     if (write === "owner" || (agents !== undefined && !(kind === "agent" && agents.includes(name)))) return []
@@ -126,9 +114,9 @@ const placesOf = ({ socket, subject }: Door): ReadonlyArray<{ readonly subject: 
   return [{ subject, place: own }, ...spaces]
 }
 
-const twice = (doors: ReadonlyArray<Door>) =>
-  doors.find(({ subject: { kind, name } }, at) =>
-    doors.slice(0, at).some(({ subject }) => subject.kind === kind && subject.name === name)
+const twice = (subjects: ReadonlyArray<Subject>) =>
+  subjects.find(({ kind, name }, at) =>
+    subjects.slice(0, at).some((other) => other.kind === kind && other.name === name)
   )
 
 /** How long runs may take to end. */
@@ -163,8 +151,12 @@ const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, soc
   })
 
 /** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
-const prepare = (subject: Subject) =>
-  Effect.zipRight(worldOf(subject), subject.kind === "agent" ? defaultCwdOf(subject) : Effect.void)
+const prepare = Effect.fnUntraced(function* (subject: Subject) {
+  // In a common root `home` is other users' as well, before anything is made below it.
+  yield* makeFolder(subject.root, ["home", String(subject.uid)], subject.shared)
+  yield* worldOf(subject)
+  if (subject.kind === "agent") yield* defaultCwdOf(subject)
+})
 
 /** The runtime of temp sessions: made when it is first asked for, and again after it could not be. */
 const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
@@ -210,10 +202,10 @@ const recoveryPatience = "2 seconds"
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
   keeper: Keeper.Keeper,
-  doors: ReadonlyArray<Door>
+  subjects: ReadonlyArray<Subject>
 ) {
   const served = (session: Parameters<typeof owns>[2]) =>
-    Effect.exists(doors, ({ subject }) => owns(backend, subject, session))
+    Effect.exists(subjects, (subject) => owns(backend, subject, session))
   for (const session of yield* backend.sessions.interrupted) {
     if (yield* served(session)) yield* backend.sessions.settle(session.id)
   }
@@ -236,16 +228,16 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
 > {
   const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
   const common = yield* Effect.mapError(isCommonRoot(options.root), failed)
-  const doors = doorsOf(options, common)
-  const same = twice(doors)
-  if (same !== undefined) return yield* new NameTaken({ kind: same.subject.kind, name: same.subject.name })
+  const subjects = subjectsOf(options, common)
+  const same = twice(subjects)
+  if (same !== undefined) return yield* new NameTaken({ kind: same.kind, name: same.name })
   const exporter = yield* Exporter
   const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
   // Before the sockets, so that they are closed after them: with fibers of their own, which come later.
   const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
-  yield* Effect.forEach(doors, ({ subject }) => prepare(subject), { discard: true }).pipe(Effect.mapError(failed))
-  const recovering = yield* Effect.forkIn(recover(backend, keeper, doors), scope)
+  yield* Effect.forEach(subjects, prepare, { discard: true }).pipe(Effect.mapError(failed))
+  const recovering = yield* Effect.forkIn(recover(backend, keeper, subjects), scope)
   // Whether an owner of another boot lives takes a lease to know; the sockets do not wait for that.
   yield* Fiber.join(recovering).pipe(
     Effect.timeoutOption(recoveryPatience),
@@ -267,14 +259,15 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     const { kind, name, space } = subject
     return { ...listener, kind, name, ...(space === undefined ? {} : { space }) } satisfies ServedSocket
   })
-  const opened = yield* Effect.forEach(doors, (door) => {
+  const opened = yield* Effect.forEach(subjects, (served) => {
     const desk = Served.makeDesk(backlog)
-    return Effect.forEach(placesOf(door), ({ place, subject }) => {
+    return Effect.forEach(placesOf(served), ({ place, subject }) => {
       const socket = Effect.asSome(open(subject, place, desk))
-      // Another user keeps the space, or serves this agent there: that is for its own clients to know.
-      return subject.space === undefined
-        ? socket
-        : Effect.catchAll(socket, (error) => Effect.as(Effect.logWarning(error.message), Option.none<ServedSocket>()))
+      if (subject.space === undefined) return socket
+      // Another user keeps the space, or serves this agent there: the rest of the server goes on.
+      return Effect.zipRight(checkKeeper(subject, subject.space), socket).pipe(
+        Effect.catchAll((error) => Effect.as(Effect.logWarning(error.message), Option.none<ServedSocket>()))
+      )
     })
   })
   const sockets = Arr.getSomes(opened.flat())

@@ -5,7 +5,7 @@
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { idPrefix, SessionID, type Address, type ModelRef, type Session } from "@daybook/core"
-import { addressOf, shownDirectory, type SharedSpaces } from "@daybook/files"
+import { addressOf, nameFrom, shownDirectory, type SharedSpaces } from "@daybook/files"
 import { Effect, Either, Option, Schema } from "effect"
 import type { Backend } from "./Backend.ts"
 import { agentDefaultCwd, recheckCwd, resolveCwd, type ResolvedCwd } from "./Cwd.ts"
@@ -34,6 +34,12 @@ export type Subject = {
     }
   | { readonly kind: "model"; readonly ref: ModelRef }
 )
+
+/** The subject's socket: below the root, the home of the user in a common root, or a space. */
+export const socketOf = (subject: Subject): string =>
+  subject.kind === "agent"
+    ? `agent/${subject.name}.sock`
+    : `model/${nameFrom(subject.ref.providerID)}/${subject.name}.sock`
 
 type Target = Pick<Resume, "session" | "scope" | "shared">
 
@@ -132,14 +138,14 @@ export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
 export const defaultCwdOf = ({ common, name, root, uid }: Subject) =>
   agentDefaultCwd({ root, name, agents: common ? `home/${uid}/agent` : undefined })
 
-/** Refuses where another user keeps the space: his server has its sessions. */
-export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: Subject, address: Address) {
+/** Refuses where another user keeps the space: that user's server has its sessions. */
+export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: Subject, space: string | undefined) {
   const own = process.getuid?.()
-  if (!subject.common || address.scope !== "shared" || own === undefined) return
-  const space = join("shared", address.shared)
+  if (!subject.common || space === undefined || own === undefined) return
+  const folder = join("shared", space)
   // Nothing there: the first session makes it, and this user its keeper.
   const keeper = yield* Effect.promise(() =>
-    fs.lstat(join(subject.root, space)).then(
+    fs.lstat(join(subject.root, folder)).then(
       ({ uid }) => uid,
       () => own
     )
@@ -147,7 +153,7 @@ export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: 
   if (keeper === own) return
   return yield* refuse(
     "EACCES",
-    `user ${keeper} keeps the shared space "${address.shared}": send to ${space}/agent/${subject.name}.sock, if he serves it`
+    `user ${keeper} keeps the shared space "${space}": use ${join(folder, socketOf(subject))}, if that user serves ${subject.kind} "${subject.name}" to others`
   )
 })
 

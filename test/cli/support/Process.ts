@@ -32,6 +32,8 @@ export interface Options {
   readonly cwd?: string
   /** Another user to run as; only for a test that runs as root. */
   readonly uid?: number
+  /** The only group of that user's process. */
+  readonly gid?: number
   /**
    * A terminal of its own, of this size: all that is printed is on stdout then, behind a line with the terminal's name.
    * Its input stays open.
@@ -56,7 +58,7 @@ export interface Place {
   readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
 
-type Complete = Required<Omit<Options, "uid" | "terminal">> & Pick<Options, "uid" | "terminal">
+type Complete = Required<Omit<Options, "uid" | "gid" | "terminal">> & Pick<Options, "uid" | "gid" | "terminal">
 
 /** `script` of util-linux makes a terminal, and ends as the command does. */
 const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns: number; rows: number }) => {
@@ -64,12 +66,12 @@ const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns
   return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"] as const
 }
 
-const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, input, terminal, uid }: Complete) =>
+const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input, terminal, uid }: Complete) =>
   Effect.acquireRelease(
     Effect.sync((): Running => {
       const command = [process.execPath, bin, ...words]
       const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
-      const child = spawn(file, args, { cwd, env, ...(uid === undefined ? {} : { uid }) })
+      const child = spawn(file, args, { cwd, env, ...(uid === undefined ? {} : { uid }), ...(gid === undefined ? {} : { gid }) })
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()

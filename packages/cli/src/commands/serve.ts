@@ -61,7 +61,8 @@ export const serve = {
   details: [
     "Under the root lie agent/NAME.sock and model/PROVIDER/ALIAS.sock. A client writes a JSON object a line and reads " +
       "frames, an object a line; specs/socket.md has them all. Every session of the database is kept as plain files below " +
-      "the root, for ctx and for any other reader. One process keeps the files of a root.",
+      "the root, for ctx and for any other reader. One process of a user keeps the files of a root. Where several users " +
+      "share it, the sockets are in home/UID; a shared space that others may write to has sockets in shared/SPACE.",
     "It says where it listens, and that it is ready once the sockets accept and the files are current. Ctrl-C stops it: " +
       "what runs is interrupted and told so, what waits is run when it is served again. A second one leaves at once. " +
       "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Permissions " +
