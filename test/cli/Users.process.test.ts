@@ -149,7 +149,7 @@ describe.runIf(process.getuid?.() === 0)("two users on one root", () => {
           const { lab, ownSocket, two } = yield* Users
           const keeps =
             'user 65533 keeps the shared space "lab": use shared/lab/agent/build.sock, if that user serves agent "build" to others'
-          const log = yield* two.until("stderr", () => true)
+          const log = yield* two.until("stderr", (text) => text.includes(keeps))
           assert.strictEqual(log.split(keeps).length, 2, log)
           const requests = [
             send("a", "hi", inSpace("lab")),

@@ -71,7 +71,12 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
     Effect.sync((): Running => {
       const command = [process.execPath, bin, ...words]
       const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
-      const child = spawn(file, args, { cwd, env, ...(uid === undefined ? {} : { uid }), ...(gid === undefined ? {} : { gid }) })
+      const child = spawn(file, args, {
+        cwd,
+        env,
+        ...(uid === undefined ? {} : { uid }),
+        ...(gid === undefined ? {} : { gid })
+      })
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()
