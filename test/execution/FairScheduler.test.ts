@@ -1,8 +1,11 @@
 /** Fibers that never wait, and the event loop beside them. The scheduler's clock is the test's. */
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Scheduler } from "effect"
+import { Deferred, Effect, Fiber, Scheduler } from "effect"
 import { assert } from "vitest"
+import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import { make } from "../../packages/core/src/FairScheduler.ts"
+import { memoryLog } from "../support/Database.ts"
+import { begin, renamed, session } from "../support/Logs.ts"
 
 /** A clock that moves on by this much with each look. */
 const ticking = (step: number) => {
@@ -36,8 +39,38 @@ for (const [what, busy] of [
   )
 }
 
+it.live("EX-14: a fiber works in each turn of the event loop, even where another one uses up the turn", () =>
+  Effect.gen(function* () {
+    let time = 0
+    const scheduler = make(() => (time += 0.05))
+    let turns = 0
+    const greedy = Effect.sync(() => {
+      turns += 1
+      time += 20
+    })
+    const hog = yield* Effect.fork(
+      Effect.withScheduler(Effect.forever(Effect.zipRight(greedy, Effect.yieldNow())), scheduler)
+    )
+    const work = Effect.iterate(0, { while: (n) => n < 10_000, body: (n) => Effect.succeed(n + 1) })
+    yield* Fiber.join(yield* Effect.fork(Effect.withScheduler(work, scheduler)))
+    yield* Fiber.interrupt(hog)
+    assert.isAtMost(turns, 200)
+  })
+)
+
 it.live("EX-14: work that is short does not wait for the event loop", () =>
   Effect.gen(function* () {
     assert.isUndefined(yield* roundsBeforeTurn(Effect.yieldNow(), 1000, make(ticking(0))))
   })
+)
+
+it.scopedLive("EX-14: a host that appends without a pause leaves the event loop its turn", () =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    yield* begin(session("busy"))
+    const turns: Array<string> = []
+    setImmediate(() => turns.push("turn"))
+    for (let n = 0; n < 2_000 && turns.length === 0; n++) yield* log.append(session("busy"), [renamed("again")])
+    assert.deepStrictEqual(turns, ["turn"])
+  }).pipe(Effect.provide(memoryLog))
 )

@@ -7,6 +7,8 @@ import { Effect, FiberRef, Scheduler } from "effect"
 
 /** How long fibers may run before the event loop has its turn. */
 const turnMs = 12
+/** How long a fiber that was resumed may run even when the turn is over: others may use up every turn. */
+const shareMs = 2
 /** Steps of a fiber between two looks at the clock: one less than a power of two. */
 const stepsMask = 7
 
@@ -28,9 +30,18 @@ export const make = (now: () => number = () => performance.now()): Scheduler.Sch
     if (isOver()) setImmediate(() => drain(0))
     else void Promise.resolve().then(() => drain(depth + 1))
   })
+  /** When the fiber that runs was resumed. */
+  let resumed = 0
+  const mustYield = () => now() - resumed >= shareMs && isOver()
+
   return Scheduler.make(
-    (task, priority, fiber) => runner(fiber).scheduleTask(task, priority),
-    (fiber) => ((fiber.currentOpCount & stepsMask) === stepsMask && isOver() ? 0 : Scheduler.defaultShouldYield(fiber))
+    (task, priority, fiber) =>
+      runner(fiber).scheduleTask(() => {
+        resumed = now()
+        task()
+      }, priority),
+    (fiber) =>
+      (fiber.currentOpCount & stepsMask) === stepsMask && mustYield() ? 0 : Scheduler.defaultShouldYield(fiber)
   )
 }
 

@@ -13,6 +13,7 @@ import { SqlError, type SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Chunk, Effect, Exit, Metric, Option, Queue } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { fairly } from "../FairScheduler.ts"
 import * as Metrics from "../Metrics.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
 import {
@@ -163,6 +164,8 @@ export const make = Effect.fnUntraced(function* (
       Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause)
     ),
     Effect.forever,
+    // A caller that appends without a pause waits for this fiber: so the event loop has its turn beside it, too (EX-14).
+    fairly,
     Effect.forkScoped
   )
 
