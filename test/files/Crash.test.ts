@@ -2,40 +2,19 @@
 import { assert, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { ActivityID, draft, EventLog, MessageID, SessionID } from "@daybook/core"
+import { draft, EventLog, MessageID, SessionID } from "@daybook/core"
 import { Effect } from "effect"
 import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed } from "../support/Logs.ts"
 import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
 import { exportAndKill, exportProgram, survives } from "./support/Kills.ts"
+import { told } from "./support/Told.ts"
 
 it.live(
   "FL-8: after kills at random file operations the tree equals a fresh export, and nothing was taken for other hands'",
   () => survives(15, Number(process.env["DAYBOOK_SEED"] ?? 5)),
   240_000
 )
-
-/** A run that answers with these words. */
-const told = (words: string) => {
-  const [messageID, assistantMessageID] = [MessageID.make("msg_asked"), MessageID.make("msg_told")]
-  const picture = `data:image/png;base64,${Buffer.from(words).toString("base64")}`
-  const [prompt, at, model] = [
-    { text: words, files: [{ uri: picture, mime: "image/png" }] },
-    { assistantMessageID },
-    { providerID: "p", id: "m" }
-  ]
-  const tokens = { input: 1, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
-  return [
-    draft("session.next.prompt.admitted", { messageID, prompt, delivery: "queue" }),
-    draft("session.next.activity.started", { activityID: ActivityID.make("act_told"), trigger: "queue" }),
-    draft("session.next.prompt.promoted", { messageID, prompt, timeCreated: 7 }),
-    draft("session.next.step.started", { ...at, agent: "build", model }),
-    draft("session.next.text.started", { ...at, textID: "t" }),
-    draft("session.next.text.ended", { ...at, textID: "t", text: words }),
-    draft("session.next.step.ended", { ...at, finish: "stop", cost: 0.1, tokens }),
-    draft("session.next.activity.settled", { activityID: ActivityID.make("act_told"), outcome: "completed" })
-  ]
-}
 
 it.scopedLive("FI-82: a session removed after a kill leaves no temporary file, whichever file was being written", () =>
   Effect.gen(function* () {

@@ -15,7 +15,7 @@ import { isLog, logs, textOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import { isAside, type SafeFiles, type Stamp, type Sum } from "./SafeFiles.ts"
 import { contextFolders, contextPrefix } from "./SessionContext.ts"
-import { latestFile, valueFiles } from "./Values.ts"
+import { latestFile, valueFiles, valueNames } from "./Values.ts"
 
 export interface AdoptingOptions<E> {
   readonly keeper: Keeper.Keeper
@@ -29,7 +29,6 @@ export interface AdoptingOptions<E> {
 }
 
 const folders = ["", contextPrefix.slice(0, -1), ...contextFolders]
-const valueNames = new Set(["latest.md", "cwd", "created_at", "meta.json", "updated_at", "state"])
 
 const numberIn = (field: "seq" | "step") => {
   const decode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ [field]: Schema.Int })))

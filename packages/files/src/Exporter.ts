@@ -14,6 +14,7 @@ import type { Keeper } from "./Keeper.ts"
 import type { WriteError } from "./KnownSessions.ts"
 import type { SharedSpaces } from "./Layout.ts"
 import type { Cursor, SessionRecord } from "./Ledger.ts"
+import * as Remains from "./Remains.ts"
 import * as Root from "./Root.ts"
 import type { SafeFilesOptions } from "./SafeFiles.ts"
 import * as SessionWriter from "./SessionWriter.ts"
@@ -159,10 +160,11 @@ const make = Effect.fn("Exporter.make")(function* (
     Effect.forEach(
       new Set(indexes),
       (index) =>
-        Effect.catchTag(
-          IndexWriter.write(keeper, index, { anew, adopted: writer.adopted(index) }),
-          "PathRefused",
-          (error) => report({ kind: "refused", path: error.path.slice(root.length + 1), details: error.message })
+        IndexWriter.write(keeper, index, { anew, adopted: writer.adopted(index) }).pipe(
+          Effect.catchTag("PathRefused", (error) =>
+            report({ kind: "refused", path: error.path.slice(root.length + 1), details: error.message })
+          ),
+          Effect.tap(() => Effect.sync(() => writer.written(index)))
         ),
       { discard: true }
     )
@@ -173,6 +175,23 @@ const make = Effect.fn("Exporter.make")(function* (
   const flush = Effect.suspend(() =>
     Effect.forEach(writer.waiting(), (id) => attempt(id, writer.flush(id)), { discard: true })
   )
+
+  const remains = Remains.make(keeper, log)
+  /** Whether folders of removed sessions that the record does not know were looked for. */
+  let looked = false
+
+  /** Indexes that were found under the root, until they are written for the first time. */
+  let foundIndexes: ReadonlyArray<string> = []
+
+  /** Removes what a lost record left of removed sessions; gives whether there was any. */
+  const removeRemains = Effect.gen(function* () {
+    if (looked) return false
+    const found = yield* remains.find()
+    for (const { id } of found.remains) yield* attempt(id, writer.drop(id))
+    foundIndexes = found.indexes
+    looked = true
+    return found.remains.length > 0
+  })
 
   /** Removals that came since, and what they leave of the events that were read before. */
   const followRemovals = (cursor: Cursor, events: ReadonlyArray<SessionEvent>) =>
@@ -214,6 +233,7 @@ const make = Effect.fn("Exporter.make")(function* (
 
   /** The next portion of the log, whole: logs, then values, context and indexes, then the cursor. */
   const pull: Effect.Effect<Pulled, ExportError> = Effect.gen(function* () {
+    yield* removeRemains
     let cursor = yield* ledger.cursor
     const before = cursor
     const touched = new Set<string>()
@@ -241,7 +261,10 @@ const make = Effect.fn("Exporter.make")(function* (
     yield* finish(touched, !hasMore)
     caught ||= !hasMore
     // Before, it is not known which sessions an index that lies there had.
-    if (caught) yield* writeIndexes(writer.takeIndexes())
+    if (caught) {
+      yield* writeIndexes([...writer.dueIndexes(), ...foundIndexes])
+      foundIndexes = []
+    }
     if (cursor.position !== before.position || cursor.removals !== before.removals) yield* ledger.setCursor(cursor)
     return { position: cursor.position, hasMore, sessions: [...touched] }
   }).pipe(
@@ -252,8 +275,19 @@ const make = Effect.fn("Exporter.make")(function* (
   /** Tries what was left behind again, from the log. */
   const retryBehind = Effect.gen(function* () {
     const ids = yield* ledger.behind(behindAtOnce)
-    for (const id of ids) yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
-    yield* writeIndexes(writer.takeIndexes())
+    for (const id of ids) {
+      const again = Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true }))
+      yield* attempt(
+        id,
+        Effect.catchIf(
+          again,
+          // It was removed while something stood in the way of that.
+          (error) => error._tag === "SessionNotFound" && error.removed !== true,
+          () => writer.drop(id)
+        )
+      )
+    }
+    yield* writeIndexes(writer.dueIndexes())
   })
 
   /** Compares the stamps of all files, and puts back what is not as it was left. */
@@ -277,7 +311,7 @@ const make = Effect.fn("Exporter.make")(function* (
       if (last === undefined) break
       after = last.id
     }
-    yield* writeIndexes([...writer.takeIndexes(), ...(yield* ledger.indexes)])
+    yield* writeIndexes([...writer.dueIndexes(), ...(yield* ledger.indexes)])
     return put
   })
 
@@ -300,7 +334,7 @@ const make = Effect.fn("Exporter.make")(function* (
         broken.map(({ id }) => id),
         true
       )
-      yield* writeIndexes([...writer.takeIndexes(), ...broken.map(({ index }) => index)])
+      yield* writeIndexes([...writer.dueIndexes(), ...broken.map(({ index }) => index)])
       return broken.length > 0
     })
 
@@ -346,13 +380,14 @@ const make = Effect.fn("Exporter.make")(function* (
   const exportSession = Effect.fn("Exporter.exportSession")(function* (id: string) {
     if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
     yield* log.read({ sessionID: id, limit: 1 })
+    const hadRemains = yield* removeRemains
     const { removals } = yield* followRemovals(yield* ledger.cursor, [])
     yield* ledger.setCursor({ ...(yield* ledger.cursor), removals })
     yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
     const record = yield* ledger.session(id)
     // An index of which nothing is known can be told from one of other hands when all of its sessions are known.
-    if (!caught && record !== undefined && (yield* isUnknown(record.index))) yield* pullAll
-    yield* writeIndexes(writer.takeIndexes())
+    if (!caught && (hadRemains || (record !== undefined && (yield* isUnknown(record.index))))) yield* pullAll
+    yield* writeIndexes(writer.dueIndexes())
   })
 
   const rebuild = Effect.fn("Exporter.rebuild")(function* (id?: string) {
@@ -375,7 +410,7 @@ const make = Effect.fn("Exporter.make")(function* (
       if (last === undefined) break
       after = last.id
     }
-    yield* writeIndexes([...writer.takeIndexes(), ...(yield* ledger.indexes)], true)
+    yield* writeIndexes([...writer.dueIndexes(), ...(yield* ledger.indexes)], true)
     return { position, sessions }
   })
 

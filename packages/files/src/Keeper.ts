@@ -214,7 +214,9 @@ export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folde
     if (cut !== -1) below.add(`/${name.slice(0, cut)}`)
   }
   for (const sub of below) {
-    if (!(yield* keeper.files.reach(folder.path + sub))) continue
+    // What is refused there is met again when its files are looked at.
+    const there = Effect.catchTag(keeper.files.reach(folder.path + sub), "PathRefused", () => Effect.succeed(false))
+    if (!(yield* there)) continue
     for (const entry of yield* keeper.files.list(folder.path + sub)) {
       if (/^\..+\.tmp$/.test(entry.name) && !entry.folder) {
         yield* keeper.files.remove(`${folder.path}${sub}/${entry.name}`)

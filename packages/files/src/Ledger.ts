@@ -198,6 +198,8 @@ export interface Ledger {
   /** What the index in this folder has to say. */
   readonly entries: (index: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly indexes: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
+  /** The folders of the sessions that the index in this folder is of. */
+  readonly folders: (index: string) => Effect.Effect<ReadonlySet<string>, LedgerFailed>
   readonly files: (folder: string) => Effect.Effect<FileRecords, LedgerFailed>
   /** Keeps a session and files of its folder in one transaction; an undefined file is forgotten. */
   readonly keep: (
@@ -334,6 +336,11 @@ export const make = Effect.fn("Ledger.make")(function* (
       run(sql<{ readonly house: string }>`SELECT DISTINCT house FROM session ORDER BY house`),
       (rows) => rows.map(({ house }) => house)
     ),
+    folders: (index) =>
+      Effect.map(
+        run(sql<{ readonly folder: string }>`SELECT folder FROM session WHERE house = ${index}`),
+        (rows) => new Set(rows.map(({ folder }) => folder))
+      ),
     files: (folder) =>
       Effect.map(
         run(

@@ -12,6 +12,23 @@ export const contextPrefix = "context/"
 /** Folders of the context that exist only while they hold something, inner ones first. */
 export const contextFolders = ["swap", "dedup/blob", "dedup"].map((name) => `${contextPrefix}${name}`)
 
+const contextNames = new Set(
+  [
+    "pack.json",
+    "pack.md",
+    "summary.md",
+    "todo.md",
+    "budget",
+    "refs.jsonl",
+    "swap/index.jsonl",
+    "dedup/index.jsonl"
+  ].map((name) => `${contextPrefix}${name}`)
+)
+
+/** Whether the context may have a file of that name, relative to the session's folder. */
+export const isContextName = (name: string): boolean =>
+  contextNames.has(name) || /^context\/dedup\/blob\/sha256-[0-9a-f]{64}$/.test(name)
+
 /** The file of bytes that a row names, relative to the session's folder. */
 export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(hash)}`
 

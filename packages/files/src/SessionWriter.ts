@@ -67,8 +67,10 @@ export interface SessionWriter {
   readonly drop: (id: string) => Effect.Effect<void, Keeper.KeepError>
   /** What the index in this folder had to say of sessions whose files were taken over. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
-  /** The folders of indexes that have to follow what was done since they were last taken. */
-  readonly takeIndexes: () => ReadonlyArray<string>
+  /** The folders of indexes that have to follow what was done since they were last written. */
+  readonly dueIndexes: () => ReadonlyArray<string>
+  /** The index was written. */
+  readonly written: (index: string) => void
   /** Forgets what is remembered and what waits, not what is written. */
   readonly forget: (id: string) => void
 }
@@ -318,10 +320,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     for (const name of folder.records.keys()) yield* files.stamp(`${folder.path}/${name}`)
     for (const name of logs) {
       yield* mend(session, name, new Uint8Array(), atEnd)
-      if (folder.records.get(name)?.stamp === "") {
-        const made = yield* LogFile.append(keeper, folder, name, new Uint8Array(), 0)
-        yield* Keeper.remember(keeper, folder, new Map([[name, made]]))
-      } else yield* permitLog(session, name)
+      yield* permitLog(session, name)
     }
     const values: ReadonlyMap<string, Keeper.Content> = valueFiles(fold, address)
     // The context is that of the last step: it stays while there is no other.
@@ -401,6 +400,16 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return Keeper.same(sum, record) || Keeper.same(sum, record.next)
   })
 
+  /** Removes a file of a folder that goes. What is refused in its place is reported and left, and holds up no other. */
+  const removeFile = (folder: Keeper.Folder, name: string, record: FileRecord) =>
+    Effect.gen(function* () {
+      const path = `${folder.path}/${name}`
+      if (!(yield* files.reach(path.slice(0, path.lastIndexOf("/"))))) return
+      const ours = yield* isOurs(path, name, record)
+      if (ours === true) yield* files.remove(path)
+      else if (ours === false) yield* Keeper.setAside(keeper, folder, name)
+    }).pipe(Effect.catchTag("PathRefused", (error) => Keeper.report(keeper, folder, name, "refused", error.message)))
+
   const drop = Effect.fnUntraced(function* (id: string): Effect.fn.Return<void, Keeper.KeepError> {
     forget(id)
     const record = yield* ledger.session(id)
@@ -413,14 +422,10 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     }
     if (yield* files.reach(folder.path)) {
       yield* Keeper.sweepLeftovers(keeper, folder)
-      for (const [name, file] of folder.records) {
-        const path = `${folder.path}/${name}`
-        const ours = yield* isOurs(path, name, file)
-        if (ours === true) yield* files.remove(path)
-        else if (ours === false) yield* Keeper.setAside(keeper, folder, name)
-      }
+      for (const [name, file] of folder.records) yield* removeFile(folder, name, file)
       for (const path of contextFolders) yield* files.removeFolder(`${folder.path}/${path}`)
-      yield* files.removeEmpty(`${folder.path}/${contextPrefix}`)
+      yield* files.removeFolder(`${folder.path}/${contextPrefix}`)
+      yield* files.removeEmpty(folder.path)
     }
     yield* ledger.keep(folder.path, new Map([...folder.records.keys()].map((name) => [name, undefined])))
     yield* ledger.forget(id)
@@ -434,11 +439,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     rewrite,
     drop,
     adopted: (index) => [...(adopted.get(index)?.values() ?? [])],
-    takeIndexes: () => {
-      const taken = [...indexes]
-      indexes.clear()
-      return taken
-    },
+    dueIndexes: () => [...indexes],
+    written: (index) => void indexes.delete(index),
     waiting: () => [...waiting.keys()],
     isFull: () =>
       waiting.size > remembered ||

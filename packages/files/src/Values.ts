@@ -30,6 +30,16 @@ const metaOf = (state: State, address: KeptAddress): Meta => {
   }
 }
 
+/** The names of the files, those that a session may not have yet too. */
+export const valueNames: ReadonlySet<string> = new Set([
+  "latest.md",
+  "cwd",
+  "created_at",
+  "meta.json",
+  "updated_at",
+  "state"
+])
+
 /** The content of `latest.md`. */
 export const latestFile = (latest: string): string => line(latest)
 

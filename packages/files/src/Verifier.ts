@@ -5,6 +5,7 @@
 import { EventLog, SessionID } from "@daybook/core"
 import { Effect, Option, Schema } from "effect"
 import type { Finding, FindingKind, SafeError } from "./Errors.ts"
+import { levels } from "./Houses.ts"
 import { entryOf, indexFiles, type IndexEntry } from "./IndexFiles.ts"
 import { sumOf } from "./Keeper.ts"
 import { sessionFolder, type KeptAddress } from "./Layout.ts"
@@ -27,9 +28,6 @@ const Told = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ seq: Sc
 
 /** Times that something is looked at again because files moved on meanwhile. */
 export const attempts = 4
-
-/** What the folders on the way to a house are called, where that is given. */
-const levels = [["home", "shared"], undefined, ["agent", "model"], undefined, ["session"]] as const
 
 interface Permitted {
   readonly mode: number

@@ -1,0 +1,37 @@
+/** The houses that lie under a root, whether the store knows them or not. Spec: FI-88, FI-97 in specs/files.md. */
+import { Effect } from "effect"
+import type { SafeError } from "./Errors.ts"
+import type { SafeFiles } from "./SafeFiles.ts"
+
+/** What the folders on the way to a house are called, where that is given. */
+export const levels = [["home", "shared"], undefined, ["agent", "model"], undefined, ["session"]] as const
+
+/** What lies in the folder; nothing where this user may not look, or where something is refused. */
+export const look = (
+  files: SafeFiles,
+  folder: string
+): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly folder: boolean }>, SafeError> =>
+  Effect.flatMap(files.reach(folder), (there) => (there ? files.list(folder) : Effect.succeed([]))).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "PathRefused" || error.code === "EACCES" || error.code === "EPERM",
+      () => Effect.succeed([])
+    )
+  )
+
+/** The folders of all houses, relative to the root. Nothing is looked at through a link. */
+export const houses = Effect.fnUntraced(function* (
+  files: SafeFiles
+): Effect.fn.Return<ReadonlyArray<string>, SafeError> {
+  let found: ReadonlyArray<string> = [""]
+  for (const level of levels) {
+    const names: ReadonlyArray<string> | undefined = level
+    const next: Array<string> = []
+    for (const above of found) {
+      for (const { folder, name } of yield* look(files, above)) {
+        if (folder && names?.includes(name) !== false) next.push(above === "" ? name : `${above}/${name}`)
+      }
+    }
+    found = next
+  }
+  return found
+})
