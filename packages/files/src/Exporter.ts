@@ -180,7 +180,7 @@ const make = Effect.fn("Exporter.make")(function* (
   /** Whether folders of removed sessions that the record does not know were looked for. */
   let looked = false
 
-  /** Indexes that were found under the root, until they are written for the first time. */
+  /** Indexes without a recorded session that were found under the root, until they are written for the first time. */
   let foundIndexes: ReadonlyArray<string> = []
 
   /** Removes what a lost record left of removed sessions; gives whether there was any. */

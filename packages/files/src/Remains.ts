@@ -139,7 +139,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
     yield* ledger.keep(index, found)
   })
 
-  /** Records what is found, and gives it; and the indexes of all houses. */
+  /** Records what is found, and gives it; and the indexes of houses without a recorded session. */
   const find = Effect.fnUntraced(function* () {
     const all: Array<Remains> = []
     const indexes: Array<string> = []
@@ -158,7 +158,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
       if (remains.length > 0) yield* recordIndex(index, new Set(beside.map(({ name }) => name)))
       for (const one of remains) yield* record(one)
       all.push(...remains)
-      indexes.push(index)
+      if (known.size === 0) indexes.push(index)
     }
     return { remains: all, indexes }
   })
