@@ -71,12 +71,13 @@ const newRoot = Effect.map(temporaryFolder, (folder) => join(folder, "ctx"))
 const [gone, alone, stays] = [session("gone"), session("alone"), session("stays")]
 const goneFolder = `${houseOf("coder")}/gone`
 
-/** Two sessions in one house and one in another, exported; the record is lost, and then one of each house is removed. */
+/** Three sessions in one house and one in another, exported; one of each house is removed, and the record is lost. */
 const removedWithoutRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const root = yield* newRoot
   yield* make(gone, "coder", "gone")
   yield* make(stays, "coder", "stays")
+  yield* make(session("calm"), "coder", "calm")
   yield* make(alone, "writer", "default")
   yield* exportAll({ root, uid })
   for (const id of [gone, alone]) yield* log.remove(id)
