@@ -2,15 +2,17 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { addressOf, valueFiles } from "@daybook/files"
-import { folded, golden } from "./support/Logs.ts"
+import { folded, golden, textsFrom } from "./support/Logs.ts"
 
 const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
 const filesOf = (version: string): ReadonlyMap<string, string> => {
-  const { events, messages, state } = folded(golden(version))
+  const log = golden(version)
+  const { events, messages, state } = folded(log)
   const address = addressOf({ id: state.sessionID, agent: state.firstAgent }, state.address, 1000)
   if (address === undefined) throw new Error("the golden log has an address that is kept")
-  return new Map([["messages.jsonl", lines(messages)], ["events.jsonl", lines(events)], ...valueFiles(state, address)])
+  const values = valueFiles(state, address, textsFrom(log))
+  return new Map([["messages.jsonl", lines(messages)], ["events.jsonl", lines(events)], ...values])
 }
 
 for (const version of ["0.1.0"]) {

@@ -148,7 +148,7 @@ describe("a runner's log", () => {
 
   it("FR-7: the text of a run is that of its messages, an empty line between them; latest.md is that of the last", () =>
     check(ordinary, (events) => {
-      const { events: rows, messages, state } = folded(events)
+      const { events: rows, latest: written, messages } = folded(events)
       let latest: string | undefined
       for (const row of rows) {
         if (row.type !== "message") continue
@@ -161,7 +161,7 @@ describe("a runner's log", () => {
         assert.strictEqual(row.content[0]?.text, latest)
         assert.isUndefined(row.truncated)
       }
-      assert.strictEqual(state.latest, latest)
+      assert.strictEqual(written, latest)
     }))
 
   it("FR-7: a run that completed tells start, message, done; no other run has a message", () =>

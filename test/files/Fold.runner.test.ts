@@ -26,7 +26,7 @@ it.scoped("FR-7: a run of two steps with parallel calls: its rows, its order, it
     yield* model.answer(says("All is well."))
     yield* say(id, "go", { resume: false, delivery: "queue" })
     yield* sessions.resume(id)
-    const { events, messages, state } = yield* filesOf(id)
+    const { events, latest, messages, state } = yield* filesOf(id)
     assert.deepStrictEqual(told(events).slice(0, 3), ["start", "tool_call", "tool_call"])
     assert.deepStrictEqual(told(events).slice(-2), ["message", "done ok"])
     assert.deepStrictEqual(
@@ -35,7 +35,7 @@ it.scoped("FR-7: a run of two steps with parallel calls: its rows, its order, it
       ),
       ["user", "assistant", "tool c1", "tool c2", "assistant"]
     )
-    assert.strictEqual(state.latest, "I will look.\n\nAll is well.")
+    assert.strictEqual(latest, "I will look.\n\nAll is well.")
     assert.strictEqual(state.word, "done")
     assert.isTrue(Fold.isQuiet(state))
   }).pipe(Effect.provide(runtime()))

@@ -208,13 +208,13 @@ describe("runs", () => {
 
   it("FI-31: a long text is cut between code points, and says how long it is", () => {
     const text = `a${"😀".repeat(Fold.textLimit / 4)}`
-    const { events, state } = fold(started(), step, textStarted(), textEnded(text), stepEnded, settled("completed"))
+    const { events, latest } = fold(started(), step, textStarted(), textEnded(text), stepEnded, settled("completed"))
     const message = events.find((row) => row.type === "message")
     const shown = message?.content[0]?.text ?? ""
     assert.strictEqual(Buffer.byteLength(shown), Fold.textLimit - 3)
     assert.isTrue(text.startsWith(shown) && !/\p{Surrogate}/u.test(shown))
     assert.include(message, { truncated: true, length: text.length })
-    assert.strictEqual(state.latest, text)
+    assert.strictEqual(latest, text)
   })
 
   it("FI-31: a text of exactly the limit is whole", () => {
@@ -226,7 +226,7 @@ describe("runs", () => {
   })
 
   it("FR-7: texts of one message follow directly on each other, in the order in which they began", () => {
-    const { state } = fold(
+    const { latest } = fold(
       started(),
       step,
       textStarted("a"),
@@ -236,7 +236,7 @@ describe("runs", () => {
       stepEnded,
       settled("completed")
     )
-    assert.strictEqual(state.latest, "one, two")
+    assert.strictEqual(latest, "one, two")
   })
 })
 
@@ -294,7 +294,7 @@ describe("steps", () => {
   })
 
   it("FI-38: without activities rows are of no run, and an answer sets latest.md", () => {
-    const { events, messages, state } = fold(
+    const { events, latest, messages, state } = fold(
       step,
       ...call("c1"),
       textStarted(),
@@ -304,7 +304,7 @@ describe("steps", () => {
     )
     assert.deepStrictEqual(types(events), ["tool_call", "tool_result"])
     assert.isTrue([...events, ...messages].every((row) => row.run === undefined))
-    assert.strictEqual(state.latest, "hi")
+    assert.strictEqual(latest, "hi")
     assert.isTrue(Fold.isQuiet(state))
   })
 

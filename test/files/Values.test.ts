@@ -1,15 +1,17 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
 import { Fold, Meta, valueFiles, type KeptAddress } from "@daybook/files"
-import { ActivityID, draft, MessageID, type Draft } from "@daybook/core"
+import { ActivityID, draft, MessageID, type Draft, type SessionEvent } from "@daybook/core"
 import { FastCheck as fc, Schema } from "effect"
-import { folded, stored } from "./support/Logs.ts"
+import { folded, stored, textsFrom } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
 import { cases } from "../support/Cases.ts"
 
 const address: KeptAddress = { scope: "private", uid: 1000, kind: "agent", name: "coder", session: "default" }
 const created = draft("session.created", { location: { directory: "/work" } })
-const filesOf = (...drafts: ReadonlyArray<Draft>) => valueFiles(folded(stored([created, ...drafts])).state, address)
+const valuesOf = (events: ReadonlyArray<SessionEvent>) =>
+  valueFiles(folded(events).state, address, (latest) => `${textsFrom(events)(latest)}\n`)
+const filesOf = (...drafts: ReadonlyArray<Draft>) => valuesOf(stored([created, ...drafts]))
 
 const activityID = ActivityID.make("act_1")
 const started = draft("session.next.activity.started", { activityID, trigger: "resume" })
@@ -93,7 +95,7 @@ it("FI-12: meta.json says where the session is kept, and what it has come to", (
 it("FL-3: each value is text and one newline; meta.json is one line in the order of its schema", () =>
   fc.assert(
     fc.property(runnerLog("s"), (drafts) => {
-      const files = valueFiles(folded(stored(drafts)).state, address)
+      const files = valuesOf(stored(drafts))
       for (const content of files.values()) {
         assert.isTrue(content.endsWith("\n"))
         assert.strictEqual(Buffer.from(content).toString(), content)

@@ -5,17 +5,19 @@
  */
 import { SessionID, type EventLog } from "@daybook/core"
 import { Effect, Option, Schema, Struct } from "effect"
+import type { Text } from "./Fold.ts"
 import { entryOf, type IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
 import type { Known, WriteError } from "./KnownSessions.ts"
 import type { KeptAddress } from "./Layout.ts"
 import { recordOf, type FileRecord } from "./Ledger.ts"
 import type { PackState } from "./context/PackState.ts"
-import { isLog, logs, textOf } from "./Rendering.ts"
+import { answerFrom, readerOf, sizeOf, sumOfStream } from "./Pieces.ts"
+import { isLog, logs, piecesOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import { isAside, type SafeFiles, type Stamp, type Sum } from "./SafeFiles.ts"
 import { contextFolders, contextPrefix } from "./SessionContext.ts"
-import { latestFile, valueFiles, valueNames } from "./Values.ts"
+import { valueFiles, valueNames } from "./Values.ts"
 
 export interface AdoptingOptions<E> {
   readonly keeper: Keeper.Keeper
@@ -89,7 +91,10 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
     const matched = new Map<string, FileRecord>()
     const match = (name: string, content: () => Keeper.Content): void => {
       const found = pending.get(name)
-      if (found === undefined || !Keeper.same(Keeper.sumOf(content()), found.sum)) return
+      if (found !== undefined) matchSum(name, found, Keeper.sumOf(content()))
+    }
+    const matchSum = (name: string, found: Found, sum: Sum): void => {
+      if (!Keeper.same(sum, found.sum)) return
       matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
       pending.delete(name)
     }
@@ -99,20 +104,24 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
     ]
     const sizes = yield* Effect.forEach(logs, (name) => files.stamp(`${folder.path}/${name}`))
     const packs = new Map<number | undefined, PackState>()
+    const answerSum = (latest: ReadonlyArray<Text>) => sumOfStream(answerFrom(latest, readerOf(log, record.id)))
     const run = Rendering.from(Rendering.initial)
     const written = logs.map(() => 0)
-    let [entry, latest]: [IndexEntry | undefined, string | undefined] = [undefined, undefined]
+    let [entry, latest]: [IndexEntry | undefined, ReadonlyArray<Text> | undefined] = [undefined, undefined]
     let within: PackState | undefined
     for (let after = -1; ;) {
       const page = yield* log.read({ sessionID: SessionID.make(record.id), after })
       for (const event of page.events) {
         const added = run.take(event)
         const { fold, pack } = run.rendering
-        for (const [n, name] of logs.entries()) written[n] = (written[n] ?? 0) + Buffer.byteLength(textOf(added, name))
-        if (fold.latest !== undefined && fold.latest !== latest) match("latest.md", () => latestFile(fold.latest ?? ""))
+        for (const [n, name] of logs.entries()) written[n] = (written[n] ?? 0) + sizeOf(piecesOf(added, name))
+        const found = pending.get("latest.md")
+        if (found !== undefined && fold.latest !== undefined && fold.latest !== latest)
+          matchSum("latest.md", found, yield* answerSum(fold.latest))
         latest = fold.latest
         if (pending.size > 0) {
-          for (const [name, content] of valueFiles(Struct.omit(fold, "latest"), address)) match(name, () => content)
+          for (const [name, content] of valueFiles(Struct.omit(fold, "latest"), address, () => ""))
+            match(name, () => content)
         }
         if (pack.step?.seq === step || fold.seq === seq) packs.set(pack.step?.seq, pack)
         if (written.every((size, n) => size <= (sizes[n]?.size ?? 0))) within = pack

@@ -7,24 +7,25 @@ import type { DurableType, Prompt, SessionEvent, Tokens } from "@daybook/core"
 import { shownDirectory, timeText } from "./Layout.ts"
 import { promptContent, type Blob } from "./fold/Blocks.ts"
 import { codeOf } from "./fold/ErrorCode.ts"
-import { blocksOf, ofRun, place, set, type Out } from "./fold/Out.ts"
+import { blocksOf, ofRun, place, set, type FoldedRow, type Out } from "./fold/Out.ts"
 import * as Runs from "./fold/Runs.ts"
 import { initial, type State } from "./fold/State.ts"
 import * as Steps from "./fold/Steps.ts"
-import type { ContentBlock, EventRow, MessageRow } from "./Rows.ts"
+import type { ContentBlock, EventRow } from "./Rows.ts"
 
 export type { Blob } from "./fold/Blocks.ts"
 export { codeOf } from "./fold/ErrorCode.ts"
-export { rowsPerEvent } from "./fold/Out.ts"
-export { clip, joinTexts, textLimit } from "./fold/Runs.ts"
+export { rowsPerEvent, type FoldedRow } from "./fold/Out.ts"
+export { clip } from "./fold/Runs.ts"
 export { Checkpoint, fromCheckpoint, initial, isQuiet, toCheckpoint, type State } from "./fold/State.ts"
-export { modelText } from "./fold/Steps.ts"
+export { modelText, textLimit } from "./fold/Steps.ts"
+export { isStored, longestHeld, type StoredText, type Text } from "./fold/Texts.ts"
 
 /** What one event comes to. */
 export interface Evolved {
   readonly state: State
   /** Lines of `messages.jsonl` that it adds. */
-  readonly messages: ReadonlyArray<MessageRow>
+  readonly messages: ReadonlyArray<FoldedRow>
   /** Lines of `events.jsonl` that it adds, four at most. */
   readonly events: ReadonlyArray<EventRow>
   /** Bytes that these rows, or rows to come, name: one may have been there before. */

@@ -5,7 +5,7 @@
  * Spec: FI-70..FI-72 in specs/files.md.
  */
 import { crc32 } from "node:zlib"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import type { Finding, FindingKind, LedgerFailed, SafeError } from "./Errors.ts"
 import { recordOf, type FileRecord, type Ledger } from "./Ledger.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
@@ -19,7 +19,12 @@ export interface Keeper {
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-export type Content = string | Uint8Array
+/** A content of any length, made as it is written. */
+export interface Streamed<E = never> {
+  readonly sum: Sum
+  readonly bytes: Stream.Stream<Uint8Array, E>
+}
+export type Content<E = never> = string | Uint8Array | Streamed<E>
 export type KeepError = SafeError | LedgerFailed
 
 /** Files by their names in a folder; a name may lie in a folder below. */
@@ -31,7 +36,11 @@ export interface Folder {
   readonly records: Map<string, FileRecord>
 }
 
-export const sumOf = (content: Content): Sum => {
+const isStreamed = <E>(content: Content<E>): content is Streamed<E> =>
+  typeof content === "object" && !(content instanceof Uint8Array)
+
+export const sumOf = (content: Content<unknown>): Sum => {
+  if (isStreamed(content)) return content.sum
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content
   return { size: bytes.length, crc: crc32(bytes) }
 }
@@ -155,56 +164,72 @@ export const setAside = Effect.fnUntraced(function* (keeper: Keeper, folder: Fol
   yield* report(keeper, folder, name, "changed", details, aside)
 })
 
+/** Replaces the file's content in one step. */
+const replace = <E>(
+  { files }: Keeper,
+  path: string,
+  content: Content<E>,
+  mode: number
+): Effect.Effect<Stamp, SafeError | E> =>
+  isStreamed(content)
+    ? Effect.scoped(
+        Effect.flatMap(files.begin(path, mode), ({ place, write }) =>
+          Effect.zipRight(Stream.runForEach(content.bytes, write), place)
+        )
+      )
+    : files.replace(path, content, mode)
+
 /**
  * Brings the inspected files to what is wanted, in the order of `wanted`: what is there already is left, what is not
  * wanted goes. `spared` names are not touched.
  */
-export const bring = Effect.fnUntraced(function* (
+export const bring = <E = never>(
   keeper: Keeper,
   folder: Folder,
-  wanted: ReadonlyMap<string, Content>,
+  wanted: ReadonlyMap<string, Content<E>>,
   { foreign }: Inspection,
   spared: (name: string) => boolean = () => false,
   lasting = false
-): Effect.fn.Return<boolean, KeepError> {
-  const mode = keeper.modes.file(folder.path)
-  const changed = [...wanted].flatMap(([name, content]) => {
-    const sum = sumOf(content)
-    const record = folder.records.get(name)
-    const there = record !== undefined && record.stamp !== "" && same(sum, record) && !foreign.has(name)
-    return there ? [] : [{ name, content, sum }]
-  })
-  const gone = [...folder.records.keys()].filter((name) => !wanted.has(name) && !spared(name))
-  if (changed.length === 0 && gone.length === 0) return false
-  yield* remember(
-    keeper,
-    folder,
-    new Map(
-      changed.map(({ name, sum }) => {
-        const record = folder.records.get(name) ?? { size: 0, crc: 0, stamp: "", next: null, lasting }
-        return [name, { ...record, next: sum }]
-      })
+): Effect.Effect<boolean, KeepError | E> =>
+  Effect.gen(function* () {
+    const mode = keeper.modes.file(folder.path)
+    const changed = [...wanted].flatMap(([name, content]) => {
+      const sum = sumOf(content)
+      const record = folder.records.get(name)
+      const there = record !== undefined && record.stamp !== "" && same(sum, record) && !foreign.has(name)
+      return there ? [] : [{ name, content, sum }]
+    })
+    const gone = [...folder.records.keys()].filter((name) => !wanted.has(name) && !spared(name))
+    if (changed.length === 0 && gone.length === 0) return false
+    yield* remember(
+      keeper,
+      folder,
+      new Map(
+        changed.map(({ name, sum }) => {
+          const record = folder.records.get(name) ?? { size: 0, crc: 0, stamp: "", next: null, lasting }
+          return [name, { ...record, next: sum }]
+        })
+      )
     )
-  )
-  yield* ensureFolders(
-    keeper,
-    folder,
-    changed.map(({ name }) => name)
-  )
-  const changes = new Map<string, FileRecord | undefined>()
-  for (const { content, name, sum } of changed) {
-    if (foreign.has(name)) yield* setAside(keeper, folder, name)
-    const stamp = yield* keeper.files.replace(`${folder.path}/${name}`, content, mode)
-    changes.set(name, recordOf(sum, stamp, lasting || folder.records.get(name)?.lasting === true))
-  }
-  for (const name of gone) {
-    if (foreign.has(name)) yield* setAside(keeper, folder, name)
-    else yield* keeper.files.remove(`${folder.path}/${name}`)
-    changes.set(name, undefined)
-  }
-  yield* remember(keeper, folder, changes)
-  return true
-})
+    yield* ensureFolders(
+      keeper,
+      folder,
+      changed.map(({ name }) => name)
+    )
+    const changes = new Map<string, FileRecord | undefined>()
+    for (const { content, name, sum } of changed) {
+      if (foreign.has(name)) yield* setAside(keeper, folder, name)
+      const stamp = yield* replace(keeper, `${folder.path}/${name}`, content, mode)
+      changes.set(name, recordOf(sum, stamp, lasting || folder.records.get(name)?.lasting === true))
+    }
+    for (const name of gone) {
+      if (foreign.has(name)) yield* setAside(keeper, folder, name)
+      else yield* keeper.files.remove(`${folder.path}/${name}`)
+      changes.set(name, undefined)
+    }
+    yield* remember(keeper, folder, changes)
+    return true
+  })
 
 /** Removes what a kill left of files that were being written, in the folder and in those below it that are ours. */
 export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folder: Folder) {

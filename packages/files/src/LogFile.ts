@@ -3,9 +3,10 @@
  * when it is what was about to be written, and is completed where it stands. Spec: FI-75 in specs/files.md (FL-7).
  */
 import { crc32 } from "node:zlib"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { same, type Folder, type Keeper, type KeepError } from "./Keeper.ts"
 import type { FileRecord } from "./Ledger.ts"
+import type { Source } from "./Pieces.ts"
 import type { Stamp } from "./SafeFiles.ts"
 
 /** How a log is found: in order, with so many bytes behind its record that are the next ones; gone; or not ours. */
@@ -17,41 +18,64 @@ export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasti
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
 /** Compares the log with its record, and what lies behind that with the bytes that come next. */
-export const look = Effect.fnUntraced(function* (
+export const look = <E>(
   { files }: Keeper,
   folder: Folder,
   name: string,
-  next: Uint8Array
-): Effect.fn.Return<LogState, KeepError> {
-  const path = `${folder.path}/${name}`
-  const record = recorded(folder, name)
-  const found = yield* files.stamp(path)
-  if (found === undefined) return record.stamp === "" ? { is: "ours", surplus: 0 } : { is: "missing" }
-  if (found.text === record.stamp && found.size === record.size) return { is: "ours", surplus: 0 }
-  if (found.size < record.size) return { is: "changed" }
-  if (found.text !== record.stamp && !same(yield* files.sum(path, record.size), record)) return { is: "changed" }
-  const surplus = found.size - record.size
-  const length = Math.min(surplus, next.length)
-  const there = yield* files.readRange(path, record.size, length)
-  return Buffer.compare(there, next.subarray(0, length)) === 0 ? { is: "ours", surplus } : { is: "changed" }
-})
+  next: Source<E>
+): Effect.Effect<LogState, KeepError | E> =>
+  Effect.gen(function* () {
+    const path = `${folder.path}/${name}`
+    const record = recorded(folder, name)
+    const found = yield* files.stamp(path)
+    if (found === undefined) return record.stamp === "" ? { is: "ours", surplus: 0 } : { is: "missing" }
+    if (found.text === record.stamp && found.size === record.size) return { is: "ours", surplus: 0 }
+    if (found.size < record.size) return { is: "changed" }
+    if (found.text !== record.stamp && !same(yield* files.sum(path, record.size), record)) return { is: "changed" }
+    const surplus = found.size - record.size
+    const end = record.size + Math.min(surplus, next.size)
+    let at = record.size
+    if (at === end) return { is: "ours", surplus }
+    const ours = yield* next.bytes.pipe(
+      Stream.takeWhile(() => at < end),
+      Stream.mapEffect((piece) =>
+        Effect.gen(function* () {
+          const bytes = piece.subarray(0, end - at)
+          const there = yield* files.readRange(path, at, bytes.length)
+          at += bytes.length
+          return Buffer.compare(there, bytes) === 0
+        })
+      ),
+      Stream.runFoldWhile(
+        true,
+        (right) => right,
+        (_, right) => right
+      )
+    )
+    return ours ? { is: "ours", surplus } : { is: "changed" }
+  })
 
 /** Adds the bytes, but for those that are there already; gives the new record. */
-export const append = Effect.fnUntraced(function* (
+export const append = <E>(
   { files, modes }: Keeper,
   folder: Folder,
   name: string,
-  next: Uint8Array,
+  next: Source<E>,
   surplus: number
-): Effect.fn.Return<FileRecord, KeepError> {
-  const record = recorded(folder, name)
-  const rest = next.subarray(Math.min(surplus, next.length))
-  const stamp: Stamp = yield* files.append(`${folder.path}/${name}`, rest, modes.file(folder.path))
-  return {
-    size: record.size + next.length,
-    crc: crc32(next, record.crc),
-    stamp: stamp.text,
-    next: null,
-    lasting: true
-  }
-})
+): Effect.Effect<FileRecord, KeepError | E> =>
+  Effect.gen(function* () {
+    const [path, mode] = [`${folder.path}/${name}`, modes.file(folder.path)]
+    let { crc, size } = recorded(folder, name)
+    const there = size + Math.min(surplus, next.size)
+    let stamp: Stamp | undefined
+    yield* Stream.runForEach(next.bytes, (bytes) =>
+      Effect.gen(function* () {
+        const rest = bytes.subarray(Math.min(Math.max(0, there - size), bytes.length))
+        crc = crc32(bytes, crc)
+        size += bytes.length
+        if (rest.length > 0) stamp = yield* files.append(path, rest, mode)
+      })
+    )
+    stamp ??= yield* files.append(path, "", mode)
+    return { size, crc, stamp: stamp.text, next: null, lasting: true }
+  })

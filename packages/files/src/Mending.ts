@@ -2,20 +2,22 @@
  * Puts back what a session's folder has lost, or what other hands came to: logs and bytes that rows name are made again
  * from the session's log, permissions as they should be. Spec: FI-71..FI-75 in specs/files.md.
  */
-import { Effect } from "effect"
+import type { EventLog, ReadError } from "@daybook/core"
+import { Effect, Stream } from "effect"
 import * as Keeper from "./Keeper.ts"
 import type { Known, KnownSessions, WriteError } from "./KnownSessions.ts"
 import { recordOf } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
 import { isPermitted } from "./Modes.ts"
-import { textOf, type LogName } from "./Rendering.ts"
+import { linesFrom, readerOf, type Source } from "./Pieces.ts"
+import { piecesOf, type LogName } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import { blobFile } from "./SessionContext.ts"
 
 export type Mending = ReturnType<typeof make>
 
 /** Mends the folders of remembered sessions. */
-export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
+export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: KnownSessions) => {
   const { files, modes } = keeper
 
   /** Renders a log anew up to where the session is, beside it, and puts it in place where it differs. */
@@ -29,7 +31,9 @@ export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
     yield* Effect.scoped(
       Effect.gen(function* () {
         const replacement = yield* files.begin(path, modes.file(folder.path))
-        yield* replay(record.id, Rendering.initial, record.seq, (added) => replacement.write(textOf(added, name)))
+        yield* replay(record.id, Rendering.initial, record.seq, (added) =>
+          Stream.runForEach(linesFrom(piecesOf(added, name), readerOf(log, record.id)).bytes, replacement.write)
+        )
         const sum = replacement.sum()
         if (found === "unknown") {
           const stamp = yield* files.stamp(path)
@@ -50,9 +54,9 @@ export const make = (keeper: Keeper.Keeper, { replay }: KnownSessions) => {
   })
 
   /** The log in order again, and how many of the next bytes it has already. */
-  const mend = Effect.fnUntraced(function* (session: Known, name: LogName, next: Uint8Array, atEnd: boolean) {
+  const mend = Effect.fnUntraced(function* (session: Known, name: LogName, next: Source<ReadError>, atEnd: boolean) {
     const state = yield* LogFile.look(keeper, session.folder, name, next)
-    if (state.is === "ours" && !(atEnd && state.surplus > next.length)) return state.surplus
+    if (state.is === "ours" && !(atEnd && state.surplus > next.size)) return state.surplus
     yield* restore(session, name, state.is === "ours" ? "changed" : state.is)
     return 0
   })

@@ -4,6 +4,7 @@
  * longer than a writer's limit. Spec: FI-69 in specs/files.md.
  */
 import type { SessionEvent } from "@daybook/core"
+import type { Piece } from "./Pieces.ts"
 import * as Rendering from "./Rendering.ts"
 
 export interface Portion {
@@ -13,8 +14,8 @@ export interface Portion {
   readonly first: string
   seq: number
   position: number
-  readonly messages: Array<string>
-  readonly events: Array<string>
+  readonly messages: Array<Piece>
+  readonly events: Array<Piece>
   readonly blobs: Array<Rendering.Added["blobs"][number]>
   /** What it holds, nearly. */
   size: number
@@ -40,18 +41,16 @@ export const take = (portion: Portion, event: SessionEvent): void => {
   const added = portion.run.take(event)
   portion.seq = event.seq
   portion.position = event.position
-  portion.size += added.messages.length + added.events.length
-  if (added.messages !== "") portion.messages.push(added.messages)
-  if (added.events !== "") portion.events.push(added.events)
+  for (const piece of added.messages) {
+    portion.messages.push(piece)
+    portion.size += piece.length
+  }
+  for (const piece of added.events) {
+    portion.events.push(piece)
+    portion.size += piece.length
+  }
   for (const blob of added.blobs) {
     portion.blobs.push(blob)
     portion.size += blob.size
   }
 }
-
-/** All of it, for the logs. */
-export const addedBy = ({ blobs, events, messages }: Portion): Rendering.Added => ({
-  messages: messages.join(""),
-  events: events.join(""),
-  blobs
-})

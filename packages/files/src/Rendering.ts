@@ -7,6 +7,7 @@ import { Either, Schema } from "effect"
 import * as PackFold from "./context/PackFold.ts"
 import * as PackState from "./context/PackState.ts"
 import * as Fold from "./Fold.ts"
+import { lineOf, sizeOf, type Piece } from "./Pieces.ts"
 
 /** What is remembered of a session's events so far. */
 export interface Rendering {
@@ -16,8 +17,8 @@ export interface Rendering {
 
 /** Lines for the two logs, each with its newline, and the bytes that they name. */
 export interface Added {
-  readonly messages: string
-  readonly events: string
+  readonly messages: ReadonlyArray<Piece>
+  readonly events: ReadonlyArray<Piece>
   readonly blobs: ReadonlyArray<Fold.Blob>
 }
 
@@ -27,13 +28,11 @@ export type LogName = (typeof logs)[number]
 export const isLog = (name: string): boolean => logs.some((log) => log === name)
 
 /** What goes to the end of the log. */
-export const textOf = (added: Added, name: LogName): string =>
+export const piecesOf = (added: Pick<Added, "messages" | "events">, name: LogName): ReadonlyArray<Piece> =>
   name === "messages.jsonl" ? added.messages : added.events
 
 /** Before the first event. */
 export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial }
-
-const lineOf = (row: unknown): string => `${JSON.stringify(row)}\n`
 
 /** Several events, one by one, in a copy of its own: what they come to is that of `rendering`, whatever becomes of this. */
 export interface Run {
@@ -48,16 +47,14 @@ export const from = ({ fold, pack }: Rendering): Run => {
     rendering: now,
     take: (event) => {
       const { blobs, events, messages } = Fold.evolveOwn(now.fold, event)
-      let [messageText, eventText] = ["", ""]
-      const written: Array<PackFold.WrittenLine> = []
-      for (const row of messages) {
-        const text = lineOf(row)
-        messageText += text
-        written.push({ row, bytes: Buffer.byteLength(text) })
-      }
-      for (const row of events) eventText += lineOf(row)
+      const lines = messages.map((row) => ({ row, pieces: lineOf(row) }))
+      const written = lines.map(({ pieces, row }) => ({ row, bytes: sizeOf(pieces) }))
       now.pack = PackFold.evolve(now.pack, event, written)
-      return { messages: messageText, events: eventText, blobs }
+      return {
+        messages: lines.flatMap(({ pieces }) => pieces),
+        events: events.map((row) => `${JSON.stringify(row)}\n`),
+        blobs
+      }
     }
   }
 }
@@ -72,8 +69,8 @@ export const evolveAll = (
   return {
     rendering: run.rendering,
     added: {
-      messages: all.map(({ messages }) => messages).join(""),
-      events: all.map(({ events }) => events).join(""),
+      messages: all.flatMap(({ messages }) => messages),
+      events: all.flatMap(({ events }) => events),
       blobs: all.flatMap(({ blobs }) => blobs)
     }
   }
@@ -85,9 +82,13 @@ const decode = Schema.decodeEither(Stored)
 /** Code units of the latest answer that a checkpoint holds, at most: one with more costs more than it saves. */
 const longestLatest = 1024 * 1024
 
-/** The rendering as a ledger stores it; undefined while a run is open, and behind a very long answer. It is checked when it is read. */
+/** Code units of the latest answer that the fold itself holds. */
+const heldOf = ({ latest = [] }: Fold.State): number =>
+  latest.reduce((sum, text) => sum + (Fold.isStored(text) ? 0 : text.length), 0)
+
+/** The rendering as a ledger stores it; undefined while a run is open, and behind an answer of very many texts. It is checked when it is read. */
 export const toText = ({ fold, pack }: Rendering): string | undefined => {
-  if (!Fold.isQuiet(fold) || (fold.latest?.length ?? 0) > longestLatest) return undefined
+  if (!Fold.isQuiet(fold) || heldOf(fold) > longestLatest) return undefined
   const stored: typeof Stored.Type = { fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }
   // A checkpoint is its own JSON: encoding by the schema would check a long session line by line, each time.
   return JSON.stringify(stored)

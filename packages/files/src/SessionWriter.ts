@@ -3,20 +3,22 @@
  * values and the context to where the logs are. What is remembered of a session is in `KnownSessions.ts`, what puts its
  * files back in `Mending.ts`. Every step can be killed and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
  */
-import { EventLog, SessionID, SessionNotFound, SessionStore, type SessionEvent } from "@daybook/core"
-import { Effect } from "effect"
+import { EventLog, SessionID, SessionNotFound, SessionStore, type ReadError, type SessionEvent } from "@daybook/core"
+import { Effect, Stream } from "effect"
 import * as Adopting from "./Adopting.ts"
 import { entryOf, type IndexEntry } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
 import * as KnownSessions from "./KnownSessions.ts"
 import { checkpointEvery, remembered, type Known, type WriteError } from "./KnownSessions.ts"
 import { addressOf, indexFolder, sessionFolder } from "./Layout.ts"
+import { isStored, type Text } from "./Fold.ts"
 import type { FileRecord, SessionRecord } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
 import * as Mending from "./Mending.ts"
 import { isPermitted } from "./Modes.ts"
 import * as Portion from "./Portion.ts"
-import { isLog, logs, textOf } from "./Rendering.ts"
+import { answerFrom, linesFrom, readerOf, sumOfStream, type Source } from "./Pieces.ts"
+import { isLog, logs, piecesOf } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
 import type { PackState } from "./context/PackState.ts"
 import type { Sum } from "./SafeFiles.ts"
@@ -34,6 +36,8 @@ export interface WriterOptions {
 
 /** No file has it. */
 const noContent: Sum = { size: -1, crc: 0 }
+
+const nothing: Source = { size: 0, bytes: Stream.empty }
 
 /** Every session has the folder, also while it is empty. */
 const inContext = [contextPrefix]
@@ -97,7 +101,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
   const { files, ledger, modes } = keeper
   const sessions = KnownSessions.make({ keeper, log })
   const { keep, load, remember } = sessions
-  const { keepBlobs, mend, permitLog, restore, restoreBlobs } = Mending.make(keeper, sessions)
+  const { keepBlobs, mend, permitLog, restore, restoreBlobs } = Mending.make(keeper, log, sessions)
   const indexes = new Set<string>()
   const waiting = new Map<string, Portion.Portion>()
 
@@ -138,17 +142,17 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     }
     yield* Keeper.ensureFolders(keeper, session.folder, inContext)
     const changes = new Map<string, FileRecord>()
-    const added = Portion.addedBy(portion)
-    const next = logs.map((name) => ({ name, bytes: Buffer.from(textOf(added, name), "utf8") }))
+    const read = readerOf(log, id)
+    const next = logs.map((name) => ({ name, source: linesFrom(piecesOf(portion, name), read) }))
     // Both are looked at before either changes.
     for (const { name } of next) yield* files.stamp(`${path}/${name}`)
-    yield* keepBlobs(session, added.blobs, () => true)
+    yield* keepBlobs(session, portion.blobs, () => true)
     let ahead = session.ahead
-    for (const { bytes, name } of next) {
-      const surplus = yield* mend(session, name, bytes, false)
+    for (const { name, source } of next) {
+      const surplus = yield* mend(session, name, source, false)
       ahead ||= surplus > 0
-      const untouched = bytes.length === 0 && session.folder.records.get(name)?.stamp !== ""
-      if (!untouched) changes.set(name, yield* LogFile.append(keeper, session.folder, name, bytes, surplus))
+      const untouched = source.size === 0 && session.folder.records.get(name)?.stamp !== ""
+      if (!untouched) changes.set(name, yield* LogFile.append(keeper, session.folder, name, source, surplus))
     }
     const first = session.record.seq < 0 ? portion.first : session.record.first
     const record: SessionRecord = { ...session.record, first, seq, position }
@@ -294,6 +298,17 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return session
   })
 
+  /** Sums of long answers: each is read once to be known, and once to be written. */
+  const answers = new WeakMap<ReadonlyArray<Text>, Sum>()
+
+  /** A long answer, read from the log as it is written. */
+  const streamed = Effect.fnUntraced(function* (id: string, latest: ReadonlyArray<Text>) {
+    const bytes = answerFrom(latest, readerOf(log, id))
+    const sum = answers.get(latest) ?? (yield* sumOfStream(bytes))
+    answers.set(latest, sum)
+    return { sum, bytes }
+  })
+
   /** Removes folders of the context that hold nothing any more. */
   const removeEmptied = (folder: Keeper.Folder) =>
     Effect.forEach(
@@ -319,10 +334,11 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     // Whatever is no regular file is refused before anything changes.
     for (const name of folder.records.keys()) yield* files.stamp(`${folder.path}/${name}`)
     for (const name of logs) {
-      yield* mend(session, name, new Uint8Array(), atEnd)
+      yield* mend(session, name, nothing, atEnd)
       yield* permitLog(session, name)
     }
-    const values: ReadonlyMap<string, Keeper.Content> = valueFiles(fold, address)
+    const long = fold.latest?.some(isStored) === true ? yield* streamed(id, fold.latest) : ""
+    const values = valueFiles(fold, address, () => long)
     // The context is that of the last step: it stays while there is no other.
     let due = (pack.step?.seq ?? -1) > record.shown
     let context = due ? yield* contextOf(session, address.session) : new Map<string, Keeper.Content>()
@@ -340,7 +356,13 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       isLog(name) ||
       folder.records.get(name)?.lasting === true ||
       (!due && name.startsWith(contextPrefix) && !foreign.has(name))
-    yield* Keeper.bring(keeper, folder, new Map([...context, ...values]), { ...inspection, foreign }, spared)
+    yield* Keeper.bring(
+      keeper,
+      folder,
+      new Map<string, Keeper.Content<ReadError>>([...context, ...values]),
+      { ...inspection, foreign },
+      spared
+    )
     // Before the session is recorded as shown: after a kill it is done again.
     if (due) yield* removeEmptied(folder)
     const entry = JSON.stringify(entryOf(fold, address.session))

@@ -1,5 +1,5 @@
 /** The single-value files of a session's folder, as the fold has them. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
-import { modelText, type State } from "./Fold.ts"
+import { isStored, modelText, type State, type Text } from "./Fold.ts"
 import { timeText, type KeptAddress } from "./Layout.ts"
 import type { Meta } from "./Rows.ts"
 
@@ -40,13 +40,18 @@ export const valueNames: ReadonlySet<string> = new Set([
   "state"
 ])
 
-/** The content of `latest.md`. */
-export const latestFile = (latest: string): string => line(latest)
+/** The content of `latest.md`, whose texts may be long and are then read where they are stored. */
+export const latestFile = <A>(latest: ReadonlyArray<Text>, stored: (latest: ReadonlyArray<Text>) => A): string | A =>
+  latest.some(isStored) ? stored(latest) : line(latest.join(""))
 
-/** Name and content of each file, in the order in which they are to be written. */
-export const valueFiles = (state: State, address: KeptAddress): ReadonlyMap<string, string> =>
-  new Map([
-    ...(state.latest === undefined ? [] : [["latest.md", latestFile(state.latest)] as const]),
+/** Name and content of each file, in the order in which they are to be written. `stored` gives that of a long answer. */
+export const valueFiles = <A>(
+  state: State,
+  address: KeptAddress,
+  stored: (latest: ReadonlyArray<Text>) => A
+): ReadonlyMap<string, string | A> =>
+  new Map<string, string | A>([
+    ...(state.latest === undefined ? [] : [["latest.md", latestFile(state.latest, stored)] as const]),
     ["cwd", line(state.cwd)],
     ["created_at", line(timeText(state.createdAtMs))],
     ["meta.json", line(JSON.stringify(metaOf(state, address)))],

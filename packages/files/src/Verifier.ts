@@ -2,14 +2,15 @@
  * What is compared by a verification: one session's folder, one index, and what else lies there. Nothing is changed, and
  * nothing is looked at through a link. Spec: FI-87, FI-88 in specs/files.md.
  */
-import { EventLog, SessionID } from "@daybook/core"
-import { Effect, Option, Schema } from "effect"
+import { EventLog, SessionID, type ReadError } from "@daybook/core"
+import { Effect, Option, Schema, Stream } from "effect"
 import type { Finding, FindingKind, SafeError } from "./Errors.ts"
 import { levels } from "./Houses.ts"
 import { entryOf, indexFiles, type IndexEntry } from "./IndexFiles.ts"
 import { sumOf } from "./Keeper.ts"
 import { sessionFolder, type KeptAddress } from "./Layout.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
+import { answerFrom, linesFrom, readerOf } from "./Pieces.ts"
 import * as Rendering from "./Rendering.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 import { blobFile, contextOf, contextPrefix } from "./SessionContext.ts"
@@ -109,21 +110,39 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
   }
 
   /** `through`: where the log ends, if that may be within the text. */
-  const compare = (path: string, compared: Compared, text: string, through = Number.POSITIVE_INFINITY) =>
-    Effect.gen(function* () {
-      const bytes = Buffer.from(text, "utf8").subarray(0, through - compared.at)
-      if (!compared.right || bytes.length === 0) return
-      const there = yield* files.readRange(path, compared.at, bytes.length)
-      compared.right = Buffer.compare(there, bytes) === 0
-      compared.at += bytes.length
-    }).pipe(
-      Effect.catchAll((error) =>
-        // What stands there is reported when its end is looked at.
-        error._tag === "PathRefused" || error.code === "ENOENT"
-          ? Effect.sync(() => void (compared.right = false))
-          : Effect.fail(error)
-      )
+  const compare = <E>(
+    path: string,
+    compared: Compared,
+    all: Stream.Stream<Uint8Array, E>,
+    through = Number.POSITIVE_INFINITY
+  ): Effect.Effect<void, E | SafeError> =>
+    all.pipe(
+      Stream.takeWhile(() => compared.right && compared.at < through),
+      Stream.runForEach((piece) => {
+        const bytes = piece.subarray(0, through - compared.at)
+        return files.readRange(path, compared.at, bytes.length).pipe(
+          Effect.map((there) => {
+            compared.right = Buffer.compare(there, bytes) === 0
+            compared.at += bytes.length
+          }),
+          Effect.catchAll((error) =>
+            // What stands there is reported when its end is looked at.
+            error._tag === "PathRefused" || error.code === "ENOENT"
+              ? Effect.sync(() => void (compared.right = false))
+              : Effect.fail(error)
+          )
+        )
+      })
     )
+
+  /** A content that is made as it is compared. */
+  const checkStream = <E>(path: string, sessionID: string, bytes: Stream.Stream<Uint8Array, E>) =>
+    check(path, sessionID, ({ size }) => {
+      const compared: Compared = { at: 0, right: true }
+      return Effect.map(compare(path, compared, bytes), () =>
+        compared.right && compared.at === size ? Option.none() : changed
+      )
+    })
 
   /** `ahead` goes on comparing: rows may be there before the values tell of them. */
   const checkLog = <E, R>(
@@ -215,6 +234,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
   /** One session at one look: what was found, what its index has to say, and whether its files moved meanwhile. */
   const lookAt = Effect.fnUntraced(function* (id: string, address: KeptAddress) {
     const log = yield* EventLog
+    const read = readerOf(log, id)
     const folder = sessionFolder(address)
     const at = (name: string) => `${folder}/${name}`
     const told = Effect.map(
@@ -234,7 +254,8 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       rendering = further
       behind = events.length < page.events.length
       cursor = behind ? rendering.fold.seq : page.cursor
-      for (const { compared, name } of logs) yield* compare(at(name), compared, Rendering.textOf(added, name))
+      for (const { compared, name } of logs)
+        yield* compare(at(name), compared, linesFrom(Rendering.piecesOf(added, name), read).bytes)
       for (const { hash } of added.blobs) blobs.add(hash)
       return page.hasMore && !behind
     })
@@ -245,7 +266,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       if (!behind || now === seq) break
       seq = now
     }
-    const values = valueFiles(rendering.fold, address)
+    const values = valueFiles(rendering.fold, address, (latest) => answerFrom(latest, read))
     const whole = logs.every(({ compared }) => compared.right)
     // Of lines that were changed the context would say something else.
     const context: ReadonlyMap<string, Content> = whole
@@ -253,7 +274,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
           files.digest(at("messages.jsonl"), from, bytes)
         )).files
       : new Map()
-    const contents = new Map<string, Content>([...values, ...context])
+    const contents = new Map<string, Content | Stream.Stream<Uint8Array, ReadError>>([...values, ...context])
     const lasting = [...blobs].filter((hash) => !contents.has(blobFile(hash)))
     const expected = new Set([
       ...Rendering.logs.map(at),
@@ -271,7 +292,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
         ) {
           const page = yield* log.read({ sessionID: SessionID.make(id), after })
           const next = Rendering.evolveAll(further, page.events)
-          yield* compare(at(name), compared, Rendering.textOf(next.added, name), size)
+          yield* compare(at(name), compared, linesFrom(Rendering.piecesOf(next.added, name), read).bytes, size)
           further = next.rendering
           after = page.cursor
           hasMore = page.hasMore
@@ -284,7 +305,10 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       )).flat(),
       ...(yield* Effect.forEach(
         [...contents].filter(([name]) => open(name)),
-        ([name, content]) => checkContent(at(name), id, content)
+        ([name, content]) =>
+          typeof content === "string" || content instanceof Uint8Array
+            ? checkContent(at(name), id, content)
+            : checkStream(at(name), id, content)
       )).flat(),
       ...(yield* Effect.forEach(
         lasting.filter((hash) => open(blobFile(hash))),

@@ -1,7 +1,7 @@
 /** Events as a log would hand them over, and what the fold makes of them. */
 import { readFileSync } from "node:fs"
 import { EventID, EventRegistry, SessionID, type Draft, type SessionEvent } from "@daybook/core"
-import { Fold } from "@daybook/files"
+import { Fold, type MessageRow } from "@daybook/files"
 import { Either, Option } from "effect"
 import { toEvent } from "../../../packages/core/src/log/EventRow.ts"
 
@@ -31,18 +31,41 @@ export const golden = (version: string): ReadonlyArray<SessionEvent> =>
       return Option.isNone(event) ? [] : [Either.getOrThrow(event.value)]
     })
 
+/** Texts as they are shown, long ones read from their events. */
+export const textsFrom =
+  (events: ReadonlyArray<SessionEvent>) =>
+  (texts: ReadonlyArray<Fold.Text>): string =>
+    texts
+      .map((text) => {
+        if (typeof text === "string") return text
+        const event = events.find(({ seq }) => seq === text.seq)
+        if (event?.type !== "session.next.text.ended") throw new Error(`event ${text.seq} ends no text`)
+        return event.data.text
+      })
+      .join("")
+
+const shown = (row: Fold.FoldedRow, textOf: ReturnType<typeof textsFrom>): MessageRow =>
+  row.role === "assistant"
+    ? {
+        ...row,
+        content: row.content.map((block) => (block.type === "text" ? { ...block, text: textOf([block.text]) } : block))
+      }
+    : row
+
 /** What a fold over events came to, from any state on. */
 export const folded = (events: ReadonlyArray<SessionEvent>, from: Fold.State = Fold.initial) => {
   let state = from
-  const messages: Array<Fold.Evolved["messages"][number]> = []
+  const messages: Array<MessageRow> = []
+  const textOf = textsFrom(events)
   const rows: Array<Fold.Evolved["events"][number]> = []
   const blobs: Array<Fold.Blob> = []
   for (const event of events) {
     const next = Fold.evolve(state, event)
     state = next.state
-    messages.push(...next.messages)
+    messages.push(...next.messages.map((row) => shown(row, textOf)))
     rows.push(...next.events)
     blobs.push(...next.blobs)
   }
-  return { state, messages, events: rows, blobs }
+  const latest = state.latest === undefined ? undefined : textOf(state.latest)
+  return { state, messages, events: rows, blobs, latest }
 }

@@ -4,15 +4,27 @@
  */
 import type { SessionEvent } from "@daybook/core"
 import { timeText } from "../Layout.ts"
-import type { EventRow, MessageRow } from "../Rows.ts"
+import type { Block, EventRow, MessageRow } from "../Rows.ts"
 import type { Blob, Content } from "./Blocks.ts"
 import type { State } from "./State.ts"
+import type { StoredText } from "./Texts.ts"
+
+/** A block whose text is too long to be remembered. */
+export interface LongBlock {
+  readonly type: "text"
+  readonly text: StoredText
+}
+type AssistantRow = Extract<MessageRow, { readonly role: "assistant" }>
+/** A row of `messages.jsonl`, with the places of its long texts. */
+export type FoldedRow =
+  | Exclude<MessageRow, AssistantRow>
+  | (Omit<AssistantRow, "content"> & { readonly content: ReadonlyArray<Block | LongBlock> })
 
 export interface Out {
   readonly event: SessionEvent
   /** Its own copy: nobody else holds it before the fold returns. */
   readonly state: State
-  readonly messages: Array<MessageRow>
+  readonly messages: Array<FoldedRow>
   readonly events: Array<EventRow>
   readonly blobs: Array<Blob>
 }

@@ -8,13 +8,11 @@ import { shownDirectory } from "../Layout.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { place, set, type Out } from "./Out.ts"
 import * as Steps from "./Steps.ts"
-import type { OpenRun } from "./State.ts"
-
-/** UTF-8 bytes of text in one row at most. */
-export const textLimit = 256 * 1024
+import type { OpenRun, Said } from "./State.ts"
+import { lengthOf } from "./Texts.ts"
 
 /** As much of the text as fits, whole code points only. */
-export const clip = (text: string, limit: number = textLimit): string => {
+export const clip = (text: string, limit: number = Steps.textLimit): string => {
   // No code unit takes more than three bytes.
   if (text.length * 3 <= limit) return text
   let bytes = 0
@@ -28,8 +26,17 @@ export const clip = (text: string, limit: number = textLimit): string => {
   return text
 }
 
+const between: Said = { text: "\n\n", head: "\n\n" }
+
 /** The text of a run: of its messages that have any, in order, with an empty line between them (FR-7). */
-export const joinTexts = (texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
+const textsOf = ({ texts }: OpenRun): ReadonlyArray<Said> =>
+  texts.filter((slot) => slot.texts.length > 0).flatMap((slot, n) => (n === 0 ? slot.texts : [between, ...slot.texts]))
+
+/** How the text begins: to the first text of which not all is remembered. */
+const beginning = (texts: ReadonlyArray<Said>): string => {
+  const cut = texts.findIndex(({ head, text }) => head.length < text.length)
+  return (cut === -1 ? texts : texts.slice(0, cut + 1)).map(({ head }) => head).join("")
+}
 
 const cutOff: StoredError = { type: "process.ended", message: "the step was cut off" }
 
@@ -105,17 +112,19 @@ export const activitySettled = (out: Out, { data }: EventOfType<"session.next.ac
   if (data.outcome === "failed" || (data.outcome === "interrupted" && error.type === "process.ended"))
     return failed(out, run, error)
   if (data.outcome === "interrupted") return done(out, run, "cancelled")
-  const text = joinTexts(run.texts.map((slot) => slot.text))
-  const shown = clip(text)
+  const texts = textsOf(run)
+  const latest = texts.map(({ text }) => text)
+  const length = lengthOf(latest)
+  const shown = clip(beginning(texts))
   out.events.push({
     type: "message",
     ...place(out),
     run: run.id,
     role: "assistant",
     content: [{ type: "text", text: shown }],
-    ...(shown.length === text.length ? {} : { truncated: true, length: text.length })
+    ...(shown.length === length ? {} : { truncated: true, length })
   })
-  set(out, { latest: text })
+  set(out, { latest })
   done(out, run, "ok")
 }
 

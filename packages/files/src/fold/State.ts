@@ -5,13 +5,14 @@
 import { Address, defaultAgent, ModelRef, Tokens } from "@daybook/core"
 import { Schema, Struct } from "effect"
 import { ContentBlock, RunID, StateWord, type Block } from "../Rows.ts"
+import { Text } from "./Texts.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** The state while no run is open: what a ledger stores. */
 export const Checkpoint = Schema.Struct({
   /** Raised when the fold comes to remember or to write something else: a checkpoint of before is then not gone on from. */
-  version: Schema.Literal(1),
+  version: Schema.Literal(2),
   sessionID: Schema.String,
   /** The last event's places; -1 and 0 before the first. */
   seq: Schema.Int,
@@ -44,8 +45,8 @@ export const Checkpoint = Schema.Struct({
   /** US dollars. */
   cost: Schema.Number,
   tokens: Tokens,
-  /** The text of the last run that completed. */
-  latest: optional(Schema.String),
+  /** The text of the last run that completed: these, one directly behind the other. */
+  latest: optional(Schema.Array(Text)),
   /** Lines so far. */
   lines: Schema.Struct({ messages: Schema.Int, events: Schema.Int }),
   lastStep: optional(
@@ -66,12 +67,17 @@ export interface OpenRun {
   readonly id: RunID
   readonly activityID: string
   readonly clientID: string | undefined
-  /** Its assistant messages in order, each with the text that it has when it ends. */
-  readonly texts: ReadonlyArray<{ readonly messageID: string; readonly text: string }>
+  /** Its assistant messages in order, each with the texts that it has when it ends. */
+  readonly texts: ReadonlyArray<{ readonly messageID: string; readonly texts: ReadonlyArray<Said> }>
 }
 
 type ToolResultBlock = Extract<Block, { readonly type: "tool_result" }>
-export type StepText = { readonly kind: "text"; readonly id: string; readonly text: string | undefined }
+/** A text that ended, and how it begins as far as the run's `message` row may show it. */
+export interface Said {
+  readonly text: Text
+  readonly head: string
+}
+export type StepText = { readonly kind: "text"; readonly id: string; readonly said: Said | undefined }
 export interface StepCall {
   readonly kind: "call"
   readonly id: string
@@ -101,7 +107,7 @@ export interface State extends Checkpoint {
 
 /** Before the first event. */
 export const initial: State = {
-  version: 1,
+  version: 2,
   sessionID: "",
   seq: -1,
   position: 0,

@@ -5,10 +5,12 @@
 import type { EventOfType, StoredError } from "@daybook/core"
 import { timeText } from "../Layout.ts"
 import type { Block } from "../Rows.ts"
+import type { LongBlock } from "./Out.ts"
 import { toolContent, type Content } from "./Blocks.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { blocksOf, ofRun, place, set, type Out } from "./Out.ts"
-import type { OpenStep, StepCall, StepText } from "./State.ts"
+import type { OpenStep, Said, StepCall, StepText } from "./State.ts"
+import { headOf, isStored, lengthOf, remember } from "./Texts.ts"
 
 /** `provider/model`, and `:variant` where there is one: as people write it. */
 export const modelText = ({ id, providerID, variant }: OpenStep["model"]): string =>
@@ -39,9 +41,26 @@ const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => 
 const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
   step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
 
-/** The text of one message: that of its parts, in their order. */
-const textOf = ({ parts }: OpenStep): string =>
-  parts.map((part) => (part.kind === "text" ? (part.text ?? "") : "")).join("")
+/** UTF-8 bytes of text in one row at most. */
+export const textLimit = 256 * 1024
+
+/** The texts of parts, in their order, that have ended and are not empty. */
+const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<Said> =>
+  parts.flatMap((part) => (part.kind === "text" && part.said !== undefined && part.said.text !== "" ? [part.said] : []))
+
+const textLength = (said: ReadonlyArray<Said>): number => lengthOf(said.map(({ text }) => text))
+
+/** How the text begins, as far as no text before it fills the run's row. */
+const shownHead = ({ state: { run } }: Out, step: OpenStep, id: string, text: string): string => {
+  if (run === undefined) return ""
+  const slot = run.texts.findIndex(({ messageID }) => messageID === step.messageID)
+  const part = step.parts.findIndex((other) => other.kind === "text" && other.id === id)
+  const before =
+    run.texts.slice(0, slot).reduce((sum, { texts }) => sum + textLength(texts), 0) +
+    textLength(textsOf(step.parts.slice(0, part)))
+  // No code unit takes less than a byte.
+  return headOf(text, Math.max(0, textLimit - before))
+}
 
 /** Writes the results that are there, as far as no call before them is without one. */
 const writeResults = (out: Out, step: OpenStep): void => {
@@ -64,10 +83,10 @@ const writeResults = (out: Out, step: OpenStep): void => {
   else replace(out, { ...step, parts: rest })
 }
 
-const contentOf = ({ parts }: OpenStep): ReadonlyArray<Block> =>
-  parts.flatMap((part): ReadonlyArray<Block> => {
+const contentOf = ({ parts }: OpenStep): ReadonlyArray<Block | LongBlock> =>
+  parts.flatMap((part): ReadonlyArray<Block | LongBlock> => {
     if (part.kind === "text")
-      return part.text === undefined || part.text === "" ? [] : [{ type: "text", text: part.text }]
+      return textsOf([part]).map(({ text }) => (isStored(text) ? { type: "text", text } : { type: "text", text }))
     return part.made ? [{ type: "tool_call", tool_call_id: part.id, name: part.name, input: part.input }] : []
   })
 
@@ -76,9 +95,9 @@ const end = (out: Out, step: OpenStep, error: StoredError | undefined): void => 
   const content = contentOf(step)
   const { run } = out.state
   if (run !== undefined) {
-    const text = textOf(step)
-    const texts = run.texts.map((slot) => (slot.messageID === step.messageID ? { ...slot, text } : slot))
-    set(out, { run: { ...run, texts } })
+    const texts = textsOf(step.parts)
+    const slots = run.texts.map((slot) => (slot.messageID === step.messageID ? { ...slot, texts } : slot))
+    set(out, { run: { ...run, texts: slots } })
   }
   if (error === undefined || content.length > 0) {
     out.messages.push({
@@ -100,7 +119,7 @@ export const started = (out: Out, { data, seq }: EventOfType<"session.next.step.
   set(out, {
     lastStep: { seq, messageID, agent, model },
     steps: [...steps, { messageID, model, ended: false, parts: [] }],
-    ...(run === undefined ? {} : { run: { ...run, texts: [...run.texts, { messageID, text: "" }] } })
+    ...(run === undefined ? {} : { run: { ...run, texts: [...run.texts, { messageID, texts: [] }] } })
   })
 }
 
@@ -108,9 +127,9 @@ export const ended = (out: Out, { data }: EventOfType<"session.next.step.ended">
   const step = openStepOf(out, data.assistantMessageID)
   if (step === undefined) return
   end(out, step, undefined)
-  const text = textOf(step)
+  const texts = textsOf(step.parts)
   // In a log without activities each answer stands for itself (FI-38).
-  if (out.state.run === undefined && text !== "") set(out, { latest: text })
+  if (out.state.run === undefined && texts.length > 0) set(out, { latest: texts.map(({ text }) => text) })
 }
 
 export const failed = (out: Out, { data }: EventOfType<"session.next.step.failed">): void => {
@@ -140,12 +159,16 @@ export const cutOff = (out: Out, error: StoredError): void => {
 
 export const textStarted = (out: Out, { data }: EventOfType<"session.next.text.started">): void => {
   const step = openStepOf(out, data.assistantMessageID)
-  if (step !== undefined) withPart(out, step, { kind: "text", id: data.textID, text: undefined })
+  if (step !== undefined) withPart(out, step, { kind: "text", id: data.textID, said: undefined })
 }
 
-export const textEnded = (out: Out, { data }: EventOfType<"session.next.text.ended">): void => {
+export const textEnded = (out: Out, { data, seq }: EventOfType<"session.next.text.ended">): void => {
   const step = openStepOf(out, data.assistantMessageID)
-  if (step !== undefined) withPart(out, step, { kind: "text", id: data.textID, text: data.text })
+  if (step === undefined) return
+  const { text, textID: id } = data
+  const remembered = remember(text, seq)
+  const head = remembered === text ? text : shownHead(out, step, id, text)
+  withPart(out, step, { kind: "text", id, said: { text: remembered, head } })
 }
 
 export const inputStarted = (out: Out, { data }: EventOfType<"session.next.tool.input.started">): void => {

@@ -1,7 +1,8 @@
 /** The context files of every step of a stored session, as an exporter would have written each when it was the last. */
 import { createHash } from "node:crypto"
-import type { SessionID } from "@daybook/core"
-import { Effect } from "effect"
+import { EventLog, type SessionID } from "@daybook/core"
+import { Effect, Stream } from "effect"
+import { linesFrom, readerOf } from "../../../../packages/files/src/Pieces.ts"
 import * as Rendering from "../../../../packages/files/src/Rendering.ts"
 import { contextFiles, type ContextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
 import { contextInput } from "../../../../packages/files/src/context/ContextInput.ts"
@@ -41,7 +42,8 @@ export const contextsOf = Effect.fn(function* <A, E, R>(
   let rendering = Rendering.initial
   for (const event of yield* eventsOf(sessionID)) {
     const next = Rendering.evolveAll(rendering, [event])
-    written.push(Buffer.from(next.added.messages))
+    const lines = linesFrom(next.added.messages, readerOf(yield* EventLog, sessionID))
+    yield* Stream.runForEach(lines.bytes, (bytes) => Effect.sync(() => written.push(Buffer.from(bytes))))
     rendering = next.rendering
     if (event.type !== "session.next.step.started") continue
     const messages = Buffer.concat(written)

@@ -1,0 +1,108 @@
+/**
+ * Lines and answers in pieces: what is short is text, a long text is the place of its event, read when its turn to be
+ * written or compared comes. So memory does not grow with an answer. Spec: FI-96, FI-97 in specs/files.md.
+ */
+import { SessionID, SessionNotFound, type EventLog, type ReadError } from "@daybook/core"
+import { Effect, Stream } from "effect"
+import { crc32 } from "node:zlib"
+import * as Fold from "./Fold.ts"
+import type { Sum } from "./SafeFiles.ts"
+
+/** Text of a line; or a long text, as a JSON string within the line. */
+export type Piece = Fold.Text
+
+/** Bytes that are made as they are used. */
+export interface Source<E = never> {
+  readonly size: number
+  readonly bytes: Stream.Stream<Uint8Array, E>
+}
+
+/** A row as a line with its newline, as `JSON.stringify` would have it with the texts in their places. */
+export const lineOf = (row: Fold.FoldedRow): ReadonlyArray<Piece> => {
+  const content: ReadonlyArray<(typeof row.content)[number]> = row.content
+  const isLong = content.some((block) => block.type === "text" && Fold.isStored(block.text))
+  if (!isLong) return [`${JSON.stringify(row)}\n`]
+  const empty = JSON.stringify({ ...row, content: [] })
+  // No text before it can hold this: its quotes would be escaped.
+  const at = empty.indexOf('"content":[]') + '"content":['.length
+  const pieces: Array<Piece> = []
+  for (const block of content) {
+    const before = pieces.length === 0 ? empty.slice(0, at) : ","
+    if (block.type === "text" && Fold.isStored(block.text))
+      pieces.push(`${before}{"type":"text","text":`, block.text, "}")
+    else pieces.push(before + JSON.stringify(block))
+  }
+  return [...pieces, `${empty.slice(at)}\n`]
+}
+
+/** Bytes of the pieces in a line. */
+export const sizeOf = (pieces: ReadonlyArray<Piece>): number =>
+  pieces.reduce((sum, piece) => sum + (Fold.isStored(piece) ? piece.bytes : Buffer.byteLength(piece)), 0)
+
+/** The stored texts of one session. */
+export type Reader = (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
+
+/** Reads texts from the session's log. */
+export const readerOf =
+  (log: EventLog["Type"], id: string): Reader =>
+  ({ length, seq }) =>
+    Effect.gen(function* () {
+      const sessionID = SessionID.make(id)
+      const [event] = (yield* log.read({ sessionID, after: seq - 1, limit: 1 })).events
+      // Others have their turn between two long texts.
+      yield* Effect.yieldNow()
+      if (event?.type === "session.next.text.ended" && event.seq === seq && event.data.text.length === length)
+        return event.data.text
+      // Another session has its id now.
+      return yield* new SessionNotFound({ sessionID, removed: true })
+    })
+
+/** The pieces one by one, short ones that follow each other as one. */
+const texts = (
+  pieces: ReadonlyArray<Piece>,
+  long: (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
+): Stream.Stream<string, ReadError> => {
+  const runs: Array<{ short: Array<string>; long?: Fold.StoredText }> = []
+  let short: Array<string> = []
+  for (const piece of pieces) {
+    if (!Fold.isStored(piece)) short.push(piece)
+    else {
+      runs.push({ short, long: piece })
+      short = []
+    }
+  }
+  if (short.length > 0) runs.push({ short })
+  return Stream.fromIterable(runs).pipe(
+    Stream.rechunk(1),
+    Stream.mapEffect((run) => {
+      const before = run.short.join("")
+      return run.long === undefined ? Effect.succeed(before) : Effect.map(long(run.long), (text) => before + text)
+    })
+  )
+}
+
+/** Lines of a log. */
+export const linesFrom = (pieces: ReadonlyArray<Piece>, read: Reader): Source<ReadError> => ({
+  size: sizeOf(pieces),
+  bytes: Stream.map(
+    texts(pieces, (stored) => Effect.map(read(stored), (text) => JSON.stringify(text))),
+    (text) => Buffer.from(text, "utf8")
+  )
+})
+
+/** The texts one directly behind the other, with a newline, as UTF-8 has them: a pair may have its halves in two of them. */
+export const answerFrom = (latest: ReadonlyArray<Fold.Text>, read: Reader): Stream.Stream<Uint8Array, ReadError> =>
+  texts([...latest, "\n"], read).pipe(
+    Stream.mapAccum("", (half, text) => {
+      const all = half + text
+      const end = /[\uD800-\uDBFF]$/.test(all) ? all.length - 1 : all.length
+      return [all.slice(end), Buffer.from(all.slice(0, end), "utf8")]
+    })
+  )
+
+/** Size and checksum of the bytes. */
+export const sumOfStream = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Sum, E, R> =>
+  Stream.runFold(bytes, { size: 0, crc: 0 }, ({ crc, size }, piece) => ({
+    size: size + piece.length,
+    crc: crc32(piece, crc)
+  }))
