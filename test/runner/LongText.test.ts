@@ -4,7 +4,7 @@ import { EventLog, MessageID, SessionID, Sessions, type SessionEvent } from "@da
 import { Response } from "@effect/ai"
 import { Effect, Either, FastCheck } from "effect"
 import { assert } from "vitest"
-import { longestText } from "../../packages/core/src/session/LongText.ts"
+import { fitting, joined, longestText } from "../../packages/core/src/session/LongText.ts"
 import * as Recorder from "../../packages/core/src/runner/TurnRecorder.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { finish, ref, says, ScriptedModel, streams } from "../support/ScriptedModel.ts"
@@ -120,3 +120,29 @@ it.live("EX-R11: texts that a model gives as several stay as many, however long 
     )
   }).pipe(Effect.provide(runtime()))
 )
+
+/** Texts as readers of messages have them. */
+const asRead = (...texts: ReadonlyArray<string>) =>
+  joined(
+    texts,
+    (text) => text,
+    (_, text) => text
+  )
+
+it("EX-R11: a full part is joined with the next, and one that is a code unit short only where a pair would be split", () => {
+  const text = `${"a".repeat(longestText - 1)}😀b`
+  const first = fitting(0, text)
+  assert.strictEqual(first.length, longestText - 1)
+  assert.deepStrictEqual(asRead(first, text.slice(first.length)), [text])
+  const full = "a".repeat(longestText)
+  assert.deepStrictEqual(asRead(full, "b", "c"), [`${full}b`, "c"])
+  for (const next of ["b", "", "\uD83D", "\uDE00"]) assert.deepStrictEqual(asRead(first, next), [first, next])
+})
+
+it("EX-R11: a text of an older log that is longer than a part is whole, and no other is joined with it", () => {
+  for (const more of [1, 2, longestText]) {
+    const old = "a".repeat(longestText + more)
+    assert.deepStrictEqual(asRead(old, "b"), [old, "b"])
+    assert.deepStrictEqual(asRead("b", old, old), ["b", old, old])
+  }
+})

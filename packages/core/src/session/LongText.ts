@@ -9,8 +9,13 @@ export const longestText = 131_072
 
 const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
 
-/** Whether a part with this text goes on in the next: no other part is as long. */
-export const goesOn = (text: string): boolean => text.length >= longestText - 1
+/**
+ * Whether a part with this text goes on in the next: only a full part does. One that lacks a single code unit is full when
+ * the next begins with a surrogate pair; without `next` it may be. Logs of before hold longer texts, which are whole.
+ */
+export const goesOn = (text: string, next?: string): boolean =>
+  text.length === longestText ||
+  (text.length === longestText - 1 && (next === undefined || /^[\uD800-\uDBFF][\uDC00-\uDFFF]/.test(next)))
 
 /** How much of the delta still fits behind so much text: no surrogate pair is split. */
 export const fitting = (length: number, delta: string): string => {
@@ -31,7 +36,7 @@ export const joined = <A>(
     const text = textOf(item)
     const last = all.at(-1)
     const before = pieces.at(-1)
-    if (text !== undefined && last !== undefined && before !== undefined && goesOn(before)) {
+    if (text !== undefined && last !== undefined && before !== undefined && goesOn(before, text)) {
       pieces.push(text)
       continue
     }

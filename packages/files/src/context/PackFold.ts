@@ -29,7 +29,10 @@ const firstLine = (text: string): string => {
 const prompts: ReadonlySet<string> = new Set(["session.next.prompt.promoted", "session.next.prompted"])
 
 /** Which message a line is of, and what becomes of it at a checkpoint. */
-const ofMessage = ({ data, type }: SessionEvent, { id, role }: WrittenLine["row"]): Pick<Line, "kind" | "message" | "call"> => {
+const ofMessage = (
+  { data, type }: SessionEvent,
+  { id, role }: WrittenLine["row"]
+): Pick<Line, "kind" | "message" | "call"> => {
   // A prompt may have a line of privileged text before its own.
   if (prompts.has(type) && "messageID" in data) return { kind: "user", message: data.messageID }
   if (role !== "tool") return { kind: type === "session.next.context.updated" ? "told" : "other", message: id }
