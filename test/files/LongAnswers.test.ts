@@ -58,7 +58,7 @@ const held = (value: unknown): { readonly all: number; readonly longest: number 
   }
 }
 
-it("FI-96: what the fold holds of an answer does not grow with its text", () => {
+it("FI-98: what the fold holds of an answer does not grow with its text", () => {
   const most = (count: number) => {
     let [state, all, longest] = [Fold.initial, 0, 0]
     const drafts = [created, started, ...says("a", ...Array.from({ length: count }, () => part)), completed]
@@ -77,7 +77,7 @@ it("FI-96: what the fold holds of an answer does not grow with its text", () => 
   assert.isAtMost(many.all - few.all, 72 * 32)
 })
 
-it("FI-31, FI-96: the row of a long answer is that of the answer whole, wherever its long texts lie", () => {
+it("FI-31, FI-98: the row of a long answer is that of the answer whole, wherever its long texts lie", () => {
   const long = `😀${part.slice(1)}é`
   const cases: ReadonlyArray<ReadonlyArray<ReadonlyArray<string>>> = [
     [[long, long, long, long]],
@@ -116,7 +116,7 @@ const findings = (root: string) => Effect.map(Stream.runCollect(verify({ root, u
 
 const count = 24
 
-it.scoped("FI-96, FI-97: no text or buffer that an export or a verification makes grows with the answer", () =>
+it.scoped("FI-98, FI-99: no text or buffer that an export or a verification makes grows with the answer", () =>
   withLog(says("a", ...Array.from({ length: count }, () => part)), (root) =>
     Effect.gen(function* () {
       const watched = [
@@ -144,7 +144,7 @@ it.scoped("FI-96, FI-97: no text or buffer that an export or a verification make
 
 const odd = [part, "short", `${part.slice(1)}\uD83D`, "\uDE00 whole again", `\uDE00${part.slice(2)}\uD83D`, "", part]
 
-it.scoped("FI-7, FI-97: a long answer has each byte in its files, pairs of surrogates between two texts too", () =>
+it.scoped("FI-7, FI-99: a long answer has each byte in its files, pairs of surrogates between two texts too", () =>
   withLog([...says("a", ...odd), ...says("b", "and", part)], (root) =>
     Effect.gen(function* () {
       yield* exportAll({ root, uid })
@@ -168,7 +168,7 @@ it.scoped("FI-7, FI-97: a long answer has each byte in its files, pairs of surro
 )
 
 for (const keep of [0.1, 0.5, 0.9, 1]) {
-  it.scoped(`FI-75, FI-97: a long answer of which a kill left ${keep * 100} % is completed where it stands`, () =>
+  it.scoped(`FI-75, FI-99: a long answer of which a kill left ${keep * 100} % is completed where it stands`, () =>
     withLog([], (root) =>
       Effect.gen(function* () {
         yield* exportAll({ root, uid })
@@ -188,7 +188,7 @@ for (const keep of [0.1, 0.5, 0.9, 1]) {
   )
 }
 
-it.scoped("FI-87, FI-97: a verification finds one byte of a long answer that was changed", () =>
+it.scoped("FI-87, FI-99: a verification finds one byte of a long answer that was changed", () =>
   withLog(says("a", part, part, part), (root) =>
     Effect.gen(function* () {
       yield* exportAll({ root, uid })

@@ -1,6 +1,7 @@
 /**
  * Writes `specs/laws.md`: each law, the clauses of `specs/` that state it, and the tests that prove it. With `--check`
- * it writes nothing and fails when a law has no clause or no test, or when the table is out of date.
+ * it writes nothing and fails when a law has no clause or no test, when two clauses have one number, or when the table is
+ * out of date.
  *
  * A clause is a list item that starts with a bold number and names its laws; a test names its laws before the colon of
  * its title.
@@ -26,11 +27,15 @@ const add = (map, law, value) => {
 
 /** Law -> clauses. A clause may have a law's own number: then it states that law. */
 const clauses = new Map()
+const numbers = new Set()
+const repeated = []
 for (const file of walk(join(root, "specs")).filter((path) => path.endsWith(".md") && path !== tableFile)) {
   const name = relative(join(root, "specs"), file)
   for (const item of readFileSync(file, "utf8").split(/\n(?=\s*[-*] \*\*|#)/)) {
     const clause = /^\s*[-*] \*\*([A-Z]{2}-[A-Z]?\d+)/.exec(item)?.[1]
     if (clause === undefined) continue
+    if (numbers.has(clause)) repeated.push(`${clause} is the number of two clauses (${name})`)
+    numbers.add(clause)
     for (const [law] of item.matchAll(lawPattern)) add(clauses, law, `${clause} (${name})`)
   }
 }
@@ -70,6 +75,7 @@ else {
   } catch {
     // Told below as out of date.
   }
+  missing.push(...repeated)
   if (stored !== table) missing.push("specs/laws.md is out of date: run `npm run laws`")
   if (missing.length > 0) {
     console.error(missing.join("\n"))

@@ -50,7 +50,7 @@ for (const [form, parts] of [
     ["at once", together],
     ["part by part", apart]
   ] as const) {
-    it.scoped(`EX-R10: a call that was cut off ${form} is a failed one that names the output limit, ${how}`, () =>
+    it.scoped(`EX-R14: a call that was cut off ${form} is a failed one that names the output limit, ${how}`, () =>
       Effect.gen(function* () {
         const { id, last, requests, runs } = yield* answers(stream(...parts), says("Shorter, then."))
         const [failed, ...more] = yield* dataOf(id, "session.next.tool.failed")
@@ -67,7 +67,7 @@ for (const [form, parts] of [
   }
 }
 
-it.scoped("EX-R10: a call that was complete before the limit runs, and its neighbour that was cut off does not", () =>
+it.scoped("EX-R14: a call that was complete before the limit runs, and its neighbour that was cut off does not", () =>
   Effect.gen(function* () {
     const { id, runs } = yield* answers(apart(callParts("whole", "look", {}), input, call), says("Done."))
     assert.strictEqual(runs(), 1)
@@ -82,7 +82,7 @@ it.scoped("EX-R10: a call that was complete before the limit runs, and its neigh
   }).pipe(Effect.scoped, Effect.provide(runtime({ agents })))
 )
 
-it.scoped("EX-R10: without the limit, input that is no JSON is the tool's to refuse", () =>
+it.scoped("EX-R14: without the limit, input that is no JSON is the tool's to refuse", () =>
   Effect.gen(function* () {
     const { id } = yield* answers(calls(input, call), says("Sorry."))
     assert.deepStrictEqual(

@@ -1,6 +1,6 @@
 /**
  * Lines and answers in pieces: what is short is text, a long text is the place of its event, read when its turn to be
- * written or compared comes. So memory does not grow with an answer. Spec: FI-96, FI-97 in specs/files.md.
+ * written or compared comes. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md.
  */
 import { SessionID, SessionNotFound, type EventLog, type ReadError } from "@daybook/core"
 import { Effect, Stream } from "effect"

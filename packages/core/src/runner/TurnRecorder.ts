@@ -67,7 +67,7 @@ export interface Step {
   readonly drafts: ReadonlyArray<Draft>
   readonly live: ReadonlyArray<LiveEvent>
   readonly call?: LocalCall
-  /** The call waits for the end of the answer, which says whether it was cut off (EX-R10). */
+  /** The call waits for the end of the answer, which says whether it was cut off (EX-R14). */
   readonly held?: boolean
   /** The provider reported an error inside the stream. */
   readonly providerError?: unknown

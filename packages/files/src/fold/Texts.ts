@@ -1,7 +1,7 @@
 /**
  * Texts of answers, as the fold remembers them: a short one as it is, a long one as the place of its event. So the fold
  * stays small however long an answer is; what writes the answer reads one event at a time. Pure.
- * Spec: FI-96 in specs/files.md.
+ * Spec: FI-98 in specs/files.md.
  */
 import { Schema } from "effect"
 
