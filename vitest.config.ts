@@ -14,8 +14,6 @@ export default defineConfig({
     maxWorkers: "100%",
     minWorkers: 1,
     setupFiles: ["test/support/setup.ts"],
-    // Two tests hung once each on a busy machine (TU-15, CL-45); vitest reports what it ran again. To be removed with the cause.
-    retry: 1,
     testTimeout: 30_000,
     hookTimeout: 60_000
   }

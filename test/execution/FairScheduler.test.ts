@@ -1,6 +1,6 @@
 /** Fibers that never wait, and the event loop beside them. The scheduler's clock is the test's. */
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Scheduler } from "effect"
+import { Deferred, Effect, Fiber, Option, Scheduler } from "effect"
 import { assert } from "vitest"
 import { EventLog } from "../../packages/core/src/log/EventLog.ts"
 import { make } from "../../packages/core/src/FairScheduler.ts"
@@ -27,17 +27,35 @@ const roundsBeforeTurn = (busy: Effect.Effect<void>, rounds: number, scheduler: 
     return yield* Deferred.await(done)
   })
 
-for (const [what, busy] of [
-  ["yield to each other", Effect.yieldNow()],
-  ["compute without an end", Effect.sync(() => {})]
+for (const [what, busy, most] of [
+  ["yield to each other", Effect.yieldNow(), 200],
+  // Effect has a fiber yield after 2,048 steps.
+  ["compute without an end", Effect.sync(() => {}), 30_000]
 ] as const) {
   it.live(`EX-14: fibers that ${what} leave the event loop its turn`, () =>
     Effect.gen(function* () {
       const rounds = yield* roundsBeforeTurn(busy, 100_000, make(ticking(1)))
-      assert.isAtMost(rounds ?? Infinity, 200)
+      assert.isAtMost(rounds ?? Infinity, most)
     })
   )
 }
+
+it.live("EX-14: an interrupt between two steps of a fiber loses no permit, however long the turn lasted", () =>
+  Effect.gen(function* () {
+    const scheduler = make(ticking(20))
+    const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    for (let turns = 0; turns < 30; turns++) {
+      const semaphore = yield* Effect.makeSemaphore(1)
+      const work = semaphore.withPermits(1)(
+        Effect.iterate(0, { while: (n) => n < 20, body: (n) => Effect.succeed(n + 1) })
+      )
+      const fiber = yield* Effect.fork(Effect.withScheduler(work, scheduler))
+      yield* Effect.replicateEffect(turn, turns)
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Option.isSome(yield* semaphore.withPermitsIfAvailable(1)(Effect.void)), `after ${turns} turns`)
+    }
+  })
+)
 
 it.live("EX-14: a fiber works in each turn of the event loop, even where another one uses up the turn", () =>
   Effect.gen(function* () {

@@ -1,20 +1,19 @@
 /**
- * A scheduler for work that may never wait: fibers take turns with the event loop, not only with each other. Effect's own
- * scheduler goes on in microtasks for up to 2,048 rounds of 2,048 steps, and as long as fibers are busy no socket is read
- * and no timer fires: one long answer would hold up every client of the process. Spec: EX-14 in specs/execution.md.
+ * A scheduler that lets the event loop run between fibers. Effect's own scheduler continues in microtasks for up to 2,048
+ * rounds; while its fibers are busy, no socket is read and no timer fires, so one long answer would hold up every client
+ * of the process. Spec: EX-14 in specs/execution.md.
+ *
+ * It decides only when a fiber resumes. It must not preempt fibers more often than Effect does: a fiber that is preempted
+ * after it took a semaphore's permit, and interrupted before it runs again, never returns the permit.
  */
 import { Effect, FiberRef, Scheduler } from "effect"
 
-/** How long fibers may run before the event loop has its turn. */
+/** How long fibers may run before the event loop runs. */
 const turnMs = 12
-/** How long a fiber that was resumed may run even when the turn is over: others may use up every turn. */
-const shareMs = 2
-/** Steps of a fiber between two looks at the clock: one less than a power of two. */
-const stepsMask = 7
 
-/** Work goes on in microtasks for some milliseconds of each turn of the loop, and then after the next turn. */
+/** Fibers resume in microtasks for some milliseconds, then after the event loop has run. */
 export const make = (now: () => number = () => performance.now()): Scheduler.Scheduler => {
-  /** When the first work of this turn began. */
+  /** When the first fiber resumed since the event loop ran. */
   let began: number | undefined
 
   const isOver = (): boolean => {
@@ -26,23 +25,7 @@ export const make = (now: () => number = () => performance.now()): Scheduler.Sch
     return time - began >= turnMs
   }
 
-  const runner = Scheduler.SchedulerRunner.cached((depth, drain) => {
-    if (isOver()) setImmediate(() => drain(0))
-    else void Promise.resolve().then(() => drain(depth + 1))
-  })
-  /** When the fiber that runs was resumed. */
-  let resumed = 0
-  const mustYield = () => now() - resumed >= shareMs && isOver()
-
-  return Scheduler.make(
-    (task, priority, fiber) =>
-      runner(fiber).scheduleTask(() => {
-        resumed = now()
-        task()
-      }, priority),
-    (fiber) =>
-      (fiber.currentOpCount & stepsMask) === stepsMask && mustYield() ? 0 : Scheduler.defaultShouldYield(fiber)
-  )
+  return Scheduler.makeBatched((resume) => (isOver() ? setImmediate(resume) : queueMicrotask(resume)))
 }
 
 /** The process's own. */
