@@ -1,7 +1,7 @@
 /** What a tool's progress may cost the log (TO-P1). Time is the test's. */
 import { EventLog, Sessions, type ToolOutput } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Queue, TestClock } from "effect"
+import { Deferred, Effect, Queue, Stream, TestClock } from "effect"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, tool } from "./support/Runs.ts"
@@ -37,7 +37,7 @@ const texts = (id: Parameters<typeof dataOf>[0]) =>
     all.map(({ callID, content }) => [callID, ...content.map((part) => (part.type === "text" ? part.text : part.uri))])
   )
 
-it.scoped("TO-P1: progress is stored at most once a second and call; what comes too soon is dropped", () =>
+it.scoped("TO-P1: progress is stored at most once a second and call; of what comes sooner the newest waits", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const log = yield* EventLog
@@ -47,12 +47,20 @@ it.scoped("TO-P1: progress is stored at most once a second and call; what comes 
     yield* model.answer(calls(callParts("c1", "a", {}), callParts("c2", "b", {})))
     yield* model.answer(says("done"))
     yield* say(id, "go")
+    const stored = (text: string) =>
+      sessions.events({ sessionID: id }).pipe(
+        Stream.filter(({ data, type }) => type === "session.next.tool.progress" && JSON.stringify(data).includes(text)),
+        Stream.take(1),
+        Stream.runDrain
+      )
     yield* a.report(said("a1"))
     yield* a.report(said("a2"))
     yield* b.report(said("b1"))
     yield* TestClock.adjust("999 millis")
     yield* a.report(said("a3"))
     yield* TestClock.adjust("1 millis")
+    yield* stored("a3")
+    yield* TestClock.adjust("1 second")
     yield* a.report(said("a4"))
     yield* a.report(said("a5"))
     const ended = yield* Deferred.make<void>()
@@ -69,6 +77,7 @@ it.scoped("TO-P1: progress is stored at most once a second and call; what comes 
     assert.deepStrictEqual(yield* texts(id), [
       ["c1", "a1"],
       ["c2", "b1"],
+      ["c1", "a3"],
       ["c1", "a4"]
     ])
   }).pipe(Effect.provide(runtime()))

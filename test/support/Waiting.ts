@@ -8,10 +8,12 @@ const patience = 5_000
 
 /** Runs `effect`, and prints what it waits for when it takes more than five seconds. The clock of the test is left alone. */
 export const waitingFor =
-  (what: string) =>
+  (what: string | (() => string)) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.acquireUseRelease(
-      Effect.sync(() => setTimeout(() => console.log(`still waiting for ${what}`), patience)),
+      Effect.sync(() =>
+        setTimeout(() => console.log(`still waiting for ${typeof what === "string" ? what : what()}`), patience)
+      ),
       () => effect,
       (timer) => Effect.sync(() => clearTimeout(timer))
     )

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { waitingFor } from "../../support/Waiting.ts"
 import { build } from "./Bundle.ts"
 
 export interface Ended {
@@ -80,6 +81,8 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()
+      /** The last of what it printed, for a wait that takes long. */
+      const tail = () => JSON.stringify({ stdout: text.stdout.slice(-1000), stderr: text.stderr.slice(-1000) })
       const look = () => [...watchers].forEach((watcher) => watcher())
       for (const stream of ["stdout", "stderr"] as const) {
         child[stream].setEncoding("utf8").on("data", (part: string) => {
@@ -114,11 +117,13 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
               : ended === undefined
                 ? undefined
                 : Effect.dieMessage(`ended with ${ended.code} before it printed that: ${JSON.stringify(ended)}`)
-          ),
+          ).pipe(waitingFor(() => `${stream} that satisfies ${holds}: ${tail()}`)),
         signal: (name) => Effect.sync(() => void child.kill(name)),
         type: (keys) => Effect.sync(() => void child.stdin.write(keys)),
         closeStdout: Effect.sync(() => void child.stdout.destroy()),
-        ended: watch(() => (ended === undefined ? undefined : Effect.succeed(ended)))
+        ended: watch(() => (ended === undefined ? undefined : Effect.succeed(ended))).pipe(
+          waitingFor(() => `the end of ${words.join(" ")}: ${tail()}`)
+        )
       }
     }),
     (running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)

@@ -1,4 +1,4 @@
-/** Bounds what a tool's progress costs the log: at most one event a second and call, of a few KiB . Spec: EX-T12 (TO-P1). */
+/** Bounds what a tool's progress costs the log: at most one event a second and call, of a few KiB. Spec: EX-T12 (TO-P1). */
 import { Clock, Effect } from "effect"
 import type { ToolOutput } from "../tool/ToolDefinition.ts"
 
@@ -23,14 +23,27 @@ const bounded = ({ content, structured }: ToolOutput): ToolOutput => {
   }
 }
 
-/** A progress reporter for one call. Updates that come too soon are dropped: the next one says more. */
-export const boundedProgress = (store: (update: ToolOutput) => Effect.Effect<void>) =>
-  Effect.sync(() => {
-    let last = Number.NEGATIVE_INFINITY
-    return (update: ToolOutput): Effect.Effect<void> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        if (now - last < intervalMs) return Effect.void
-        last = now
-        return store(bounded(update))
-      })
-  })
+/**
+ * A progress reporter for one call, which ends with the scope. Of the updates that come within a second of the last stored
+ * one, the newest is stored at the end of that second: the last words of a tool that then waits are shown too.
+ */
+export const boundedProgress = Effect.fnUntraced(function* (store: (update: ToolOutput) => Effect.Effect<void>) {
+  const scope = yield* Effect.scope
+  let storedAt = Number.NEGATIVE_INFINITY
+  let waiting: ToolOutput | undefined
+  const storeNow = (update: ToolOutput) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      storedAt = now
+      waiting = undefined
+      return store(bounded(update))
+    })
+  const storeWaiting = Effect.suspend(() => (waiting === undefined ? Effect.void : storeNow(waiting)))
+  return (update: ToolOutput): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const isScheduled = waiting !== undefined
+      const wait = storedAt + intervalMs - now
+      if (!isScheduled && wait <= 0) return storeNow(update)
+      waiting = update
+      return isScheduled ? Effect.void : Effect.asVoid(Effect.forkIn(Effect.delay(storeWaiting, wait), scope))
+    })
+})

@@ -131,10 +131,13 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const { callID, input: params, name } = local
-        const progress = yield* boundedProgress(storeProgress(callID))
-        const call = { sessionID, messageID, callID, agent, location, progress }
         const started = yield* Clock.currentTimeMillis
-        const settled = yield* restore(tools.settle({ name, input: params, call })).pipe(
+        const settled = yield* Effect.flatMap(boundedProgress(storeProgress(callID)), (progress) =>
+          restore(
+            tools.settle({ name, input: params, call: { sessionID, messageID, callID, agent, location, progress } })
+          )
+        ).pipe(
+          Effect.scoped,
           Effect.catchAllDefect((defect) =>
             Effect.as(
               Effect.logError(`tool "${name}" broke while it served ${callID}`, defect),

@@ -3,7 +3,7 @@
  * boundary. Spec: TO-12, TO-61..TO-66.
  */
 import { Tool } from "@effect/ai"
-import { Clock, Duration, Effect, Fiber, Schema, Stream } from "effect"
+import { Duration, Effect, Fiber, Schema, Stream } from "effect"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
 import type { ToolContent } from "../../session/Schemas.ts"
@@ -20,7 +20,6 @@ export const bashLimits = {
   maximumTimeout: 600,
   /** Output beyond this ends the command: a disk is finite. */
   outputBytes: 256 * 1024 * 1024,
-  progressMillis: 250,
   progressCharacters: 2_000
 }
 
@@ -67,7 +66,6 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
   /** What is not in a file yet; nothing once the window was outgrown. */
   let held: Array<Uint8Array> | undefined = []
   let file: OutputFile | undefined
-  let reportedAt = 0
   return {
     file: () => file,
     /** False when the command has printed too much. */
@@ -80,12 +78,8 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
         if (file !== undefined) yield* file.write(Buffer.concat(held))
         held = undefined
       }
-      const now = yield* Clock.currentTimeMillis
-      if (now - reportedAt >= bashLimits.progressMillis) {
-        reportedAt = now
-        const text = window.latest(bashLimits.progressCharacters)
-        yield* call.progress({ structured: { bytes: window.bytes() }, content: [{ type: "text", text }] })
-      }
+      const text = window.latest(bashLimits.progressCharacters)
+      yield* call.progress({ structured: { bytes: window.bytes() }, content: [{ type: "text", text }] })
       return window.bytes() <= maximum
     })
   }

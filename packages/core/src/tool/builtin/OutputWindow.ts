@@ -70,7 +70,7 @@ export const makeOutputWindow = (): OutputWindow => {
     },
     bytes: () => bytes,
     cut: () => cut,
-    latest: (limit) => `${head}${tail}`.slice(-limit),
+    latest: (limit) => (tail.length < limit ? `${head}${tail}` : tail).slice(-limit),
     render: (where) => {
       append(decoders.stdout.end() + decoders.stderr.end())
       if (!cut) return tail
