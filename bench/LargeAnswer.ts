@@ -3,17 +3,12 @@
  * how much memory the server has resident, beside an answer of the same pieces that is short. Clients are processes of
  * their own. A server that handles a text as a whole answers no ping meanwhile (FR-6).
  */
-import { LanguageModel, type Response } from "@effect/ai"
-import { Context, Deferred, Effect, Exit, Layer, Stream } from "effect"
+import type { Response } from "@effect/ai"
+import { Deferred, Effect, Exit, Stream } from "effect"
 import { spawn } from "node:child_process"
-import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import * as Daybook from "../packages/core/src/Daybook.ts"
-import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
-import { Exporter } from "../packages/files/src/Exporter.ts"
-import { serve } from "../packages/server/src/SessionSocket.ts"
+import { measured, serving, usage } from "./AnsweringServer.ts"
 import { median } from "./Figures.ts"
-import * as Workload from "./Workload.ts"
 
 const pieceLength = 1024
 
@@ -49,8 +44,6 @@ process.stdin.on("data", () => {
   process.exit(0)
 })
 `
-
-const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
 
 const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
@@ -101,49 +94,17 @@ interface Run {
 
 const run = (directory: string, length: number): Promise<Run> =>
   Effect.gen(function* () {
-    mkdirSync(directory, { recursive: true })
-    const gate = yield* Deferred.make<void>()
-    const model = Layer.effect(
-      LanguageModel.LanguageModel,
-      LanguageModel.make({
-        generateText: () => Effect.dieMessage("the runner streams"),
-        streamText: () => answer(length, gate)
-      })
-    )
-    const resolver = layerLanguageModel({ ref: Workload.model }).pipe(Layer.provide(model))
-    const daybook = (filename: string) => Layer.provide(Daybook.layer({ filename }), resolver)
-    const core = yield* Layer.build(daybook(join(directory, "daybook.sqlite")))
-    const files = yield* Layer.build(
-      Layer.provide(Exporter.layer({ root: directory, uid: 1000 }), Layer.succeedContext(core))
-    )
-    const [socket] = yield* serve({
-      root: directory,
-      uid: 1000,
-      agents: [{ name: "build" }],
-      temp: daybook(":memory:")
-    }).pipe(Effect.provide(Context.merge(core, files)))
-    if (socket === undefined) return yield* Effect.dieMessage("nothing is served")
-    const pinging = yield* child(pinger, socket.path)
+    const { open, path } = yield* serving(directory, (gate) => answer(length, gate))
+    const pinging = yield* child(pinger, path)
     yield* yield* said(pinging, "ready")
-    const reading = yield* child(reader, socket.path)
+    const reading = yield* child(reader, path)
     const done = yield* said(reading, "done")
     yield* yield* said(reading, "start")
-    let memory = process.memoryUsage.rss()
-    const sampler = setInterval(() => (memory = Math.max(memory, process.memoryUsage.rss())), 20)
-    const started = performance.now()
-    yield* Deferred.succeed(gate, undefined)
-    yield* done
-    const seconds = (performance.now() - started) / 1000
+    const { memory, seconds } = yield* measured(Effect.zipRight(open, done))
     const longest = yield* said(pinging, "longest")
     yield* Effect.sync(() => pinging.stdin.write("end\n"))
-    const found = Number((yield* longest).split(" ")[1])
-    clearInterval(sampler)
-    return { seconds, longest: found, memory: Math.max(memory, process.memoryUsage.rss()) / 1e6 }
-  }).pipe(
-    Effect.scoped,
-    Effect.ensuring(Effect.sync(() => rmSync(directory, { recursive: true, force: true }))),
-    Effect.runPromise
-  )
+    return { seconds, longest: Number((yield* longest).split(" ")[1]), memory }
+  }).pipe(Effect.scoped, Effect.runPromise)
 
 export interface Result {
   readonly short: Run

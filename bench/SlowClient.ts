@@ -3,19 +3,14 @@
  * their own, so that memory is the server's. What the idle one costs is its buffer and one write, whatever the length of
  * the run; the run itself must not wait for it (FR-6).
  */
-import { LanguageModel, type Response } from "@effect/ai"
-import { Context, Deferred, Effect, Exit, Layer, Scope, Stream } from "effect"
+import type { Response } from "@effect/ai"
+import { Deferred, Effect, Exit, Scope, Stream } from "effect"
 import { spawn } from "node:child_process"
-import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import * as Daybook from "../packages/core/src/Daybook.ts"
-import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
-import { Exporter } from "../packages/files/src/Exporter.ts"
-import { serve } from "../packages/server/src/SessionSocket.ts"
+import { measured, serving, usage } from "./AnsweringServer.ts"
 import { median } from "./Figures.ts"
-import * as Workload from "./Workload.ts"
 
 const pieceBytes = 4096
 /** One text of the answer: as long as a long answer is. */
@@ -65,7 +60,7 @@ const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Res
         Stream.make({
           type: "finish" as const,
           reason: "stop" as const,
-          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
+          usage
         })
       )
     )
@@ -75,35 +70,13 @@ const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Res
 /** Seconds of the run to the reading client's `done`, and the most megabytes that the process had resident. */
 const run = (directory: string, bytes: number, idle: number) =>
   Effect.gen(function* () {
-    mkdirSync(directory, { recursive: true })
-    const gate = yield* Deferred.make<void>()
-    const model = Layer.effect(
-      LanguageModel.LanguageModel,
-      LanguageModel.make({
-        generateText: () => Effect.dieMessage("the runner streams"),
-        streamText: () => answer(bytes, gate)
-      })
-    )
-    const resolver = layerLanguageModel({ ref: Workload.model }).pipe(Layer.provide(model))
-    const daybook = (filename: string) => Layer.provide(Daybook.layer({ filename }), resolver)
-    const core = yield* Layer.build(daybook(join(directory, "daybook.sqlite")))
-    const files = yield* Layer.build(
-      Layer.provide(Exporter.layer({ root: directory, uid: 1000 }), Layer.succeedContext(core))
-    )
-    const [socket] = yield* serve({
-      root: directory,
-      uid: 1000,
-      agents: [{ name: "build" }],
-      temp: daybook(":memory:")
-    }).pipe(Effect.provide(Context.merge(core, files)))
-    if (socket === undefined) return yield* Effect.dieMessage("nothing is served")
-
+    const { open, path } = yield* serving(directory, (gate) => answer(bytes, gate))
     const start = (mode: "reading" | "idle") =>
       Effect.gen(function* () {
         const [begun, done] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         yield* Effect.acquireRelease(
           Effect.sync(() => {
-            const child = spawn(process.execPath, ["-e", client, socket.path, mode], {
+            const child = spawn(process.execPath, ["-e", client, path, mode], {
               stdio: ["ignore", "pipe", "inherit"]
             })
             child.stdout.on("data", (chunk: Buffer) => {
@@ -121,19 +94,9 @@ const run = (directory: string, bytes: number, idle: number) =>
     const reading = yield* Scope.extend(start("reading"), scope)
     yield* Effect.replicateEffect(Scope.extend(start("idle"), scope), idle)
     collectGarbage()
-    let highest = process.memoryUsage.rss()
-    const sampler = setInterval(() => (highest = Math.max(highest, process.memoryUsage.rss())), 20)
-    const started = performance.now()
-    yield* Deferred.succeed(gate, undefined)
-    yield* reading
-    const seconds = (performance.now() - started) / 1000
-    clearInterval(sampler)
-    return { seconds, memory: highest / 1e6 }
-  }).pipe(
-    Effect.scoped,
-    Effect.ensuring(Effect.sync(() => rmSync(directory, { recursive: true, force: true }))),
-    Effect.runPromise
-  )
+    const { memory, seconds } = yield* measured(Effect.zipRight(open, reading))
+    return { seconds, memory }
+  }).pipe(Effect.scoped, Effect.runPromise)
 
 export interface Result {
   readonly megabytes: number
