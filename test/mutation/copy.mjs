@@ -1,15 +1,18 @@
 /** A copy of the last commit with its dependencies, in a folder that ends with the process. */
 import { execFileSync } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
 /** Returns the copy's folder. Hard links keep the dependencies from being copied. */
 export const copyOf = (root) => {
-  const folder = join(mkdtempSync(join(tmpdir(), "daybook-mutate-")), "tree")
+  const parent = mkdtempSync(join(tmpdir(), "daybook-mutate-"))
+  // Some tests run processes of another user, which load the copy's code.
+  chmodSync(parent, 0o755)
+  const folder = join(parent, "tree")
   execFileSync("git", ["worktree", "add", "--quiet", "--detach", folder], { cwd: root })
   const end = () => {
-    rmSync(join(folder, ".."), { recursive: true, force: true })
+    rmSync(parent, { recursive: true, force: true })
     execFileSync("git", ["worktree", "prune"], { cwd: root })
   }
   process.once("exit", end)

@@ -69,7 +69,11 @@ for (const site of drawn) {
   const text = read(site.file)
   writeFileSync(join(copy, site.file), mutated(text, site))
   const tests = reached.testsOf(site)
-  const outcome = typesFail(copy) ? "invalid" : (await failsWith(copy, tests, reached)) ? "killed" : "survived"
+  const outcome = typesFail(copy, site.file)
+    ? "invalid"
+    : (await failsWith(copy, tests, reached))
+      ? "killed"
+      : "survived"
   writeFileSync(join(copy, site.file), text)
   const { end, file, kind, replacement, start } = site
   const place = `${file}:${lineOf(text, start)}`
