@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { brief } from "../compaction/support/Talks.ts"
 import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { failureOf, resultsIn } from "./support/Runs.ts"
+import { dataOf, failureOf, resultsIn } from "./support/Runs.ts"
 
 const agents = [brief("look", "peek")]
 
@@ -74,6 +74,16 @@ it.scoped("EX-T15: a result that differs is none of them, and neither is one aft
     const { id } = yield* newSession()
     assert.deepStrictEqual(yield* counts(id, [same, same, same, same]), [0, 0, 0, 0])
     assert.deepStrictEqual(yield* counts(id, [same]), [0])
+  }).pipe(Effect.scoped, Effect.provide(runtime({ agents })))
+)
+
+it.scoped("EX-T15: a long result is the same wherever the whole of it is kept", () =>
+  Effect.gen(function* () {
+    yield* tools(() => "nothing new\n".repeat(20_000))
+    const { id } = yield* newSession()
+    assert.deepStrictEqual(yield* counts(id, [same, same, same, same]), [0, 0, 3, 4])
+    const paths = (yield* dataOf(id, "session.next.tool.success")).flatMap(({ outputPaths = [] }) => outputPaths)
+    assert.strictEqual(new Set(paths).size, 4)
   }).pipe(Effect.scoped, Effect.provide(runtime({ agents })))
 )
 

@@ -48,6 +48,10 @@ const meant: ReadonlyArray<readonly [what: string, input: unknown, value: typeof
   ["another spelling of a field", { To: "x", with_dog: true, "WITH-DOG": false }, { to: "x", withDog: true }],
   ["another spelling of a word", { to: "x", by: "Night Train" }, { to: "x", by: "night_train" }],
   ["a field beside its other spelling", { to: "x", with_dog: false, withDog: true }, { to: "x", withDog: true }],
+  ["a word for nothing where no text fits", { to: "x", days: "null", withDog: "None", via: "undefined" }, { to: "x" }],
+  ["a word for nothing where a text fits", { to: "null", guide: "None" }, { to: "null", guide: "None" }],
+  ["the input beside the name of the tool", { name: "trip", arguments: '{"to":"x"}' }, { to: "x" }],
+  ["the input beside an id", { id: "call_1", type: "tool", input: { to: "x" } }, { to: "x" }],
   ["a null beside its other spelling", { to: "x", withDog: null, with_dog: true }, { to: "x", withDog: true }]
 ]
 
@@ -66,6 +70,8 @@ const refused: ReadonlyArray<readonly [what: string, input: unknown, word: strin
   ["broken JSON", { to: "x", via: '[{"place":' }, "via"],
   ["JSON of another kind", { to: "x", via: '{"place":"y"}' }, "via"],
   ["a list for an object", ["x"], "the input"],
+  ["the input beside what is none of a call's", { why: "to see", input: { to: "x" } }, "to"],
+  ["a list for a text", { to: ["x"] }, "to"],
   ["the input below two names", { input: { to: "x" }, arguments: {} }, "to"],
   ["the beginning of an input's JSON", '{"to":"x', "the input"],
   ["the beginning of it below `input`", { input: ' {"to":"x' }, "the input"],
@@ -132,6 +138,16 @@ describe("the habits of models", () => {
     ["glob", { glob: "*.ts", directory: "src", include_ignored: "false" }, "src/a.ts"],
     ["grep", { regex: "TWO", folder: "src", glob: "*.ts", "-i": true }, "src/a.ts:2: two"],
     ["grep", { query: "two", include: null, ignore_case: null }, "src/a.ts:2: two"],
+    ["read", { absolute_path: "src/a.ts", offset: "null", limit: 1.5 }, "one\ntwo\n"],
+    ["read", { paths: ["src/a.ts"] }, "one\ntwo\n"],
+    ["read", { path: "\nsrc/a.ts\n" }, "one\ntwo\n"],
+    ["read", { name: "read", parameters: { file_path: "src/a.ts" } }, "one\ntwo\n"],
+    ["glob", { patterns: ["**/*.ts"], target_directory: "." }, "src/a.ts"],
+    ["grep", { search: "TWO", case_insensitive: true, file_pattern: ["*.ts"] }, "src/a.ts:2: two"],
+    ["bash", { command: ["echo", "a  b", "it's", "$HOME"] }, "a  b it's $HOME\n"],
+    ["bash", { command: ["bash", "-lc", "echo $((1+1)) | cat"], timeout: 10.5 }, "2\n"],
+    ["bash", { commands: ["echo hi | cat"] }, "hi\n"],
+    ["bash", { cmd: '["/bin/sh","-c","echo hi"]' }, "hi\n"],
     ["bash", { command: "echo hi", description: "Says hi", timeout: 120_000 }, "hi\n"],
     ["bash", { cmd: "pwd | tail -c 4", cwd: "src", timeout: "5" }, "src\n"],
     ["bash", { command: "echo hi", timeout: 0, workdir: null, run_in_background: false }, "hi\n"]
@@ -162,6 +178,10 @@ describe("the habits of models", () => {
     ...["patch", "input", "patchText", "patch_text", "diff"].map(
       (field) => ["apply_patch", { [field]: patchOf("*** Update File: src/a.ts", "-one", "+1") }, "1\ntwo\n"] as const
     ),
+    ["write", { path: "src/a.ts", content: { a: [1] } }, '{\n  "a": [\n    1\n  ]\n}\n'],
+    ["write", { path: "src/a.ts", data: "new" }, "new"],
+    ["apply_patch", { command: ["apply_patch", patchOf("*** Update File: src/a.ts", "-one", "+1")] }, "1\ntwo\n"],
+    ["apply_patch", { content: patchOf("*** Update File: src/a.ts", "-one", "+1") }, "1\ntwo\n"],
     ["apply_patch", { input: patchOf("*** Update File: src/a.ts", "-one", "+1"), reason: "x" }, "1\ntwo\n"],
     ["apply_patch", patchOf("*** Update File: src/a.ts", "-one", "+1"), "1\ntwo\n"],
     ["apply_patch", { input: { patch: patchOf("*** Update File: src/a.ts", "-one", "+1") } }, "1\ntwo\n"]
@@ -171,6 +191,27 @@ describe("the habits of models", () => {
       const { file, succeed } = yield* makeDesk()
       yield* succeed(tool, input)
       assert.strictEqual(file(), after)
+    })
+  )
+
+  it.scoped("TO-19: the URL of a file in the Location is as good as its path, and of one outside as bad", () =>
+    Effect.gen(function* () {
+      const { fail, folder, said } = yield* makeDesk()
+      assert.strictEqual(yield* said("read", { uri: `file://${folder}/src/a.ts` }), "one\ntwo\n")
+      assert.strictEqual((yield* fail("read", { path: "file:///etc/hostname" })).type, "path.outside")
+      assert.strictEqual((yield* fail("write", { path: "file:///tmp/%00", content: "" })).type, "path.invalid")
+    })
+  )
+
+  it.scoped("TO-17: permission is asked for a command in a list as it is run", () =>
+    Effect.gen(function* () {
+      const { asked, fail } = yield* makeDesk({ rules: [] })
+      yield* fail("bash", { command: ["sh", "-c", "rm -r src"] })
+      yield* fail("bash", { command: ["rm", "-r", "a b"] })
+      assert.deepStrictEqual(
+        asked.map(({ resources }) => resources),
+        [["rm -r src"], ["rm -r 'a b'"]]
+      )
     })
   )
 
@@ -261,7 +302,7 @@ describe("in a session", () => {
     Effect.gen(function* () {
       const todos = [
         { content: "a", status: "completed", activeForm: "Doing a" },
-        { content: "b", status: "in-progress" }
+        { step: "b", state: "in-progress" }
       ]
       const list: ReadonlyArray<TodoItem> = [
         { text: "a", status: "done" },

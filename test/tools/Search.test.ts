@@ -105,6 +105,20 @@ describe("grep", () => {
     })
   )
 
+  it.scoped("TO-44: an include without a slash holds for the names of files in every folder", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, { "a.ts": "x", "src/b.ts": "x", "src/deep/c.tsx": "x", "src/d.md": "x" })
+      const listed = (include: string) =>
+        Effect.map(bench.succeed("grep", { pattern: "x", include }), (output) => textOf(output))
+      assert.strictEqual(yield* listed("*.ts"), "a.ts:1: x\nsrc/b.ts:1: x")
+      assert.strictEqual(yield* listed("*.{ts,tsx}"), "a.ts:1: x\nsrc/b.ts:1: x\nsrc/deep/c.tsx:1: x")
+      assert.strictEqual(yield* listed("d.md"), "src/d.md:1: x")
+      assert.strictEqual(yield* listed("./*.ts"), "a.ts:1: x")
+      assert.strictEqual(yield* listed("src/*.ts"), "src/b.ts:1: x")
+    })
+  )
+
   it.scoped("TO-44: a match in a very long line is shown with its surroundings only", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()

@@ -7,6 +7,8 @@ import { Predicate } from "effect"
 import { repeated } from "../request/Reminders.ts"
 import type { Message, ToolPart } from "../session/Message.ts"
 import type { ToolContent } from "../session/Schemas.ts"
+import type { ToolOutput } from "../tool/ToolDefinition.ts"
+import { referenceOf } from "../tool/ToolOutputStore.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
 
 /** The same call with the same result so many times in a row is worth a word. */
@@ -29,18 +31,24 @@ const plain = (text: string): string => {
 const keyOf = (name: string, input: unknown, failed: boolean, result: string): string =>
   stable([name, Predicate.isRecord(input) ? input : { input }, failed, plain(result)])
 
-const contentText = (content: ReadonlyArray<ToolContent>, structured: unknown): string =>
-  content.length === 0
-    ? JSON.stringify(structured)
-    : content.map((part) => (part.type === "text" ? part.text : part.uri)).join("\n")
+/** What a result says, without the names of files where the whole of it is kept: each call has its own. */
+const contentText = ({ content, outputPaths = [], structured }: ToolOutput): string => {
+  if (content.length === 0) return JSON.stringify(structured)
+  const names = outputPaths.flatMap((path) => [path, referenceOf(path)])
+  return content
+    .map((part) =>
+      part.type === "text" ? names.reduce((text, name) => text.replaceAll(name, ""), part.text) : part.uri
+    )
+    .join("\n")
+}
 
-const keyOfPart = ({ content = [], error, input, name, state, structured }: ToolPart): string =>
-  keyOf(name, input, state === "error", error?.message ?? contentText(content, structured ?? {}))
+const keyOfPart = ({ content = [], error, input, name, outputPaths = [], state, structured = {} }: ToolPart): string =>
+  keyOf(name, input, state === "error", error?.message ?? contentText({ content, outputPaths, structured }))
 
 const keyOfSettled = (name: string, input: unknown, settled: Settled): string =>
   settled._tag === "Failure"
     ? keyOf(name, input, true, settled.error.message)
-    : keyOf(name, input, false, contentText(settled.output.content, settled.output.structured))
+    : keyOf(name, input, false, contentText(settled.output))
 
 /** Settled local calls since the last prompt, the newest first. */
 function* newestFirst(messages: ReadonlyArray<Message>): Generator<ToolPart> {

@@ -5,12 +5,13 @@
  *
  * - fields that the schema does not know are left out
  * - names of fields and words of enumerations count without case, `_` and `-`, and in the other spellings of `InputHabits.ts`
- * - `null` for an optional field, and `""` where a text may not be empty, are an absent field
+ * - `null` for an optional field, `""` where a text may not be empty, and `"null"` where no text fits are an absent field
  * - a text with JSON stands for the object or list that is expected
  * - a text with a decimal number stands for the number, `"true"` and `"false"` for a truth value
  * - a bare text that does not begin like JSON stands for an object whose only required field is a text
- * - `{ "input": ... }` stands for what is in it, and so do the other words of `wrappers`
- * - a number that only says how much is wanted is taken at the nearest bound
+ * - `{ "input": ... }` stands for what is in it, also beside the name of the tool, and so do the other words of `wrappers`
+ * - a number that only says how much is wanted is taken at the nearest bound, and a part of one as a whole one
+ * - a list or an object stands for the text that the field's reader in `InputHabits.ts` makes of it
  *
  * What still does not fit is refused by the decoder, in words about the input as it was brought into form. Pure.
  */
@@ -86,7 +87,7 @@ const nearest = (form: Form, value: number): number => {
 
 const amount = (form: Form, name: string, value: unknown, { bounded = [], milliseconds = [] }: Habits): unknown => {
   if (!Predicate.isNumber(value) || !bounded.includes(name)) return value
-  return nearest(form, milliseconds.includes(name) && value >= 10_000 ? Math.ceil(value / 1_000) : value)
+  return nearest(form, Math.ceil(milliseconds.includes(name) && value >= 10_000 ? value / 1_000 : value))
 }
 
 /** Under which of the schema's names each field is meant; the names that it declares come first. */
@@ -104,15 +105,19 @@ const named = (form: Form, value: Form, habits: Habits): ReadonlyMap<string, unk
   return fields
 }
 
+/** Words of other languages for nothing. */
+const nothing: ReadonlySet<unknown> = new Set([null, "", "null", "None", "undefined"])
+
 const fieldsOf = (form: Form, value: Form, habits: Habits): Form => {
   const properties = propertiesOf(form)
   const required = requiredOf(form)
   const fields: Array<readonly [string, unknown]> = []
   for (const [name, given] of named(form, value, habits)) {
     const own = record(properties[name])
-    const blank = (given === null || given === "") && !accepts(own, given)
+    const blank = nothing.has(given) && !accepts(own, given)
     if (blank && !required.includes(name)) continue
-    fields.push([name, amount(own, name, fit(own, given, habits), habits)])
+    const read = habits.texts?.[name]
+    fields.push([name, amount(own, name, fit(own, read === undefined ? given : read(given), habits), habits)])
   }
   return Object.fromEntries(fields)
 }
@@ -156,12 +161,18 @@ const fit = (form: Form, value: unknown, habits: Habits): unknown => {
 
 const wrappers: ReadonlyArray<string> = ["input", "arguments", "args", "parameters", "params"]
 
-/** What stands alone in a field that the schema does not have and whose name says no more than that it is the input. */
+/** Names of what a call says beside its input. */
+const callFields: ReadonlySet<string> = new Set(["id", "name", "tool", "toolname", "type"])
+
+/**
+ * What is in a field that the schema does not have and whose name says no more than that it is the input: alone, or
+ * beside what names the call.
+ */
 const unwrapped = (form: Form, value: unknown): unknown => {
-  const [only = "", ...more] = Predicate.isReadonlyRecord(value) ? Object.keys(value) : []
-  return more.length === 0 && wrappers.includes(only) && !Object.hasOwn(propertiesOf(form), only)
-    ? record(value)[only]
-    : value
+  const names = Predicate.isReadonlyRecord(value) ? Object.keys(value) : []
+  const own = (name: string) => Object.hasOwn(propertiesOf(form), name)
+  const [only = "", ...more] = names.filter((name) => own(name) || !callFields.has(folded(name)))
+  return more.length === 0 && wrappers.includes(only) && !own(only) ? record(value)[only] : value
 }
 
 /** An input that may be the JSON of an object, for a tool whose schema is another's. */

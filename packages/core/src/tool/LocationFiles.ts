@@ -11,6 +11,7 @@
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
+import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
@@ -144,8 +145,15 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return yield* outside(name)
   })
 
+  const fromUrl = (url: string) =>
+    Effect.try({
+      try: () => fileURLToPath(url),
+      catch: () => refuse("path.invalid", `${quoted(url)} is not the URL of a file`)
+    })
+
   /** Checks the words of a path, before anything in the Location is looked up. */
-  const lexical = Effect.fnUntraced(function* (root: string, name: string) {
+  const lexical = Effect.fnUntraced(function* (root: string, given: string) {
+    const name = URL.canParse(given) && /^file:\/\/\//i.test(given) ? yield* fromUrl(given) : given
     if (name === "") return yield* refuse("path.invalid", `the path is empty; "." is the Location itself`)
     if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
     if (path.isAbsolute(name)) return yield* localize(root, path.resolve(name))

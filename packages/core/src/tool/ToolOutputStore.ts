@@ -15,6 +15,12 @@ export const outputLimits = { lines: 2_000, bytes: 50 * 1024, mediaBytes: 5 * 10
 /** How `read` names a kept output of its own session: `tool-output:<name>`. */
 export const referencePrefix = "tool-output:"
 
+/** How `read` names the output that is kept at a path: `<session>+<name>`. */
+export const referenceOf = (path: string): string => {
+  const file = path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1)
+  return `${referencePrefix}${file.slice(file.indexOf("+") + 1)}`
+}
+
 /** An inline file of a result is larger than a result may carry. */
 export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybook/core/MediaLimitError")(
   "MediaLimitError",

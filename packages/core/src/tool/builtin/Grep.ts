@@ -23,7 +23,9 @@ const GrepTool = Tool.make("grep", {
     path: optional(Schema.NonEmptyString).annotations({
       description: "Folder or file to search, relative to the working directory; the whole of it by default"
     }),
-    include: optional(Schema.NonEmptyString).annotations({ description: `Glob of file names, such as "**/*.ts"` }),
+    include: optional(Schema.NonEmptyString).annotations({
+      description: `Glob of file names, such as "*.ts" or "src/**/*.ts"`
+    }),
     ignoreCase: optional(Schema.Boolean).annotations({ description: "Whether upper and lower case are the same" }),
     includeIgnored: optional(Schema.Boolean).annotations({
       description: "Whether to search what .gitignore names as well"
@@ -61,6 +63,9 @@ const candidates = Effect.fnUntraced(function* (
   }
 })
 
+/** A glob of names alone is one of files in every folder, as it is for other searches. */
+const atAnyDepth = (include: string) => (include.includes("/") ? include : `**/${include}`)
+
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** `grep`, inside the current Location. Files that a rule denies to `read` are not searched. */
@@ -75,7 +80,7 @@ export const makeGrep = Effect.gen(function* () {
       yield* checkGlob(include)
       yield* checkExpression(pattern)
       const target = yield* files.resolve(call.sessionID, name)
-      const relative = yield* files.relativeGlob(target, include)
+      const relative = yield* files.relativeGlob(target, atAnyDepth(include))
       yield* permission.authorize({
         ...call,
         permission: "grep",
