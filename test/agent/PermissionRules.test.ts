@@ -98,3 +98,19 @@ it("CF-13: more than 200 rules, empty patterns and other verdicts are refused in
   assert.throws(() => rulesOf([{ permission: "a", verdict: "ask", resource: "" }]))
   assert.throws(() => rulesOf([{ permission: "a", verdict: "ask", resources: "x" }]))
 })
+
+it("CF-13: patterns of more than 20,000 characters together are refused in both forms", () => {
+  const long = Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(1_001, "x"))
+  assert.throws(() => rulesOf({ bash: Object.fromEntries(long.map((key) => [key, "deny"])) }), "20000 characters")
+  assert.throws(() => rulesOf(long.map((resource) => ({ permission: "bash", resource, verdict: "deny" }))), "20000")
+  assert.lengthOf(rulesOf({ bash: Object.fromEntries(long.slice(1).map((key) => [key, "deny"])) }), 19)
+})
+
+it.each([
+  ["stars", (index: number) => "*a".repeat(40) + index],
+  ["one long segment", (index: number) => `*${"a".repeat(90)}${index}*`],
+  ["question marks", (index: number) => `*${"?a".repeat(45)}${index}*`]
+])("PM-11: 200 rules of %s that all have to be compared are ordered", (_, pattern) => {
+  const map = Object.fromEntries(Array.from({ length: 200 }, (__, index) => [pattern(index), "allow"]))
+  assert.lengthOf(rulesOf({ bash: map }), 200)
+})

@@ -5,12 +5,22 @@
  */
 import { ParseResult, Schema } from "effect"
 import { expects, made, selected, shaped, someText } from "../config/Fields.ts"
-import { matches, type Rule, type Verdict } from "../permission/Rule.ts"
+import { compile, covers as patternCovers } from "../permission/Pattern.ts"
+import type { Rule, Verdict } from "../permission/Rule.ts"
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 
-/** Enough for anybody; ordering a map looks at all pairs. */
+/** Ordering a map looks at all pairs of rules, in time linear in their characters. */
 const maximumRules = 200
+const maximumCharacters = 20_000
+
+/** What is too much of the rules, if anything. */
+const tooMuch = (rules: ReadonlyArray<Pick<Rule, "permission" | "resource">>): string | undefined =>
+  rules.length > maximumRules
+    ? `expected at most ${maximumRules} rules`
+    : rules.reduce((sum, rule) => sum + rule.permission.length + rule.resource.length, 0) > maximumCharacters
+      ? `expected at most ${maximumCharacters} characters in all patterns together`
+      : undefined
 
 const Listed = Schema.Array(
   Schema.Struct({
@@ -18,10 +28,7 @@ const Listed = Schema.Array(
     resource: Schema.optionalWith(someText, { default: () => "*" }),
     verdict: WrittenVerdict
   }).pipe(shaped("a map with permission, resource and verdict"))
-).pipe(
-  shaped("a list of rules"),
-  Schema.filter((rules) => rules.length <= maximumRules, { message: () => `expected at most ${maximumRules} rules` })
-)
+).pipe(shaped("a list of rules"), Schema.filter(tooMuch))
 
 const ByResource = Schema.Record({ key: Schema.String, value: WrittenVerdict })
 const Mapped = Schema.Record({
@@ -33,17 +40,8 @@ const Mapped = Schema.Record({
   )
 })
 
-/** A text that stands for all that a pattern matches: with its wildcards long (`fill` over 0), or empty. */
-const probe = (pattern: string, fill: number): string =>
-  pattern.replaceAll(
-    /\\([*?\\])|([*?])/g,
-    (_, escaped: string | undefined, wildcard: string | undefined) =>
-      escaped ?? (wildcard === "*" ? "\uE000".repeat(fill) : "\uE001")
-  )
-
-/** Whether whatever `inner` matches, `outer` matches. */
-export const covers = (outer: string, inner: string): boolean =>
-  matches(outer, probe(inner, outer.length + 1)) && matches(outer, probe(inner, 0))
+/** Whether `outer` matches whatever `inner` matches. Says no where it cannot tell. */
+export const covers = (outer: string, inner: string): boolean => patternCovers(compile(outer), compile(inner))
 
 const ruleCovers = (outer: Rule, inner: Rule) =>
   covers(outer.permission, inner.permission) && covers(outer.resource, inner.resource)
@@ -80,31 +78,24 @@ export const orderRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
   return ordered
 }
 
-const fromMap = (map: typeof Mapped.Type): ReadonlyArray<Rule> =>
-  orderRules(
-    Object.entries(map).flatMap(([permission, value]): ReadonlyArray<Rule> =>
-      typeof value === "string"
-        ? [{ permission, resource: "*", verdict: value }]
-        : Object.entries(value).map(([resource, verdict]) => ({ permission, resource, verdict }))
-    )
+const flat = (map: typeof Mapped.Type): ReadonlyArray<Rule> =>
+  Object.entries(map).flatMap(([permission, value]): ReadonlyArray<Rule> =>
+    typeof value === "string"
+      ? [{ permission, resource: "*", verdict: value }]
+      : Object.entries(value).map(([resource, verdict]) => ({ permission, resource, verdict }))
   )
 
 const Ordered = Schema.transformOrFail(Mapped, made<ReadonlyArray<Rule>>(), {
   strict: true,
   decode: (map, _, ast) => {
-    const size = Object.values(map).reduce<number>(
-      (sum, value) => sum + (typeof value === "string" ? 1 : Object.keys(value).length),
-      0
-    )
-    const names = Object.entries(map).flatMap(([key, value]) => [
-      key,
-      ...(typeof value === "string" ? [] : Object.keys(value))
-    ])
-    if (names.includes(""))
-      return ParseResult.fail(new ParseResult.Type(ast, map, "expected patterns that are not empty"))
-    return size > maximumRules
-      ? ParseResult.fail(new ParseResult.Type(ast, map, `expected at most ${maximumRules} rules`))
-      : ParseResult.succeed(fromMap(map))
+    const rules = flat(map)
+    const wrong =
+      Object.hasOwn(map, "") || rules.some(({ resource }) => resource === "")
+        ? "expected patterns that are not empty"
+        : tooMuch(rules)
+    return wrong === undefined
+      ? ParseResult.succeed(orderRules(rules))
+      : ParseResult.fail(new ParseResult.Type(ast, map, wrong))
   },
   encode: (_, __, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, _, "rules are not written back"))
 })

@@ -3,6 +3,7 @@
  * is remembered is in `Permission.ts`. Spec: PM-1, PM-2, TO-15.
  */
 import { Schema } from "effect"
+import { compile, test } from "./Pattern.ts"
 
 /** What a matching rule says. */
 export const Verdict = Schema.Literal("allow", "deny", "ask")
@@ -23,39 +24,11 @@ export type Rule = typeof Rule.Type
 /** Something a person allowed for good: a rule whose verdict is `allow`. */
 export type Approval = Pick<Rule, "permission" | "resource">
 
-/** A pattern's tokens: the characters that stand for themselves, and the two wildcards. */
-const parse = (pattern: string): ReadonlyArray<string | { readonly wildcard: "one" | "any" }> =>
-  [...pattern.matchAll(/\\([*?\\])|([*?])|([^])/g)].map(([, escaped, wildcard, character]) =>
-    wildcard === undefined ? (escaped ?? character ?? "") : { wildcard: wildcard === "*" ? "any" : "one" }
-  )
-
 /** The pattern that matches exactly this text. */
 export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$&")
 
-/**
- * Whether the whole of `text` matches `pattern`. Walks both once and goes back to the last `*` only, so a hostile
- * pattern costs at most the product of the two lengths.
- */
-export const matches = (pattern: string, text: string): boolean => {
-  const tokens = parse(pattern)
-  let [at, from, star, mark] = [0, 0, -1, 0]
-  while (from < text.length) {
-    const token = tokens[at]
-    if (typeof token === "object" && token.wildcard === "any") {
-      star = at++
-      mark = from
-    } else if (token === text[from] || (typeof token === "object" && token.wildcard === "one")) {
-      at++
-      from++
-    } else if (star >= 0) {
-      at = star + 1
-      from = ++mark
-    } else {
-      return false
-    }
-  }
-  return tokens.slice(at).every((token) => typeof token === "object" && token.wildcard === "any")
-}
+/** Whether the whole of `text` matches `pattern`, in time linear in the text. */
+export const matches = (pattern: string, text: string): boolean => test(compile(pattern), text)
 
 /** The verdict of the last rule that matches; undefined when none does. */
 export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Verdict | undefined =>
