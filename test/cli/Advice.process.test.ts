@@ -1,7 +1,7 @@
 /** Errors that say what to do: wrong words, refused keys, folders that cannot be read, no model. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chmodSync, mkdirSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -169,5 +169,48 @@ describe("folders", () => {
       chmodSync(closed, 0o755)
       assert.lengthOf(jsonLines((yield* here.run(["sessions", "--json"], options)).stdout), 1)
     })
+  )
+
+  it.scopedLive(
+    "ST-17: doctor names what is read-only of a database that this user cannot write, and leaves nothing",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const options = process.getuid?.() === 0 ? { uid: 65_534 } : {}
+        chmodSync(here.root, 0o777)
+        const folder = join(here.root, "kept")
+        const file = join(folder, "d.sqlite")
+        const env = { DAYBOOK_DB: file }
+        mkdirSync(folder)
+        chmodSync(folder, 0o777)
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "Hi"], { ...options, env })
+        const modes = { [file]: 0o644, [folder]: 0o777 }
+        for (const [path, mode] of Object.entries(modes)) {
+          const before = readdirSync(folder)
+          chmodSync(path, 0o555)
+          const { code, stderr } = yield* here.run(["doctor"], { ...options, env })
+          assert.strictEqual(code, 6, stderr)
+          assert.include(stderr, `the database cannot be written: ${path} is read-only for this user; make it writable`)
+          assert.deepStrictEqual(readdirSync(folder), before)
+          chmodSync(path, mode)
+          const { code: then, stdout } = yield* here.run(["doctor"], { ...options, env })
+          assert.strictEqual(then, 0, stdout)
+          assert.include(stdout, `${file} is sound and can be written`)
+        }
+      })
+  )
+
+  it.scopedLive(
+    "LG-28: events prints what stands before an event that was changed by other hands, then says which",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "Two"])
+        yield* here.sql("UPDATE event SET data = replace(data, 'Two', 'Tvo')")
+        const { code, stderr, stdout } = yield* here.run(["events", "fix", "--json"])
+        assert.deepStrictEqual([code, jsonLines(stdout).length], [6, 2])
+        assert.match(stderr, /^daybook: event 2 of ses_\w+ .*checksum differs/)
+      })
   )
 })

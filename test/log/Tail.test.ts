@@ -292,7 +292,9 @@ for (const [store, layer] of Object.entries(stores)) {
         const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
         yield* begin(id, 5)
         yield* sql`DELETE FROM event WHERE session_id = ${id} AND seq = 3`
-        const failure = yield* Effect.flip(log.read({ sessionID: id }))
+        const { cursor } = yield* log.read({ sessionID: id })
+        assert.strictEqual(cursor, 2)
+        const failure = yield* Effect.flip(log.read({ sessionID: id, after: cursor }))
         assert.deepInclude(failure, { _tag: "EventUnreadable", sessionID: id, seq: 3 })
       })
     )

@@ -1,7 +1,17 @@
 /** Disks that take nothing, users who may not write, and what a long reader leaves of the write-ahead log. */
 import { execFileSync } from "node:child_process"
-import { chmodSync, existsSync, readFileSync, statSync } from "node:fs"
-import { join } from "node:path"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Option, TestClock } from "effect"
@@ -13,7 +23,7 @@ import { begin, readAll, renamed, session } from "../support/Logs.ts"
 import { smallDisk } from "../support/SmallDisk.ts"
 
 /** The superuser may write everywhere: then the child runs as nobody. */
-const nobody = process.getuid?.() === 0 ? { uid: 65534 } : {}
+const nobody: { readonly uid?: number } = process.getuid?.() === 0 ? { uid: 65534 } : {}
 
 const made = Effect.gen(function* () {
   const folder = yield* temporaryFolder
@@ -48,11 +58,47 @@ it.scopedLive("ST-17: an unprivileged user is refused a database whose file or f
       }
       yield* child.kill
       assert.isTrue(readFileSync(filename).equals(bytes), what)
+      // A file that SQLite left beside it would be read-only as well, and have the database refused for ever.
+      assert.deepStrictEqual(readdirSync(folder), ["daybook.db"], what)
       // With its permissions back it is what it was.
       chmodSync(folder, 0o777)
       chmodSync(filename, 0o666)
       yield* Effect.provide(Effect.void, logAt(filename))
     }
+  })
+)
+
+it.scopedLive("ST-17: a database is refused by the path that is read-only, and opens once that is writable", () =>
+  Effect.gen(function* () {
+    const program = yield* childProgram
+    chmodSync(program.folder, 0o755)
+    const { filename, folder } = yield* made
+    const link = join(yield* temporaryFolder, "link.db")
+    chmodSync(dirname(link), 0o755)
+    symlinkSync(filename, link)
+    writeFileSync(`${filename}-wal`, "")
+    writeFileSync(`${filename}-shm`, "")
+    const paths = [filename, folder, `${filename}-wal`, `${filename}-shm`]
+    const permit = (readOnly?: string) => {
+      for (const path of paths) {
+        if (nobody.uid !== undefined) chownSync(path, nobody.uid, nobody.uid)
+        chmodSync(path, path === readOnly ? 0o555 : 0o777)
+      }
+    }
+    for (const readOnly of paths) {
+      permit(readOnly)
+      const child = yield* startChild(program.outfile, link, nobody)
+      yield* child.tell({ do: "open" })
+      const answer = yield* child.answer
+      assert.deepInclude(answer, { is: "failed", tag: "DatabaseError" }, readOnly)
+      assert.include(answer.is === "failed" ? answer.message : "", `${realpathSync(readOnly)} is read-only`)
+      yield* child.kill
+    }
+    permit()
+    const child = yield* startChild(program.outfile, link, nobody)
+    yield* child.tell({ do: "open" })
+    assert.deepInclude(yield* child.answer, { is: "opened" })
+    yield* child.kill
   })
 )
 

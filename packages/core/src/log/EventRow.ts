@@ -159,16 +159,24 @@ export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, Eve
       ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
       : decodeRow(raw)
 
-/** Events of a page, unknown types left out; the first unreadable one fails it. */
-export const toEvents = (rows: ReadonlyArray<Raw>): Either.Either<ReadonlyArray<SessionEvent>, EventUnreadable> => {
+/** What a page's rows give: their events, unknown types left out, up to the first row that cannot be read. */
+export interface Decoded {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Rows before the one that cannot be read; all of them where there is none. */
+  readonly rows: number
+  readonly stopped: EventUnreadable | undefined
+}
+
+/** Decodes a page's rows. */
+export const toEvents = (rows: ReadonlyArray<Raw>): Decoded => {
   const events: Array<SessionEvent> = []
-  for (const row of rows) {
-    const event = toEvent(row)
+  for (let index = 0; index < rows.length; index++) {
+    const event = toEvent(rows[index] ?? {})
     if (Option.isNone(event)) continue
-    if (Either.isLeft(event.value)) return Either.left(event.value.left)
+    if (Either.isLeft(event.value)) return { events, rows: index, stopped: event.value.left }
     events.push(event.value.right)
   }
-  return Either.right(events)
+  return { events, rows: rows.length, stopped: undefined }
 }
 
 /** The log's own error for a driver's. */

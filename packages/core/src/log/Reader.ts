@@ -39,9 +39,6 @@ const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number =
   return typeof last === "number" ? last : after
 }
 
-const toPage = (rows: Rows, cursor: number, limit: number): Either.Either<Page, EventUnreadable> =>
-  Either.map(toEvents(rows), (events) => ({ events, cursor, hasMore: rows.length === limit }))
-
 /** The session's head and floor; `SessionNotFound` when it has no events, replay claims aside. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<{ readonly seq: number; readonly floor: number; readonly incarnation: number | null }>`
@@ -79,19 +76,27 @@ const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
     })
   )
 
-/** The page that rows make which follow the place one by one; their incarnation and head are of the same snapshot. */
+/** How many of the rows follow the place one by one. */
+const following = (place: Place, rows: Rows): number => {
+  if (lastOf(rows, place.after, "seq") - place.after === rows.length) return rows.length
+  return rows.findIndex((row, index) => row["seq"] !== place.after + 1 + index)
+}
+
+/**
+ * The page that rows make which follow the place one by one; their incarnation and head are of the same snapshot. It ends
+ * before an event that cannot be read: the next page begins with that one, and fails.
+ */
 const contiguous = (
   place: Place,
-  limit: number,
   rows: Rows,
   first: Rows[number]
 ): Either.Either<SessionPage, EventUnreadable | SessionNotFound> => {
-  const cursor = place.after + rows.length
   const [latest = 0, incarnation = 0] = String(first["head"]).split(" ").map(Number)
   if (incarnation !== (place.incarnation ?? incarnation)) return Either.left(removed(place))
-  // All that there are, and yet not all that were written.
-  if (rows.length < limit && cursor < latest) return Either.left(missing({ ...place, after: cursor }, []))
-  return Either.map(toEvents(rows), (events) => ({ events, cursor, incarnation, hasMore: cursor < latest }))
+  const { events, rows: read, stopped } = toEvents(rows)
+  if (read === 0 && stopped !== undefined) return Either.left(stopped)
+  const cursor = place.after + read
+  return Either.right({ events, cursor, incarnation, hasMore: cursor < latest })
 }
 
 const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
@@ -105,25 +110,21 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
       // The next row is a long one: it comes alone.
       if (limit === 0) return yield* page(sql, place, 1)
       const [first] = rows
-      if (first !== undefined && lastOf(rows, place.after, "seq") - place.after === rows.length) {
-        return yield* contiguous(place, limit, rows, first)
+      const good = following(place, rows)
+      if (first !== undefined && good > 0) {
+        return yield* contiguous(place, good === rows.length ? rows : rows.slice(0, good), first)
       }
       const { incarnation, seq } = yield* checkPlace(sql, place)
-      if (first !== undefined) return yield* missing(place, rows)
+      if (first !== undefined) return yield* missing(place)
       if (seq <= place.after) return { events: [], cursor: place.after, incarnation, hasMore: false }
       // An event came after the look; or its row is gone, and does not come by looking again.
-      if (empty) return yield* missing(place, [])
+      if (empty) return yield* missing(place)
     }
   })
 
 /** A hole that no pruning made: the file was changed by other hands. */
-const missing = ({ after, sessionID }: Place, rows: Rows): EventUnreadable => {
-  const hole = Math.max(
-    0,
-    rows.findIndex((row, index) => row["seq"] !== after + 1 + index)
-  )
-  return new EventUnreadable({ sessionID, seq: after + 1 + hole, type: "unknown", details: "the row is missing" })
-}
+const missing = ({ after, sessionID }: Place): EventUnreadable =>
+  new EventUnreadable({ sessionID, seq: after + 1, type: "unknown", details: "the row is missing" })
 
 const feedPage = (
   sql: SqlClient.SqlClient,
@@ -136,12 +137,11 @@ const feedPage = (
     Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
       const { limit, rows } = beforeLong(found, most)
       if (limit === 0) return feedPage(sql, after, 1)
-      const page = toPage(rows, lastOf(rows, after, "position"), limit)
-      if (Either.isRight(page)) return page
+      const { events, rows: read, stopped } = toEvents(rows)
+      if (read === 0 && stopped !== undefined) return stopped
       // What stands before it can be read: the next page begins with it, and fails.
-      const bad = rows.findIndex(({ position }) => position === page.left.position)
-      const good = rows.slice(0, Math.max(0, bad))
-      return good.length === 0 ? page : toPage(good, lastOf(good, after, "position"), good.length)
+      const cursor = lastOf(read === rows.length ? rows : rows.slice(0, read), after, "position")
+      return Effect.succeed({ events, cursor, hasMore: stopped !== undefined || rows.length === limit })
     })
   )
 

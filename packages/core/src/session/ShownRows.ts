@@ -80,7 +80,10 @@ export const selectOfTypes = (
     sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
       WHERE session_id = ${sessionID} AND seq < ${before}
       AND type IN ${sql.in(types.map(({ type, version }) => `${type}.${version}`))} ORDER BY seq DESC LIMIT ${limit}`,
-    toEvents
+    (rows): Effect.Effect<ReadonlyArray<SessionEvent>, EventUnreadable> => {
+      const { events, stopped } = toEvents(rows)
+      return stopped ?? Effect.succeed(events)
+    }
   )
 
 /** Whether the frame after these events is told by them alone. */

@@ -2,11 +2,13 @@
  * Opening the database: pragmas, version check, migrations, the write transaction, and the second connection that
  * reads. Everything else sees only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
  */
-import { stat } from "node:fs/promises"
+import { constants } from "node:fs"
+import { access, realpath, stat } from "node:fs/promises"
+import { dirname } from "node:path"
 import { Reactivity } from "@effect/experimental"
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
-import { Cause, Context, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
+import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
 import initial from "./migrations/0001_initial.ts"
 import context from "./migrations/0002_context.ts"
 import addresses from "./migrations/0003_addresses.ts"
@@ -168,11 +170,12 @@ export const executeRaw = (
       : sql.unsafe(text, parameters).raw
   })
 
+const makeWritable =
+  "make it writable, or choose a writable place and copy the database there, with its -wal file if there is one"
+
 const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
-  "read-only":
-    "the database cannot be written: its file, its folder or their disk is read-only for this user; make them writable, " +
-    "or choose a writable place and copy it there, with its -wal file if there is one",
+  "read-only": `the database cannot be written: its file, its folder or their disk is read-only for this user; ${makeWritable}`,
   "disk-full": "the disk is full; make room and try again",
   corrupt: "the file is damaged or no SQLite database; restore it from a copy",
   io: "the disk could not be read or written",
@@ -238,6 +241,25 @@ export const walLimit = 16 * 1024 * 1024
 const checkWritable = (sql: SqlClient.SqlClient) =>
   Effect.catchIf(immediately(sql)(sql`DELETE FROM migration WHERE migration_id < 0`), isBusy, () => Effect.void)
 
+/** Why a file system takes no writes; a file that is not there is no obstacle. */
+const isUnwritable = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "code") && (error.code === "EACCES" || error.code === "EPERM" || error.code === "EROFS")
+
+/**
+ * The first of an existing database's files, and of its folder, that this process may not write. It is asked before SQLite
+ * opens the file: beside a read-only one SQLite leaves files that are read-only too, and refuses the database by them
+ * after it was made writable.
+ */
+const findUnwritable = async (filename: string): Promise<string | undefined> => {
+  const real = await realpath(filename).catch(() => undefined)
+  if (real === undefined) return undefined
+  for (const path of [real, dirname(real), `${real}-wal`, `${real}-shm`]) {
+    const refused = await access(path, constants.W_OK).then(() => false, isUnwritable)
+    if (refused) return path
+  }
+  return undefined
+}
+
 /**
  * Copies the write-ahead log back and cuts it, if it has outgrown its limit: while a long reader needs it, it only grows,
  * and no commit may come after the reader's end.
@@ -288,6 +310,12 @@ const writer = (options: DatabaseOptions) =>
         reason: "cannot-open",
         details: "this is no name of a file; give the path of one, or :memory:"
       })
+    }
+    const unwritable =
+      options.filename === ":memory:" ? undefined : yield* Effect.promise(() => findUnwritable(options.filename))
+    if (unwritable !== undefined) {
+      const details = `the database cannot be written: ${unwritable} is read-only for this user; ${makeWritable}`
+      return yield* new DatabaseError({ filename: options.filename, reason: "read-only", details })
     }
     const sql = yield* open({ filename: options.filename, disableWAL: true })
     yield* prepare(sql, options.filename).pipe(
