@@ -193,10 +193,9 @@ describe("folders", () => {
           assert.include(stderr, `the database cannot be written: ${path} is read-only for this user; make it writable`)
           assert.deepStrictEqual(readdirSync(folder), before)
           chmodSync(path, mode)
-          const { code: then, stdout } = yield* here.run(["doctor"], { ...options, env })
-          assert.strictEqual(then, 0, stdout)
-          assert.include(stdout, `${file} is sound and can be written`)
         }
+        const { code, stderr } = yield* here.run(["sessions"], { ...options, env })
+        assert.strictEqual(code, 0, stderr)
       })
   )
 
