@@ -42,7 +42,7 @@ const isSummary = ({ body }: Received): boolean => JSON.stringify(body).includes
 /** Providers that answer by `say` until they are told to be plain, and what they refused. */
 const makeProviders = Effect.fnUntraced(function* (sayTo: (nth: number) => Said) {
   const refused: Array<string> = []
-  const silences = yield* Queue.unbounded<string>()
+  const silences = yield* Queue.unbounded<{ readonly text: string; readonly cut: boolean }>()
   const state = { plain: false }
   const server = yield* serveEach((received, nth): Reply => {
     const protocol = protocolOf(received)
@@ -55,8 +55,11 @@ const makeProviders = Effect.fnUntraced(function* (sayTo: (nth: number) => Said)
     if (isSummary(received)) return rendered(protocol, { blocks: [{ kind: "text", text: summary(nth) }], end: "stop" })
     const said = sayTo(nth)
     const last = said.blocks.at(-1)
-    if (said.end === "silence" && last?.kind === "text") Queue.unsafeOffer(silences, last.text)
-    return rendered(protocol, said)
+    const cut = said.end === "cut"
+    if (!cut && said.end !== "silence") return rendered(protocol, said)
+    if (last?.kind === "text") Queue.unsafeOffer(silences, { text: last.text, cut })
+    // A client that sees the end of a connection forgets what it has not read yet: `drive` cuts once the text is read.
+    return rendered(protocol, { ...said, end: "silence" })
   })
   const providers: Models.Options["providers"] = {
     anthropic: { api: "anthropic", apiKey: Redacted.make(secret), baseUrl: server.url },
@@ -85,20 +88,20 @@ const runtime = ({ providers }: Providers) =>
     ]
   }).pipe(Layer.provide(Models.layerOptions({ providers, policy: { retry: false } })))
 
-/** Runs the session; where its provider falls silent in the middle of a text, interrupts it there. */
-const drive = Effect.fnUntraced(function* (sessionID: SessionID, { silences }: Providers) {
+/** Runs the session; where its provider falls silent in the middle of a text, interrupts it or cuts the connection there. */
+const drive = Effect.fnUntraced(function* (sessionID: SessionID, { server, silences }: Providers) {
   const sessions = yield* Sessions
   const live = yield* Stream.toQueueOfElements(sessions.live(sessionID))
   const deltas = Effect.flatten(Queue.take(live))
   const run = yield* Effect.fork(Effect.exit(sessions.resume(sessionID)))
   const interrupted = Effect.gen(function* () {
-    const text = yield* Queue.take(silences)
+    const { cut, text } = yield* Queue.take(silences)
     let said = ""
     while (!said.endsWith(text)) {
       const event = yield* Effect.orDie(deltas)
       if (event.type === "session.next.text.delta") said += event.data.delta
     }
-    yield* sessions.interrupt(sessionID)
+    yield* cut ? server.sever : sessions.interrupt(sessionID)
     yield* Fiber.await(run)
   })
   yield* waitingFor("a turn to end or fall silent")(Effect.raceFirst(Fiber.await(run), interrupted))

@@ -258,11 +258,12 @@ const anyWishes: fc.Arbitrary<Wishes> = fc.record(
   { requiredKeys: [] }
 )
 
-it("RQ-26: each wish is that of the last prompt that sets it", () => {
+it("RQ-26: each wish is that of the last prompt that sets it, and no pattern at all sets nothing", () => {
   fc.assert(
     fc.property(fc.array(anyWishes, { maxLength: 6 }), (prompts) => {
       const held = prompts.reduce(joined, noWishes)
-      assert.deepStrictEqual(held.tools, prompts.findLast(({ tools }) => tools !== undefined)?.tools)
+      const named = prompts.filter(({ tools = {} }) => Object.keys(tools).length > 0)
+      assert.deepStrictEqual(held.tools, named.at(-1)?.tools)
       assert.deepStrictEqual(held.output, prompts.findLast(({ output }) => output !== undefined)?.output)
     })
   )

@@ -25,6 +25,8 @@ export interface Server {
   readonly arrived: Effect.Effect<void>
   /** Done when a client has gone away from a reply that ends in silence. */
   readonly abandoned: Effect.Effect<void>
+  /** Ends every connection at once. */
+  readonly sever: Effect.Effect<void>
 }
 
 /** Serves `replies` in order; one more request than replies gets a 599, which fails the test that made it. */
@@ -72,7 +74,8 @@ export const serveEach = (
       url: `http://127.0.0.1:${port}`,
       received,
       arrived: Deferred.await(arrived),
-      abandoned: Deferred.await(abandoned)
+      abandoned: Deferred.await(abandoned),
+      sever: Effect.sync(() => server.closeAllConnections())
     }
   })
 
