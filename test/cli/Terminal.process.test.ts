@@ -6,7 +6,7 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -181,7 +181,31 @@ describe("a terminal", () => {
       yield* second.finish()
       const ended = yield* run.ended
       assert.strictEqual(ended.code, 0, ended.stdout)
-      assert.deepStrictEqual(shown(ended.stdout, 80).slice(-5), ["✓ write a.txt", "  + one", "", "Done.", ""])
+      const last = shown(ended.stdout, 80).slice(-5)
+      assert.deepStrictEqual(
+        last.map((line) => line.replace(/ \(\d+ s\)$/, "")),
+        ["✓ write a.txt", "  + one", "", "Done.", ""]
+      )
+    })
+  )
+
+  it.scopedLive("CL-153: what was typed before a question appeared, with or without its end, is no answer to it", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 12 } })
+      const first = yield* model.next
+      yield* run.type("y\na\ny")
+      yield* run.until("stdout", (text) => /y\r\n[^]*a\r\n[^]*y/.test(text))
+      yield* first.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* first.finish("tool_calls")
+      yield* run.until("stdout", (text) => text.includes("words to correct: "))
+      // Lines that come at once were not typed either.
+      yield* run.type("y\ny\n")
+      yield* run.until("stdout", (text) => /all at once[^]*words to correct: /.test(text))
+      yield* run.type("n\n")
+      const ended = yield* run.ended
+      assert.strictEqual(ended.code, 130, ended.stdout)
+      assert.isFalse(existsSync(join(here.cwd, "a.txt")))
     })
   )
 

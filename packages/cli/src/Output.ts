@@ -1,9 +1,11 @@
 /**
  * Where the command writes. stdout is waited for, so that a slow reader slows the source and nothing piles up. A reader
- * that went away and output that cannot be written are typed failures. Spec: CL-33, CL-34, CL-44 in specs/cli.md.
+ * that went away and output that cannot be written are typed failures. What goes to a terminal or to stderr is made safe
+ * here, whatever made the text. Spec: CL-33, CL-34, CL-44, CL-150 in specs/cli.md.
  */
 import { Context, Effect, Layer } from "effect"
 import { OutputClosed, OutputFailed } from "./Errors.ts"
+import { visible } from "./render/Visible.ts"
 import { describe, standard, type Sink, type Trouble } from "./Stream.ts"
 
 export class Output extends Context.Tag("@daybook/cli/Output")<
@@ -12,6 +14,8 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     /** Whether stdout is a terminal. */
     readonly terminal: boolean
     readonly write: (text: string) => Effect.Effect<void, OutputClosed | OutputFailed>
+    /** Writes a picture of `render/Frame.ts` or `render/TurnView.ts`: made safe there, it moves the cursor and has styles. */
+    readonly draw: (to: "stdout" | "stderr", picture: string) => Effect.Effect<void, OutputClosed | OutputFailed>
     /** A note on stderr. The work goes on when it cannot be written; `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>
     /** The same on stdout, for writers that cannot fail. */
@@ -41,14 +45,17 @@ export const layer = Layer.effect(
           if (!trouble.closed) lost ??= failure(stream, trouble)
         })
       )
+    const send = (text: string) =>
+      Effect.mapError(write(stdout, text), (trouble) =>
+        trouble.closed ? new OutputClosed({}) : failure("stdout", trouble)
+      )
+    const safe = (text: string) => (stdout.terminal ? visible(text) : text)
     return Output.of({
       terminal: stdout.terminal,
-      write: (text) =>
-        Effect.mapError(write(stdout, text), (trouble) =>
-          trouble.closed ? new OutputClosed({}) : failure("stdout", trouble)
-        ),
-      note: (text) => losing("stderr", text),
-      print: (text) => losing("stdout", text),
+      write: (text) => send(safe(text)),
+      draw: (to, picture) => (to === "stdout" ? send(picture) : losing("stderr", picture)),
+      note: (text) => losing("stderr", visible(text)),
+      print: (text) => losing("stdout", safe(text)),
       complete: Effect.suspend(() => lost ?? Effect.void)
     })
   })

@@ -2,16 +2,21 @@
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core"
 import { Effect, Layer } from "effect"
 import * as Question from "./Question.ts"
-import { oneLine } from "./render/Plain.ts"
+import { exact } from "./render/Visible.ts"
+
+const numbered = (text: string): string =>
+  text
+    .split("\n")
+    .map((line, at) => `  ${at + 1}  ${exact(line)}\n`)
+    .join("")
 
 /** What is shown before the answer is typed. Pure. */
-export const question = (request: PermissionRequest): string => {
-  const resources = request.resources.map((resource) => `  ${oneLine(resource, 400)}\n`).join("")
-  const always = request.always.length === 0 ? "" : `, [a]lways (${oneLine(request.always.join(", "), 120)})`
-  return (
-    `\n${request.permission}: ${oneLine(request.title, 400)}\n${resources}` +
-    `[y]es once${always}, [n]o and stop, or words to correct: `
-  )
+export const question = (request: PermissionRequest): Question.Question => {
+  const always = request.always.length === 0 ? "" : `, [a]lways (${request.always.map(exact).join(", ")})`
+  return {
+    shown: `\n${exact(request.permission)}: ${exact(request.title)}\n${request.resources.map(numbered).join("")}`,
+    prompt: `[y]es once${always}, [n]o and stop, or words to correct: `
+  }
 }
 
 /** What was typed, as an answer. Nothing typed is a no; the end of the input is nobody. Pure. */
@@ -39,6 +44,6 @@ export const answer = (line: string | undefined, request: PermissionRequest): An
 export const layer: Layer.Layer<PermissionAsker> = Layer.succeed(
   PermissionAsker,
   PermissionAsker.of({
-    ask: (request) => Effect.map(Question.ask(question(request)), (line) => answer(line, request))
+    ask: (request) => Effect.map(Question.together(Question.line(question(request))), (line) => answer(line, request))
   })
 )

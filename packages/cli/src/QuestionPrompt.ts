@@ -32,7 +32,7 @@ const ends = ({ data: call }: Called, event: SessionEvent): boolean => {
 const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   const answers: Array<string> = []
   for (const item of questions) {
-    const typed = yield* Question.line(`\n${questionText(item)}answer: `)
+    const typed = yield* Question.line({ shown: `\n${questionText(item)}`, prompt: "answer: " })
     if (typed === undefined) return undefined
     answers.push(answerOf(item, typed))
   }

@@ -49,7 +49,7 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
     const looks = looksOf(style)
     const shared = isShared()
     let frame: Frame.Frame | undefined = Frame.empty
-    const send = (text: string) => (shared ? output.write(text) : output.note(text))
+    const send = (picture: string) => output.draw(shared ? "stdout" : "stderr", picture)
 
     const draw = (pieces: ReadonlyArray<Frame.Piece>) =>
       Terminal.turn(

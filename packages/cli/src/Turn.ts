@@ -21,7 +21,7 @@ import { Cause, Clock, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef }
 import { ActivityFailed, Interrupted, OutputFailed } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { eventJson } from "./render/EventLine.ts"
-import { jsonLine } from "./render/Plain.ts"
+import { jsonLine, oneLine } from "./render/Plain.ts"
 import * as Question from "./Question.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import { styleOf } from "./render/Style.ts"
@@ -83,7 +83,7 @@ export const follow = <E, E2, R>(
         yield* Effect.ignore(sessions.wait(sessionID))
         const typed = options.json
           ? undefined
-          : yield* Question.ask(`\n${message.split(";")[0]}. Go on for as many again? [y/N] `)
+          : yield* Question.ask(`\n${oneLine(message.split(";")[0] ?? "", 400)}. Go on for as many again? [y/N] `)
         if (!/^y(?:es)?$/i.test(typed?.trim() ?? "")) {
           const details = `${message.split(";")[0]}; daybook resume ${sessionID} goes on for as many again`
           return yield* new ActivityFailed({ message: details, type: "TurnLimitExceeded" })
@@ -103,8 +103,8 @@ const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
     let stopping = false
     const live = Screen.canMove() && !(json && output.terminal)
     const style = styleOf(process.env, process.stderr.isTTY === true)
-    // Of a value, everything but the value goes to stderr.
-    const terminal = structured === true ? process.stderr.isTTY === true : output.terminal
+    // Of a value, everything but the value goes to stderr, where nothing is written as it comes.
+    const terminal = structured === true || output.terminal
     let view = TurnView.make({ promptID, terminal, live, reasoning: options.reasoning ?? true, style })
     const startedAt = yield* Clock.currentTimeMillis
     /** The last event that was shown. */
@@ -150,7 +150,7 @@ const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
     const put = ({ text, to, ...piece }: TurnView.Write) => {
       const beside = to === "stderr" || structured === true
       if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
-      return beside ? output.note(text) : output.write(text)
+      return output.draw(beside ? "stderr" : "stdout", text)
     }
     yield* SubscriptionRef.set(cursor, after)
     const show = Effect.fnUntraced(function* (event: SessionEvent | LiveEvent) {

@@ -8,6 +8,7 @@ import * as Cli from "./Cli.ts"
 import * as Output from "./Output.ts"
 import { failureOfCause } from "./render/Failure.ts"
 import { rootHelp, verbHelp } from "./render/Help.ts"
+import { visible } from "./render/Visible.ts"
 import { standard } from "./Stream.ts"
 
 const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
@@ -15,7 +16,10 @@ const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
 /** stdout belongs to the answer: logs go to stderr, and only when they were asked for. */
 const logs = debug
   ? Layer.merge(
-      Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger)),
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.map(Logger.logfmtLogger, (line) => standard().stderr.write(`${visible(line)}\n`, () => undefined))
+      ),
       Logger.minimumLogLevel(LogLevel.Debug)
     )
   : Logger.remove(Logger.defaultLogger)
@@ -32,9 +36,9 @@ export const main = (version: string, words: ReadonlyArray<string>): void => {
   Effect.runFork(program).addObserver((exit) => {
     if (Exit.isSuccess(exit)) process.exit(0)
     const { code, sentence } = failureOfCause(exit.cause)
-    const told = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
+    const words = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
     const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""
-    standard().stderr.write(`${told}${where}`, () => process.exit(code))
+    standard().stderr.write(visible(`${words}${where}`), () => process.exit(code))
   })
 }
 

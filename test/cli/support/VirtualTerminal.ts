@@ -10,7 +10,7 @@ export interface VirtualTerminal {
 }
 
 // oxlint-disable-next-line no-control-regex
-const sequence = /^\u001b\[([\d;]*)([A-Za-z])/
+const sequence = /^\u001b\[(\??[\d;]*)([A-Za-z])/
 const segmenter = new Intl.Segmenter()
 
 export const make = (columns: number, rows = 24): VirtualTerminal => {
@@ -37,6 +37,7 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
   const obey = (argument: string, name: string) => {
     const count = Number(argument || "1")
     if (name === "A") at = { ...at, row: Math.max(top, at.row - count) }
+    else if (argument === "?2004") return
     else if (name === "J") {
       row().length = Math.min(row().length, at.column)
       all.length = at.row + 1

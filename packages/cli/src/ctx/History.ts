@@ -3,7 +3,8 @@
  * that are not known here: they are named, not refused. Spec: CL-107 in specs/cli.md (FL-4, DC-15).
  */
 import type { Block, MessageRow } from "@daybook/files"
-import { bytes, oneLine, visible } from "../render/Plain.ts"
+import { bytes, oneLine } from "../render/Plain.ts"
+import { visible } from "../render/Visible.ts"
 
 type Fields = { readonly [key: string]: unknown }
 

@@ -1,6 +1,7 @@
 /** The commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
 import { join } from "node:path"
-import { columns, escaped, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { columns, jsonLine, oneLine } from "../render/Plain.ts"
+import { escaped, visible, wholeLength } from "../render/Visible.ts"
 import { decoded, lastLine, lines, pieces } from "./Files.ts"
 import { parseRow, rowText } from "./History.ts"
 import type { Options } from "./Options.ts"
@@ -103,7 +104,7 @@ export const latest = async (out: Out, root: string, { house, json, session }: O
       continue
     }
     const words = held + text(next.value)
-    const end = /\r?\n?$/.exec(words)?.index ?? words.length
+    const end = wholeLength(words.slice(0, /\r?\n?$/.exec(words)?.index))
     held = words.slice(end)
     await out.write(shown(words.slice(0, end), json, out.terminal))
   }

@@ -4,8 +4,10 @@
  */
 import { homedir } from "node:os"
 import { resolve } from "node:path"
+import { inspect } from "node:util"
 import { rootPath } from "../Paths.ts"
 import { oneLine } from "../render/Plain.ts"
+import { visible } from "../render/Visible.ts"
 import { describe, standard, type Trouble } from "../Stream.ts"
 import { help } from "./Help.ts"
 import { parse, type Verb } from "./Options.ts"
@@ -27,13 +29,17 @@ class OutputFailed extends Error {
   }
 }
 
+/** Bytes are those of a file, and written into a file or pipe only. */
+const safe = (text: string | Uint8Array) =>
+  typeof text === "string" && standard().stdout.terminal ? visible(text) : text
+
 const write = (text: string | Uint8Array): Promise<void> =>
   new Promise((done, fail) =>
-    standard().stdout.write(text, (trouble) => (trouble === undefined ? done() : fail(new OutputFailed(trouble))))
+    standard().stdout.write(safe(text), (trouble) => (trouble === undefined ? done() : fail(new OutputFailed(trouble))))
   )
 
 const note = (text: string): void =>
-  standard().stderr.write(text, (trouble) => {
+  standard().stderr.write(visible(text), (trouble) => {
     if (trouble !== undefined && !trouble.closed) process.exitCode ??= exitCode.unavailable
   })
 
@@ -63,6 +69,6 @@ export const main = (words: ReadonlyArray<string>): void => {
     const known = cause instanceof Refused || cause instanceof OutputFailed
     process.exitCode = cause instanceof Refused ? cause.exit : known ? exitCode.unavailable : exitCode.internal
     note(`ctx: ${oneLine(known ? cause.message : `something broke inside: ${String(cause)}`, 2_000)}\n`)
-    if (!known && (process.env["DAYBOOK_DEBUG"] ?? "") !== "") console.error(cause)
+    if (!known && (process.env["DAYBOOK_DEBUG"] ?? "") !== "") note(`${inspect(cause)}\n`)
   })
 }

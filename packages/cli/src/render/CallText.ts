@@ -4,7 +4,8 @@
  */
 import type { JsonRecord } from "@daybook/core"
 import { Predicate } from "effect"
-import { oneLine, visible } from "./Plain.ts"
+import { oneLine } from "./Plain.ts"
+import { visible } from "./Visible.ts"
 
 /** A call that has begun. */
 export interface Call {

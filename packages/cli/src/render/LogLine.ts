@@ -3,7 +3,8 @@
  * for programs; neither holds a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
  */
 import { Cause, HashMap, Inspectable, LogLevel, type Logger } from "effect"
-import { escaped, oneLine, visible } from "./Plain.ts"
+import { oneLine } from "./Plain.ts"
+import { escaped, visible } from "./Visible.ts"
 
 export type Format = "text" | "json"
 

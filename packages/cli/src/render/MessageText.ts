@@ -3,7 +3,8 @@
  * whom control characters are shown and not sent. Spec: CL-15, CL-16 in specs/cli.md.
  */
 import type { Expansion, Message, ToolPart, UserMessage } from "@daybook/core"
-import { bytes, dateTime, indent, jsonLine, oneLine, visible } from "./Plain.ts"
+import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
+import { visible } from "./Visible.ts"
 import { modelName } from "./SessionLine.ts"
 
 /** One message as JSON, as the facade returns it. */

@@ -1,33 +1,12 @@
-/**
- * Text that is safe and fits: what a model or a tool wrote may hold escape sequences, and a terminal would obey them.
- * Pure. Spec: CL-30..CL-32 in specs/cli.md.
- */
-
+/** Text that fits: on one line, in columns, in so many cells. What makes it safe is `Visible.ts`. Pure. Spec: CL-31, CL-32. */
+import { escaped, visible } from "./Visible.ts"
 import { cut, pad, width } from "./Width.ts"
-
-/**
- * C0 controls except tab and newline, DEL, C1 controls, and the marks that reorder a line (bidirectional overrides and
- * isolates): a terminal acts on them, a reader does not see them.
- */
-// oxlint-disable-next-line no-control-regex
-const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-const picture = (character: string): string => {
-  const code = character.charCodeAt(0)
-  // A carriage return before a newline is only a line ending of another system.
-  if (code < 0x20) return String.fromCharCode(0x2400 + code)
-  if (code === 0x7f) return "\u2421"
-  return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`
-}
-
-/** Every control that a terminal would obey becomes a visible sign; tabs and newlines stay (CL-30). */
-export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replaceAll(unsafe, picture)
 
 /** The text on one line, safe, in at most `cells` cells of a terminal (CL-31). */
 export const oneLine = (text: string, cells = 120): string => {
   // Only what can be shown is looked at: the text may be megabytes long.
   const seen = text.slice(0, cells * 8)
-  const flat = visible(seen.replaceAll(/\s+/g, " ").trim())
+  const flat = visible(seen).replaceAll(/\s+/g, " ").trim()
   return cut(seen.length < text.length ? `${flat}…` : flat, cells)
 }
 
@@ -48,15 +27,11 @@ export const bytes = (size: number): string =>
       ? `${Math.round(size / 1_000)} kB`
       : `${(size / 1_000_000).toFixed(1)} MB`
 
-/** JSON on one line; for a terminal, controls that JSON lets through are escaped as well (CL-32). */
+/** JSON on one line; for a terminal, what a terminal obeys or a reader does not see is escaped as well (CL-32). */
 export const jsonLine = (value: unknown, terminal: boolean): string => {
   const json = JSON.stringify(value)
   return terminal ? escaped(json) : json
 }
-
-/** JSON for a terminal: controls stand only in its strings, where there is an escape for each (CL-32). */
-export const escaped = (json: string): string =>
-  json.replaceAll(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** Rows as columns, two spaces apart; the last column is not padded. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {

@@ -3,7 +3,8 @@
  * only media are named in place of their bytes, and control characters are shown. Pure. Spec: CL-75..CL-79 in specs/cli.md.
  */
 import type { FramedTool, ShownRequest } from "@daybook/core"
-import { bytes, columns, jsonLine, oneLine, visible } from "./Plain.ts"
+import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
+import { visible } from "./Visible.ts"
 import { modelName } from "./SessionLine.ts"
 
 /** A request with what is known beside it. */

@@ -16,7 +16,8 @@ import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
 import type { Piece } from "./Frame.ts"
 import type { Phase, RunningCall } from "./LiveLines.ts"
-import { oneLine, visible } from "./Plain.ts"
+import { oneLine } from "./Plain.ts"
+import { visible, wholeLength } from "./Visible.ts"
 import { plain, type Style } from "./Style.ts"
 
 /** What to write where: the answer goes to stdout, everything about it to stderr. */
@@ -294,14 +295,15 @@ const onReasoned = (view: TurnView, id: string, text: string): Step => {
 
 const reasoning = (text: string): Write => ({ to: "stderr", channel: "reasoning", text: visible(text) })
 
-/** Half a surrogate pair, or what may be half a line break. */
-const isHalf = (text: string): boolean => /[\r\ud800-\udbff]$/.test(text)
+/** How much of a text that goes on can be written as it is: not half a surrogate pair. */
+const rawLength = (text: string): number => text.length - (/[\ud800-\udbff]$/.test(text) ? 1 : 0)
 
-/** Writes what of the text is pending; without `whole`, half a character at its end is held back. */
+/** Writes what of the text is pending; without `whole`, what may be half a character or line break is held back. */
 const write = (view: TurnView, id: string, whole: boolean): Step => {
   const text = view.open.get(id)
   if (text === undefined) return [view, []]
-  const end = !whole && isHalf(text.pending) ? text.pending.length - 1 : text.pending.length
+  const shown = view.terminal || text.channel === "reasoning"
+  const end = whole ? text.pending.length : shown ? wholeLength(text.pending) : rawLength(text.pending)
   const ready = text.pending.slice(0, end)
   if (ready === "") return [view, []]
   const open = new Map(view.open).set(id, {

@@ -1,0 +1,41 @@
+/**
+ * The keys of the process's terminal, while a question has them. Between questions nobody reads them: the system keeps
+ * what is typed, and the next question begins with throwing that away. Spec: CL-153 in specs/cli.md.
+ */
+import { StringDecoder } from "node:string_decoder"
+
+/** What reads keys; a test has one of its own. */
+export interface Keyboard {
+  /**
+   * Gives what is typed to `take` until the returned function is called; `undefined` is the end of the input. `unseen`:
+   * key by key, without echo, also what was typed before; else line by line, as the system edits them.
+   */
+  readonly listen: (mode: "unseen" | "lines", take: (typed: string | undefined) => void) => () => void
+}
+
+const interruptKey = "\u0003"
+
+/** stdin, which has to be a terminal. */
+export const standard: Keyboard = {
+  listen: (mode, take) => {
+    const { stdin } = process
+    const decoder = new StringDecoder("utf8")
+    const onData = (chunk: Buffer | string) => {
+      const typed = typeof chunk === "string" ? chunk : decoder.write(chunk)
+      // Keys that are read one by one are signals no more.
+      if (mode === "unseen" && typed.includes(interruptKey)) process.kill(process.pid, "SIGINT")
+      if (typed !== "") take(typed)
+    }
+    const onEnd = () => take(undefined)
+    if (stdin.readableEnded || stdin.destroyed) {
+      const timer = setImmediate(onEnd)
+      return () => clearImmediate(timer)
+    }
+    stdin.setRawMode(mode === "unseen")
+    stdin.on("data", onData).on("end", onEnd).on("error", onEnd).resume()
+    return () => {
+      stdin.off("data", onData).off("end", onEnd).off("error", onEnd).pause()
+      if (!stdin.destroyed) stdin.setRawMode(false)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The one sanitizer of the command: whatever a model, tool, server, file, event or error says passes here on its way to a
+ * terminal or a log. A terminal obeys controls, and a reader does not see invisible characters: both are shown as signs.
+ * Pure. Spec: CL-30, CL-32, CL-150..CL-152 in specs/cli.md.
+ */
+
+/**
+ * Controls, invisible characters (zero-width, soft hyphen, bidirectional controls, tags, variation selectors, fillers, the
+ * empty braille cell), separators of lines, half surrogate pairs, code points that stand for nothing yet; and the two
+ * shades that frame a question, which no other text may draw (CL-152).
+ */
+const hidden =
+  "\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800\\u2592\\u2593" +
+  "[\\p{Cn}--\\p{Extended_Pictographic}]"
+
+/** An emoji of Unicode's list is one picture, whatever joins its parts. */
+const emoji = "(\\p{RGI_Emoji})"
+
+/** Compiled when first needed: the tables of emoji take longer than the start of a reading verb allows. */
+const pattern = (source: string) => {
+  let compiled: RegExp | undefined
+  return () => (compiled ??= new RegExp(source, "gv"))
+}
+
+const unsafe = pattern(`[[${hidden}]--[\\n\\t]]`)
+const unsafeOrEmoji = pattern(`${emoji}|[[${hidden}]--[\\n\\t]]`)
+
+/**
+ * What else is unusual in a command: spaces that are not the plain one, private characters, marks on an ASCII character or
+ * more than three on any, the signs that stand for controls, and the beginning of an escape.
+ */
+const unusual = pattern(
+  `${emoji}|[[${hidden}\\p{Zs}\\p{Co}\\u2400-\\u2421]--[\\u0020]]` +
+    "|(?<=[\\u0021-\\u007e])\\p{M}|(?<=\\p{M}{3})\\p{M}|\\\\(?=u\\{)"
+)
+
+/** What can be part of a longer emoji: only beside these a text needs the tables. */
+const joint = /[\u200d\ufe0f\u{e007f}]/u
+
+/** The sign of a character: a control picture, else its code point. */
+const sign = (character: string): string => {
+  const code = character.codePointAt(0) ?? 0
+  if (code < 0x20) return String.fromCharCode(0x2400 + code)
+  return code === 0x7f ? "\u2421" : `\\u{${code.toString(16)}}`
+}
+
+/** Emoji match as a group, and stay. */
+const replaced = (text: string, what: RegExp, by: (character: string) => string): string =>
+  text.replaceAll(what, (match, picture: unknown) => (typeof picture === "string" ? match : by(match)))
+
+const unsafeIn = (text: string): RegExp => (joint.test(text) ? unsafeOrEmoji() : unsafe())
+
+/** Text for a terminal or a log: what would be obeyed or is not seen becomes a sign; newlines and tabs stay (CL-30). */
+export const visible = (text: string): string => replaced(text.replaceAll("\r\n", "\n"), unsafeIn(text), sign)
+
+/** One line of what a person decides on: every unusual character is a sign, and no two texts look the same (CL-151). */
+export const exact = (line: string): string => replaced(line, unusual(), sign)
+
+/** JSON for a terminal: such characters stand only in its strings, where there is an escape for each (CL-32). */
+export const escaped = (json: string): string =>
+  replaced(json, unsafeIn(json), (character) =>
+    character
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join("")
+  )
+
+/** The longest emoji that is waited for. */
+const longestEmoji = 64
+
+const openEnd =
+  /(?:\r|[0-9#*]?[\p{Extended_Pictographic}\p{RI}\p{Emoji_Modifier}\u200d\ufe0f\u{e0020}-\u{e007f}]+|[\ud800-\udbff])[\ud800-\udbff]?$/u
+
+/** How much of a text that goes on can be shown now: not half a character, and no emoji that may be part of a longer one. */
+export const wholeLength = (text: string): number => {
+  const from = Math.max(0, text.length - longestEmoji)
+  const end = openEnd.exec(text.slice(from))
+  return end === null || (end.index === 0 && from > 0) ? text.length : from + end.index
+}
