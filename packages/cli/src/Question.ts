@@ -83,7 +83,9 @@ const typedLine = (text: string): string | undefined => {
   const words = text.replace(/\r?\n$/, "")
   if (/[\r\n]/.test(words)) return undefined
   const parts = words.split(pasteBegins)
-  return parts.slice(1).some((part) => !part.includes(pasteEnds)) ? undefined : words.replaceAll(/\u001b\[20[01]~/g, "")
+  return parts.slice(1).some((part) => !part.includes(pasteEnds))
+    ? undefined
+    : words.replaceAll(pasteBegins, "").replaceAll(pasteEnds, "")
 }
 
 /** The next line as the system gives it: whole, and without what came before it was asked for. */

@@ -35,7 +35,7 @@ const unusual = pattern(
 )
 
 /** What can be part of a longer emoji: only beside these a text needs the tables. */
-const joint = /[\u200d\ufe0f\u{e007f}]/u
+const joint = /\u200d|\ufe0f|\u{e007f}/u
 
 /** The sign of a character: a control picture, else its code point. */
 const sign = (character: string): string => {
@@ -69,7 +69,7 @@ export const escaped = (json: string): string =>
 const longestEmoji = 64
 
 const openEnd =
-  /(?:\r|[0-9#*]?[\p{Extended_Pictographic}\p{RI}\p{Emoji_Modifier}\u200d\ufe0f\u{e0020}-\u{e007f}]+|[\ud800-\udbff])[\ud800-\udbff]?$/u
+  /(?:\r|[0-9#*]?(?:[\p{Extended_Pictographic}\p{RI}\p{Emoji_Modifier}\u{e0020}-\u{e007f}]|\u200d|\ufe0f)+|[\ud800-\udbff])[\ud800-\udbff]?$/u
 
 /** How much of a text that goes on can be shown now: not half a character, and no emoji that may be part of a longer one. */
 export const wholeLength = (text: string): number => {
