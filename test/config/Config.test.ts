@@ -48,6 +48,7 @@ describe("the example", () => {
       api: { path: "/etc/api/openapi.yaml", description: "The interface of the service, as it is deployed" }
     })
     assert.deepStrictEqual(settings.skills, ["/home/ada/skills"])
+    assert.deepStrictEqual(settings.environment, { bash: ["JAVA_HOME", "SSH_AUTH_SOCK"] })
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
     assert.deepStrictEqual(settings.prices, {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
@@ -124,6 +125,11 @@ describe("faults", () => {
   })
 
   it.each([
+    [
+      "a variable's name that is none",
+      "environment: {bash: [A-B]}\n",
+      /environment\.bash\[0\]: expected the name of a variable, found "A-B"/
+    ],
     ["a list instead of settings", "- a\n", /expected a map of settings, found a list/],
     ["a text instead of settings", "hello\n", /expected a map of settings, found "hello"/],
     [

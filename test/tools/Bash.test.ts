@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, Scope, TestClock } from "effect"
 import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
-import { commandEnvironment, makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
+import { makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
 import { runShell } from "../../packages/core/src/tool/builtin/ShellProcess.ts"
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
 import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
@@ -53,11 +53,6 @@ describe("bash", () => {
       assert.strictEqual((yield* bench.fail("bash", { command: "echo \0" })).type, "tool.execution")
     })
   )
-
-  it("TO-65: a command does not see the keys of providers, nor this runtime's settings", () => {
-    const env = { PATH: "/bin", OPENAI_API_KEY: "1", my_api_key: "2", DAYBOOK_DB: "3", API_KEYS_DOC: "4" }
-    assert.deepStrictEqual(commandEnvironment(env), { PATH: "/bin", API_KEYS_DOC: "4" })
-  })
 
   it.scopedLive("TO-62: interruption ends the command with every process that it began", () =>
     Effect.gen(function* () {

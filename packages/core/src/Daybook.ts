@@ -5,6 +5,8 @@ import type { SqlClient } from "@effect/sql"
 import { dirname, join } from "node:path"
 import { Effect, Layer } from "effect"
 import * as Agents from "./agent/Agents.ts"
+import * as ChildEnvironment from "./child/ChildEnvironment.ts"
+import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
 import * as Compaction from "./compaction/Compaction.ts"
 import type { CompactionSettings } from "./compaction/Limits.ts"
 import * as Templates from "./config/Templates.ts"
@@ -97,6 +99,8 @@ export interface Options {
   readonly references?: References.WrittenReferences
   /** MCP servers by name: their tools are offered, and prompts mention their resources as `@name:uri`. */
   readonly mcp?: Mcp.McpServers
+  /** Variables of this process's environment that children get by name, besides a few harmless ones. */
+  readonly environment?: EnvironmentGrants
   /** Texts that prompts call as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
@@ -180,7 +184,8 @@ const locationLayer = (options: Options) =>
   }).pipe(
     Layer.provide([ToolRegistry.layer, ContextRegistry.layer]),
     Layer.provide(SessionTools.layer({ questions: options.questions === true, taskDepth: taskDepth(options) })),
-    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer, References.layer(options.references)])
+    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer]),
+    Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment)])
   )
 
 /** Deeper than a family may be is as deep as that. */

@@ -15,6 +15,7 @@ export {
   type AgentFilesOptions
 } from "./agent/Agents.ts"
 export { baseInstructions, modelFamily } from "./agent/BaseInstructions.ts"
+export type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
 export { defaultSettings as defaultCompaction, type CompactionSettings } from "./compaction/Limits.ts"
 export { isPruned, nothingPruned } from "./compaction/Prune.ts"
 export { estimate, messageTokens, type Estimate } from "./compaction/TokenEstimate.ts"

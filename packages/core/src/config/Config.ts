@@ -7,6 +7,7 @@ import * as path from "node:path"
 import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
 import { ConfiguredAgent, userAgent } from "../agent/AgentDefinition.ts"
 import type { Agent } from "../agent/Agents.ts"
+import type { EnvironmentGrants } from "../child/ChildEnvironment.ts"
 import { HttpServer, isStdio, StdioServer, type McpServer } from "../mcp/McpServer.ts"
 import { isName, nameRule as addressRule } from "../session/Address.ts"
 import type { Price } from "../session/Schemas.ts"
@@ -63,6 +64,8 @@ export interface Settings {
   readonly templates?: ReadonlyArray<Template>
   /** Environment and headers are redacted. */
   readonly mcp?: Readonly<Record<string, McpServer>>
+  /** Variables that commands get, by name. */
+  readonly environment?: EnvironmentGrants
   /** US dollars and tokens of one session. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
   /** US dollars per million tokens, by `provider/model`. */
@@ -98,6 +101,9 @@ const WrittenPrice = Schema.Struct({
   cache_read: optional(amount),
   cache_write: optional(amount)
 }).pipe(shaped("a map of input and output, in US dollars per million tokens"))
+
+const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
+const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
@@ -151,6 +157,7 @@ const File = Schema.Struct({
       isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
     )
   ),
+  environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   shared: named(WrittenSpace)
@@ -237,7 +244,19 @@ export const parseConfig = (
   const unnamed = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
   const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
   if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
-  const { agents, budget, compaction, instructions, mcp, prices, references, shared, skills, templates } = decoded.right
+  const {
+    agents,
+    budget,
+    compaction,
+    environment: granted,
+    instructions,
+    mcp,
+    prices,
+    references,
+    shared,
+    skills,
+    templates
+  } = decoded.right
   const absolute = (written: string) =>
     path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
   return Either.right(
@@ -256,6 +275,7 @@ export const parseConfig = (
       agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, closed),
+      environment: granted,
       budget,
       prices:
         prices &&

@@ -64,7 +64,7 @@ const ofEvery = {
 export const StdioServer = Schema.Struct({
   command: Schema.NonEmptyString,
   args: optional(Schema.Array(Schema.String)),
-  /** Given to the process besides a few harmless variables (`PATH`, `HOME` and such); nothing else is passed on. */
+  /** Given to the process besides a few harmless variables (EN-1); nothing else is passed on. */
   env: optional(Environment),
   cwd: optional(Schema.NonEmptyString),
   ...ofEvery

@@ -5,6 +5,7 @@
  */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Record, type Scope } from "effect"
+import { childEnvironment } from "../child/ChildEnvironment.ts"
 import { boundedFetch, messageLimit } from "./BoundedFetch.ts"
 import {
   inSentence,
@@ -62,8 +63,8 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   const transport = new StdioClientTransport({
     command: server.command,
     args: [...(server.args ?? [])],
-    // What the package passes on by itself are `PATH`, `HOME` and such.
-    env: Record.map(server.env ?? {}, reveal),
+    // The package adds `HOME`, `PATH` and four more by itself, which are among these.
+    env: { ...childEnvironment(process.env), ...Record.map(server.env ?? {}, reveal) },
     stderr: "pipe",
     maxBufferSize: messageLimit,
     ...(server.cwd === undefined ? {} : { cwd: server.cwd })

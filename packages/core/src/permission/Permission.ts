@@ -1,7 +1,7 @@
 /**
  * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
  * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
- * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, TO-4, TO-5.
+ * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PP-1..PP-6, TO-4, TO-5.
  */
 import { Context, Effect, Layer } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
@@ -12,7 +12,8 @@ import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { PermissionStore } from "./PermissionStore.ts"
-import { approves, literal, verdictOf } from "./Rule.ts"
+import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
+import { applies, decidingRule, literal } from "./Rule.ts"
 
 /** What a call wants to do. */
 export interface Authorization {
@@ -23,6 +24,8 @@ export interface Authorization {
   readonly permission: string
   /** What it acts on; every one of them has to be allowed. */
   readonly resources: NonEmptyReadonlyArray<string>
+  /** How the call spelled a resource that it reached through links; a protected name on that way counts too. */
+  readonly spelled?: ReadonlyMap<string, string>
   /** One line for the person who is asked. */
   readonly title: string
   /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
@@ -48,6 +51,12 @@ const named = (request: Pick<Authorization, "permission" | "resources">) =>
   `"${request.permission}" on ${request.resources.slice(0, 5).map(quoted).join(", ")}` +
   (request.resources.length > 5 ? ` and ${request.resources.length - 5} more` : "")
 
+/** What protects a resource of a call, under its own name and the one that the call used. */
+const guardsIn = ({ permission, spelled }: Authorization, resource: string) => {
+  const other = spelled?.get(resource)
+  return [...guardsOf(permission, resource), ...(other === undefined ? [] : guardsOf(permission, other))]
+}
+
 const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
@@ -58,19 +67,27 @@ const make = Effect.gen(function* () {
   const unsettled = Effect.fnUntraced(function* (request: Authorization) {
     const open: Array<string> = []
     for (const resource of request.resources) {
-      const verdict = verdictOf(request.agent.permissions, request.permission, resource)
-      if (verdict === "deny") {
+      const rule = decidingRule(request.agent.permissions, request.permission, resource)
+      if (rule?.verdict === "deny") {
         const what = named({ permission: request.permission, resources: [resource] })
         return yield* denied(`the rules of agent "${request.agent.name}" do not allow ${what}. Find another way.`)
       }
-      if (verdict !== "allow") open.push(resource)
+      const allowed = rule?.verdict === "allow" && namesGuards(rule.resource, resource, guardsIn(request, resource))
+      if (!allowed) open.push(resource)
     }
     if (open.length === 0) return open
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
     const saved = yield* Effect.catchAll(store.list(location.directory), (error) =>
       Effect.as(Effect.logWarning(error.message, error.cause), [])
     )
-    return open.filter((resource) => !approves(saved, request.permission, resource))
+    return open.filter(
+      (resource) =>
+        !saved.some(
+          (approval) =>
+            applies(approval, request.permission, resource) &&
+            namesGuards(approval.resource, resource, guardsIn(request, resource))
+        )
+    )
   })
 
   const settle = (request: Authorization, resources: NonEmptyReadonlyArray<string>, always: ReadonlyArray<string>) =>
@@ -105,7 +122,9 @@ const make = Effect.gen(function* () {
           const resources = yield* unsettled(request)
           if (!isNonEmptyReadonlyArray(resources)) return
           const always = request.always ?? resources.map(literal)
-          const { agent, callID, permission, sessionID, title } = request
+          const { agent, callID, permission, sessionID } = request
+          const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
+          const title = protection === "" ? request.title : `${request.title}\n${protection}`
           const asked = { sessionID, callID, agent: agent.name, location, permission, resources, title, always }
           yield* settle(request, resources, always)(yield* asker.ask(asked))
         })

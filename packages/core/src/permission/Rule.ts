@@ -30,13 +30,17 @@ export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$
 /** Whether the whole of `text` matches `pattern`, in time linear in the text. */
 export const matches = (pattern: string, text: string): boolean => test(compile(pattern), text)
 
+/** Whether a rule or an approval is for this use of a resource. */
+export const applies = (rule: Approval, permission: string, resource: string): boolean =>
+  matches(rule.permission, permission) && matches(rule.resource, resource)
+
+/** The last rule that matches, which decides; undefined when none does. */
+export const decidingRule = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Rule | undefined =>
+  rules.findLast((rule) => applies(rule, permission, resource))
+
 /** The verdict of the last rule that matches; undefined when none does. */
 export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Verdict | undefined =>
-  rules.findLast((rule) => matches(rule.permission, permission) && matches(rule.resource, resource))?.verdict
-
-/** Whether an approval covers the resource. */
-export const approves = (approvals: ReadonlyArray<Approval>, permission: string, resource: string): boolean =>
-  approvals.some((approval) => matches(approval.permission, permission) && matches(approval.resource, resource))
+  decidingRule(rules, permission, resource)?.verdict
 
 /** Whether the rules refuse a permission whatever the resource: its last rule denies `*`. Such tools are not offered. */
 export const deniesAll = (rules: ReadonlyArray<Rule>, permission: string): boolean => {

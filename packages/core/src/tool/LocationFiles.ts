@@ -26,9 +26,15 @@ export interface Target {
   readonly real: string
   /** What permissions and people call it: relative to the Location, `.` for the Location itself. */
   readonly resource: string
+  /** The path that was asked for, relative to the same folder, before its links were followed. */
+  readonly spelled: string
   /** The canonical folder that it has to stay in, where that is not the Location. */
   readonly root?: string
 }
+
+/** How a call spelled its targets, for `Permission`. */
+export const spellings = (targets: ReadonlyArray<Target>): ReadonlyMap<string, string> =>
+  new Map(targets.map(({ resource, spelled }) => [resource, spelled]))
 
 /** A path that may not exist yet. */
 export interface WritableTarget extends Target {
@@ -180,7 +186,8 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     const full = path.resolve(root, rest)
     if (!isWithin(root, full)) return yield* beyond
     const real = yield* tryFile("read", given, () => fs.realpath(full))
-    return isWithin(root, real) ? { real, resource: `${name}:${resourceOf(root, real)}`, root } : yield* beyond
+    if (!isWithin(root, real)) return yield* beyond
+    return { real, resource: `${name}:${resourceOf(root, real)}`, spelled: `${name}:${resourceOf(root, full)}`, root }
   })
 
   /** A kept output of the session may also be named by the path that a cut result tells. */
@@ -195,14 +202,15 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     if (name.startsWith(referencePrefix)) {
       const kept = location.locate(sessionID, name)
       if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)
-      return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name }
+      return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name, spelled: name }
     }
     const referenced = parseReferenced(location.references, name)
     if (Option.isSome(referenced)) return yield* resolveReferenced(referenced.value)
     const root = yield* rootOf
     const full = yield* lexical(root, name)
     const real = yield* tryFile("read", name, () => fs.realpath(full))
-    return isWithin(root, real) ? { real, resource: resourceOf(root, real) } : yield* outside(name)
+    if (!isWithin(root, real)) return yield* outside(name)
+    return { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
   })
 
   /** The real path of the part of `full` that exists, and the rest of it. */
@@ -233,7 +241,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
       const { real: base, rest } = yield* existing(name, full)
       const real = path.join(base, rest)
       if (!isWithin(root, base)) return yield* outside(name)
-      const target = { real, resource: resourceOf(root, real) }
+      const target = { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
       if (rest !== "") return { ...target, stats: undefined, link: false }
       const stats = yield* tryFile("write", name, () => fs.lstat(real))
       if (stats.isDirectory()) return yield* refuse("file.access", `cannot write ${quoted(name)}: it is a folder`)
@@ -252,7 +260,8 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
       const stats = yield* tryFile("use", name, () => fs.stat(real))
       if (!stats.isDirectory()) return yield* refuse("file.access", `cannot use ${quoted(name)}: it is not a folder`)
       const inside = isWithin(root, real)
-      return { real, resource: inside ? resourceOf(root, real) : real, inside }
+      const resource = inside ? resourceOf(root, real) : real
+      return { real, resource, spelled: resource, inside }
     }
   )
 

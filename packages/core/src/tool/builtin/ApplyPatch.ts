@@ -3,7 +3,7 @@ import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { isNonEmptyReadonlyArray } from "effect/Array"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles } from "../LocationFiles.ts"
+import { LocationFiles, spellings } from "../LocationFiles.ts"
 import { nodeFileOperations, type FileOperations } from "../patch/FileOperations.ts"
 import { parsePatch } from "../patch/Patch.ts"
 import { commit } from "../patch/PatchCommit.ts"
@@ -93,7 +93,16 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
       const changed = changes.map(changedFile)
       const resources = changed.flatMap(({ movedTo, path }) => (movedTo === undefined ? [path] : [path, movedTo]))
       if (!isNonEmptyReadonlyArray(resources)) return yield* Effect.dieMessage("a patch changes at least one file")
-      yield* permission.authorize({ ...call, permission: "edit", resources, title: title(changed) })
+      const targets = changes.flatMap(({ destination, target }) =>
+        destination === undefined ? [target] : [target, destination]
+      )
+      yield* permission.authorize({
+        ...call,
+        permission: "edit",
+        resources,
+        spelled: spellings(targets),
+        title: title(changed)
+      })
       const left = yield* exclusively(
         changes,
         Effect.flatMap(planSteps(files, changes), (steps) => commit(steps, { io, recheck: files.recheck }))

@@ -4,6 +4,7 @@
  */
 import { Tool } from "@effect/ai"
 import { Duration, Effect, Fiber, Schema, Stream } from "effect"
+import { childEnvironment, Granted } from "../../child/ChildEnvironment.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
 import type { ToolContent } from "../../session/Schemas.ts"
@@ -55,10 +56,6 @@ const BashTool = Tool.make("bash", {
 })
 type Result = typeof BashTool.successSchema.Type
 
-/** The host's environment without this runtime's settings and the keys of model providers. */
-export const commandEnvironment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !/_API_KEY$|^DAYBOOK_/i.test(name)))
-
 const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
 
 /** Takes what the command prints: into the window, and into a file as soon as the window does not show all of it. */
@@ -102,6 +99,7 @@ const describe = (outcome: Outcome, { maximum, seconds }: Run): ReadonlyArray<st
 interface Run {
   readonly text: string
   readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
   readonly seconds: number
   /** Bytes of output. */
   readonly maximum: number
@@ -109,10 +107,10 @@ interface Run {
 }
 
 const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: ToolCall, command: Run) {
-  const { cwd, maximum, seconds, warnings } = command
+  const { cwd, env, maximum, seconds, warnings } = command
   const window = makeOutputWindow()
   const recorder = makeRecorder(store, call, window, maximum)
-  const shell = yield* runShell({ command: command.text, cwd, env: commandEnvironment(process.env) })
+  const shell = yield* runShell({ command: command.text, cwd, env })
   const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
   const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
   const stopped = (why: "timeout" | "output"): Outcome => ({ type: "stopped", why })
@@ -160,6 +158,7 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
   const files = yield* LocationFiles
   const permission = yield* Permission
   const store = yield* ToolOutputStore
+  const grants = yield* Granted
   return define(BashTool, {
     render,
     handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir = "." }, call) {
@@ -185,8 +184,9 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         always: [literal(command)]
       })
       if (folder.inside) yield* files.recheck(folder.real)
+      const env = childEnvironment(process.env, grants.bash)
       return yield* Effect.scoped(
-        run(store, call, { text: command, cwd: folder.real, seconds: timeout, maximum, warnings })
+        run(store, call, { text: command, cwd: folder.real, env, seconds: timeout, maximum, warnings })
       )
     })
   })

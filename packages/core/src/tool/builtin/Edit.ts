@@ -2,7 +2,7 @@
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles, type Target } from "../LocationFiles.ts"
+import { LocationFiles, spellings, type Target } from "../LocationFiles.ts"
 import { define, ToolFailure } from "../ToolDefinition.ts"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
 import { isCrlf, readWholeText } from "./WholeText.ts"
@@ -55,6 +55,7 @@ export const makeEdit = Effect.gen(function* () {
         ...call,
         permission: "edit",
         resources: [asked.resource],
+        spelled: spellings([asked]),
         title: `Edit ${asked.resource}`
       })
       return yield* files.exclusively(asked.real)(

@@ -4,8 +4,9 @@ import * as path from "node:path"
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { verdictOf } from "../../permission/Rule.ts"
-import { LocationFiles, tryFile, type Target } from "../LocationFiles.ts"
+import { guardsOf, namesGuards } from "../../permission/ProtectedPaths.ts"
+import { decidingRule, type Rule } from "../../permission/Rule.ts"
+import { LocationFiles, spellings, tryFile, type Target } from "../LocationFiles.ts"
 import { define } from "../ToolDefinition.ts"
 import { checkGlob, listFiles } from "./FileListing.ts"
 import { checkExpression, searchLimits, searchLines } from "./LineSearch.ts"
@@ -68,6 +69,18 @@ const atAnyDepth = (include: string) => (include.includes("/") ? include : `**/$
 
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`
 
+/** Whether a file is searched: not where a rule denies `read`, and not where it is protected beyond what was allowed. */
+const judging = (rules: ReadonlyArray<Rule>, searched: Target) => {
+  const settled = new Set(guardsOf("grep", searched.resource).map(({ segment }) => segment))
+  return (resource: string) => {
+    const rule = decidingRule(rules, "read", resource)
+    if (rule?.verdict === "deny") return "denied"
+    const guards = guardsOf("read", resource).filter(({ segment }) => !settled.has(segment))
+    if (guards.length === 0) return "searched"
+    return rule?.verdict === "allow" && namesGuards(rule.resource, resource, guards) ? "searched" : "protected"
+  }
+}
+
 /** `grep`, inside the current Location. Files that a rule denies to `read` are not searched. */
 export const makeGrep = Effect.gen(function* () {
   const files = yield* LocationFiles
@@ -85,13 +98,14 @@ export const makeGrep = Effect.gen(function* () {
         ...call,
         permission: "grep",
         resources: [target.resource],
+        spelled: spellings([target]),
         title: `Search ${target.resource} for ${pattern.slice(0, 500)}`
       })
       const found = yield* candidates(files, target, relative, includeIgnored)
       const { resourceOf } = found
-      const allowed = found.files.filter(
-        (file) => verdictOf(call.agent.permissions, "read", resourceOf(file)) !== "deny"
-      )
+      const judge = judging(call.agent.permissions, target)
+      const verdicts = found.files.map((file) => judge(resourceOf(file)))
+      const allowed = found.files.filter((_, at) => verdicts[at] === "searched")
       const result = yield* searchLines({ folder: found.folder, files: allowed, pattern, ignoreCase })
       const lines: Array<string> = []
       let bytes = 0
@@ -101,7 +115,8 @@ export const makeGrep = Effect.gen(function* () {
         if (bytes > pageLimits.bytes) break
         lines.push(line)
       }
-      const denied = found.files.length - allowed.length
+      const denied = verdicts.filter((verdict) => verdict === "denied").length
+      const guarded = verdicts.filter((verdict) => verdict === "protected").length
       const more = found.more || result.more || lines.length < result.matches.length
       const notices = [
         ...(result.stoppedIn === undefined
@@ -112,6 +127,9 @@ export const makeGrep = Effect.gen(function* () {
         ...(result.large > 0 ? [`${plural(result.large, "file")} too large to search.`] : []),
         ...(result.unreadable > 0 ? [`${plural(result.unreadable, "file")} could not be read.`] : []),
         ...(denied > 0 ? [`${plural(denied, "file")} left out: a rule denies reading.`] : []),
+        ...(guarded > 0
+          ? [`${plural(guarded, "file")} left out that may hold secrets; name one in "path" to ask.`]
+          : []),
         ...(lines.length === 0 ? [`No line matches in ${plural(result.searched, "text file")}.`] : [])
       ]
       return { path: target.resource, count: lines.length, files: result.searched, more, notices, lines }

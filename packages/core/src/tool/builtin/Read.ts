@@ -11,7 +11,7 @@ import { literal } from "../../permission/Rule.ts"
 import { pictureFormat } from "../../picture/PictureFormat.ts"
 import { sourceBytes } from "../../picture/Pictures.ts"
 import { mediaMime } from "../../prompt/MediaKind.ts"
-import { LocationFiles, tryFile, type OpenFile, type Target } from "../LocationFiles.ts"
+import { LocationFiles, spellings, tryFile, type OpenFile, type Target } from "../LocationFiles.ts"
 import { define, ToolFailure, type ToolOutput } from "../ToolDefinition.ts"
 import { outputLimits } from "../ToolOutputStore.ts"
 import { DirectoryResult, listDirectory, note, pastEnd, shownDirectory } from "./FolderPage.ts"
@@ -143,6 +143,7 @@ export const makeRead = Effect.gen(function* () {
         ...call,
         permission: "read",
         resources: [target.resource],
+        spelled: spellings([target]),
         title: `Read ${target.resource}`,
         always: [literal(target.resource)]
       })

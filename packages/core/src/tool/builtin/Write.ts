@@ -2,7 +2,7 @@
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles } from "../LocationFiles.ts"
+import { LocationFiles, spellings } from "../LocationFiles.ts"
 import { define } from "../ToolDefinition.ts"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
 
@@ -30,6 +30,7 @@ export const makeWrite = Effect.gen(function* () {
         ...call,
         permission: "edit",
         resources: [asked.resource],
+        spelled: spellings([asked]),
         title: `${asked.stats === undefined ? "Create" : "Replace"} ${asked.resource} (${bytes} bytes)`
       })
       return yield* files.exclusively(asked.real)(
