@@ -1,7 +1,9 @@
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { boundedFetch, messageLimit } from "../../packages/core/src/mcp/BoundedFetch.ts"
+import { maxBodyBytes } from "../../packages/core/src/Limits.ts"
+import { boundedFetch } from "../../packages/core/src/mcp/BoundedFetch.ts"
+import { origin, redirect } from "../http/support/Origins.ts"
 import { makeMcp, obedient, wrong } from "./support/Servers.ts"
 
 /** Serves these pieces as one body. */
@@ -32,6 +34,7 @@ const lengthOf = (url: URL) =>
     return length
   })
 
+const messageLimit = maxBodyBytes.mcp
 const megabyte = "x".repeat(1024 * 1024)
 
 describe("a server that misbehaves", () => {
@@ -81,6 +84,26 @@ describe("a server that misbehaves", () => {
           `${status}`
         )
       }
+    })
+  )
+
+  it.scoped("LM-1: headers and requests do not follow a redirect to another origin, and the status names both", () =>
+    Effect.gen(function* () {
+      const other = yield* origin((_, response) => void response.end("{}"))
+      const own = yield* origin((asked, response) => redirect(Number(asked.path.slice(1)), other.url)(asked, response))
+      const headers = { authorization: "Bearer sk-secret-0123456789" }
+      const { mcp } = yield* makeMcp({
+        see: { url: `${own.url}/303`, headers },
+        moved: { url: `${own.url}/302`, headers },
+        kept: { url: `${own.url}/307`, headers }
+      })
+      yield* mcp.ready
+      for (const { details, state } of yield* mcp.status) {
+        assert.strictEqual(state, "failed")
+        assert.include(details, `${own.url} answered with a redirect to ${other.url}`)
+        assert.notInclude(details, "secret")
+      }
+      assert.lengthOf(other.asked, 0)
     })
   )
 

@@ -6,6 +6,7 @@ import {
   Doctor,
   EventLog,
   Rebuild,
+  safeFetch,
   Sessions,
   Store,
   type LogUnavailable,
@@ -125,13 +126,18 @@ export const files = (filename: string) =>
     return [check]
   }).pipe(Effect.provide(Store.layer({ filename })))
 
+const causeText = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  return cause.cause instanceof Error ? cause.cause.message : cause.message
+}
+
 const patience = "5 seconds"
 
 /** Asks for the list of models, which costs nothing and needs the key. */
 const reach = (name: string, base: string, headers: Record<string, string>): Effect.Effect<Check> =>
   Effect.tryPromise({
-    try: (signal) => fetch(`${base.replace(/\/$/, "")}/models`, { headers, signal, redirect: "error" }),
-    catch: (cause) => (cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause))
+    try: (signal) => safeFetch(`${base.replace(/\/$/, "")}/models`, { headers, signal }),
+    catch: (cause) => causeText(cause)
   }).pipe(
     Effect.tap((response) => Effect.promise(async () => response.body?.cancel())),
     Effect.timeoutFail({ duration: patience, onTimeout: () => `no answer in ${patience}` }),

@@ -2,6 +2,7 @@
  * The models that there are: those of the catalogue, and those that a server of one's own lists. Asked once, within
  * seconds, and never more than fits. Spec: CL-130, CL-131 in specs/cli.md.
  */
+import { safeFetch } from "@daybook/core"
 import { Catalog, Models, OfflineModel } from "@daybook/models"
 import { Effect, Redacted, Schema } from "effect"
 
@@ -49,7 +50,7 @@ const offered = (base: string, key: string | undefined): Effect.Effect<ReadonlyA
     const host = new URL(base).host
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
     const response = yield* Effect.tryPromise({
-      try: (signal) => fetch(`${base.replace(/\/+$/, "")}/models`, { headers, signal, redirect: "error" }),
+      try: (signal) => safeFetch(`${base.replace(/\/+$/, "")}/models`, { headers, signal }),
       catch: (cause) =>
         `${host} cannot be reached: ${cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)}`
     })

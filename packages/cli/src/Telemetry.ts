@@ -3,6 +3,7 @@
  * named. Spec: CL-128 in specs/cli.md.
  */
 import { OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "@effect/opentelemetry"
+import { safeFetch } from "@daybook/core"
 import { FetchHttpClient } from "@effect/platform"
 import { Effect, Layer, Logger } from "effect"
 import { UsageError } from "./Errors.ts"
@@ -25,7 +26,8 @@ const made = ({ exporters, protocol, resource }: TelemetryOptions.Options) => {
     logs === undefined ? Layer.empty : logger({ ...logs, ...common })
   ).pipe(
     Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf),
-    Layer.provide(FetchHttpClient.layer)
+    Layer.provide(FetchHttpClient.layer),
+    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, safeFetch))
   )
 }
 

@@ -9,6 +9,7 @@ import {
   ModelNotSelected,
   ModelResolver,
   ProviderNotFound,
+  sameOrigin,
   UnsupportedApi,
   VariantUnavailable,
   type ModelInfo,
@@ -255,6 +256,6 @@ const client = (provider: Provider, info: ModelInfo, reasons: boolean): Effect.E
 
 const fetchOf = (provider: Common): Effect.Effect<typeof globalThis.fetch> =>
   Effect.promise(async () => {
-    const { boundedErrors, patientFetch } = await import("./internal/WireFetch.ts")
-    return boundedErrors(provider.fetch ?? (await patientFetch()))
+    const { boundedAnswers, patientFetch } = await import("./internal/WireFetch.ts")
+    return boundedAnswers(sameOrigin(provider.fetch ?? (await patientFetch())))
   })

@@ -6,7 +6,8 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Record, type Scope } from "effect"
 import { childEnvironment } from "../child/ChildEnvironment.ts"
-import { boundedFetch, messageLimit } from "./BoundedFetch.ts"
+import { maxBodyBytes } from "../Limits.ts"
+import { boundedFetch } from "./BoundedFetch.ts"
 import {
   inSentence,
   isStdio,
@@ -66,7 +67,7 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
     // The package adds `HOME`, `PATH` and four more by itself, which are among these.
     env: { ...childEnvironment(process.env), ...Record.map(server.env ?? {}, reveal) },
     stderr: "pipe",
-    maxBufferSize: messageLimit,
+    maxBufferSize: maxBodyBytes.mcp,
     ...(server.cwd === undefined ? {} : { cwd: server.cwd })
   })
   const tail = makeTail(redact)

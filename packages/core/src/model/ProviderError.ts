@@ -47,6 +47,7 @@ export const classifyError = (error: unknown): ProviderFailure => {
       overflow ||
       (status !== undefined && status >= 400) ||
       facts.transport === "unsent" ||
+      facts.code === "redirect_refused" ||
       unreached.test(facts.code ?? ""),
     ...(status === undefined ? {} : { statusCode: status }),
     ...wait,
@@ -105,7 +106,18 @@ const factsOf = (error: unknown, depth: number): Facts => {
   }
 }
 
+/** What Daybook itself refused, wherever it is in the chain of causes. */
+const refusalOf = (error: unknown, depth: number): Facts | undefined => {
+  if (!Predicate.isRecord(error) || depth > maxDepth) return undefined
+  const [code, detail] = [string(error["code"]), string(error["message"])]
+  return code !== undefined && detail !== undefined && final.has(code)
+    ? { code, detail, transport: false }
+    : refusalOf(error["cause"], depth + 1)
+}
+
 const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
+  const refusal = refusalOf(error, depth)
+  if (refusal !== undefined) return refusal
   switch (error._tag) {
     case "HttpRequestError":
       return defined({
@@ -205,11 +217,14 @@ const isOverflow = (facts: Facts, text: string): boolean =>
 
 const retryableCodes =
   /overloaded|rate_limit|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
+/** What Daybook itself refused: the same answer would be refused again. */
+const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
 
 const isRetryable = (facts: Facts, text: string): boolean => {
+  if (final.has(facts.code ?? "")) return false
   if (facts.transport === true) return true
   // An account without money is refused with 429 as well, and waiting does not help.
   if (/insufficient_quota|billing_hard_limit/i.test(text)) return false

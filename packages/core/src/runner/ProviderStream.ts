@@ -6,6 +6,7 @@ import type { LanguageModel, Tool, Toolkit } from "@effect/ai"
 import { Clock, Duration, Effect, Random, Stream } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import type { ModelPolicy, ResolvedModel } from "../model/ModelResolver.ts"
+import { maxAnswerBlocks, maxAnswerLength, maxBlockLength } from "../Limits.ts"
 import { classifyError, type ProviderFailure } from "../model/ProviderError.ts"
 import type { StreamPart } from "./TurnRecorder.ts"
 import type { Used } from "./Usage.ts"
@@ -35,6 +36,64 @@ const toolkitOf = (definitions: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<Re
   handle: () => Effect.dieMessage("tool calls are settled by the runner")
 })
 
+/** What a part adds to an answer: text that somebody holds, or an object in the form it is stored in. */
+const lengthOf = (part: StreamPart): number => {
+  switch (part.type) {
+    case "text-delta":
+    case "reasoning-delta":
+    case "tool-params-delta":
+      return part.delta.length
+    case "file":
+      return part.data.length
+    default:
+      return 0
+  }
+}
+
+const begins: ReadonlySet<StreamPart["type"]> = new Set([
+  "text-start",
+  "reasoning-start",
+  "tool-params-start",
+  "tool-call",
+  "tool-result",
+  "file",
+  "source"
+])
+
+/** Says which limit of an answer its next part is beyond; keeps count of one answer (LM-12). */
+const makeMeter = () => {
+  let [total, blocks] = [0, 0]
+  const open = new Map<string, number>()
+  return (part: StreamPart): string | undefined => {
+    const length = lengthOf(part)
+    total += length
+    if (total > maxAnswerLength) return `the answer has more than ${maxAnswerLength} characters, which is the limit`
+    if (begins.has(part.type) && ++blocks > maxAnswerBlocks) {
+      return `the answer has more than ${maxAnswerBlocks} texts and calls, which is the limit`
+    }
+    if (part.type !== "reasoning-delta" && part.type !== "tool-params-delta") return undefined
+    const key = `${part.type} ${part.id}`
+    const own = (open.get(key) ?? 0) + length
+    open.set(key, own)
+    return own > maxBlockLength
+      ? `a block of reasoning or the input of a call has more than ${maxBlockLength} characters, which is the limit`
+      : undefined
+  }
+}
+
+/** The answer, which fails behind its limits. Chunks stay as they are: what came together is stored together. */
+const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPart, E | Broken> =>
+  Stream.suspend(() => {
+    const beyond = makeMeter()
+    return Stream.mapChunksEffect(parts, (chunk) => {
+      for (const part of chunk) {
+        const words = beyond(part)
+        if (words !== undefined) return Effect.fail(broken(words, false))
+      }
+      return Effect.succeed(chunk)
+    })
+  })
+
 /** One request. The finish part is the end of the answer: nothing after it is read. */
 export const partsOf = (
   { model, policy }: ResolvedModel,
@@ -55,7 +114,7 @@ export const partsOf = (
           () => broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true),
           inactivity
         )
-  return Stream.takeUntil(watched, ({ type }) => type === "finish")
+  return Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
 }
 
 /** Bounds the whole of one attempt. */

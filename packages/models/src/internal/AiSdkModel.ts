@@ -11,10 +11,11 @@ import type {
   LanguageModelV3StreamPart,
   LanguageModelV3Usage
 } from "@ai-sdk/provider"
+import { refusalIn } from "@daybook/core"
 import { AiError, LanguageModel, Tool, type Response } from "@effect/ai"
 import { Array as Arr, Effect, Option, Predicate, Stream } from "effect"
 import { toPrompt, toTools } from "./AiSdkPrompt.ts"
-import { guard, parseOrText, type Guard } from "./GuardedModel.ts"
+import { guard, parseOrText, refusedError, type Guard } from "./GuardedModel.ts"
 
 export interface Bridge extends Pick<Guard, "secrets" | "callIds" | "lower"> {
   readonly model: LanguageModelV3
@@ -262,6 +263,8 @@ const finishPart = (
 /** A failure of an AI SDK provider in the forms of AiError; an answer with a status keeps status, headers and body. */
 const toAiError = (model: LanguageModelV3, method: string, cause: unknown): AiError.AiError => {
   if (AiError.isAiError(cause)) return cause
+  const refused = refusalIn(cause)
+  if (refused !== undefined) return refusedError(model.provider, refused)
   const at = { module: model.provider, method }
   if (!Predicate.isRecord(cause) || !Predicate.isString(cause["url"])) {
     return new AiError.UnknownError({

@@ -4,10 +4,11 @@
  * reasoning metadata arrives with the end of its block; usage counts alike; a stream ends with `finish` or an error; and
  * no failure is a defect or carries a key. Spec: MD-10..MD-19, MD-58, MD-59.
  */
-import { redactSecrets } from "@daybook/core"
+import { HttpRefused, redactSecrets } from "@daybook/core"
 import { AiError, LanguageModel, Prompt, Response, Tool, type Toolkit } from "@effect/ai"
 import { FetchHttpClient } from "@effect/platform"
 import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
+import { noting } from "./WireFetch.ts"
 import { withPlainFiles } from "./WireFiles.ts"
 import { withWireCalls, type CallIds } from "./WireHistory.ts"
 import { wireNames, type WireNames } from "./WireNames.ts"
@@ -39,6 +40,8 @@ interface Prepared {
   readonly sent: Request
   readonly fetch: typeof globalThis.fetch | undefined
   readonly names: WireNames
+  /** What Daybook refused of the answer. */
+  readonly refused: () => HttpRefused | undefined
 }
 
 /** The service with the guard's promises. Both need no context beyond the caller's own tools. */
@@ -53,7 +56,11 @@ export const guard = (service: LanguageModel.Service, options: Guard): LanguageM
       ...(toolkit === undefined ? {} : { toolkit: wireTools(toolkit, names) })
     }
     const [sent, fetch] = options.prepare?.(lowered, names) ?? [lowered, undefined]
-    return { sent, fetch, names }
+    let refused: HttpRefused | undefined
+    const note = (error: unknown) => {
+      if (error instanceof HttpRefused) refused = error
+    }
+    return { sent, fetch: fetch === undefined ? undefined : noting(fetch, note), names, refused: () => refused }
   }
   /** A toolkit may be an effect; its handlers are the caller's. */
   const prepare = (request: Request): Effect.Effect<Prepared, AiError.AiError> => {
@@ -67,17 +74,17 @@ export const guard = (service: LanguageModel.Service, options: Guard): LanguageM
   const generate = service.generateText as unknown as (request: Request) => Effect.Effect<unknown, AiError.AiError>
   const generateObject = service.generateObject as unknown as typeof generate
   const once = (ask: typeof generate, request: Request) =>
-    Effect.flatMap(prepare(request), ({ fetch, names, sent }) =>
+    Effect.flatMap(prepare(request), ({ fetch, names, refused, sent }) =>
       Effect.map(
         fetch === undefined ? ask(sent) : Effect.provideService(ask(sent), FetchHttpClient.Fetch, fetch),
         (answer) => ownNames(answer, names)
-      )
+      ).pipe(Effect.catchAllCause((cause) => Effect.failCause(clean(options, cause, refused()))))
     ).pipe(Effect.catchAllCause((cause) => Effect.failCause(clean(options, cause))))
-  const streamed = ({ fetch, names, sent }: Prepared): Stream.Stream<Part, AiError.AiError> => {
+  const streamed = ({ fetch, names, refused, sent }: Prepared): Stream.Stream<Part, AiError.AiError> => {
     const state = new Transcript(options)
     const parts = fetch === undefined ? stream(sent) : Stream.provideService(stream(sent), FetchHttpClient.Fetch, fetch)
     return parts.pipe(
-      Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause))),
+      Stream.catchAllCause((cause) => Stream.failCause(clean(options, cause, refused()))),
       Stream.mapConcatChunk((part) => Chunk.unsafeFromArray(state.next(ownName(part, names)))),
       Stream.concat(Stream.suspend(() => state.end()))
     )
@@ -262,8 +269,18 @@ const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadat
   return merged
 }
 
+/** What Daybook refused of an answer, as `classifyError` reads it. */
+export const refusedError = (module: string, { code, message }: HttpRefused): AiError.AiError =>
+  new AiError.UnknownError({ module, method: "streamText", description: message, cause: { code, message } })
+
 /** Defects of a library become errors; an interruption stays one; nothing carries a key or an open request. */
-const clean = (options: Guard, cause: Cause.Cause<AiError.AiError>): Cause.Cause<AiError.AiError> => {
+const clean = (
+  options: Guard,
+  cause: Cause.Cause<AiError.AiError>,
+  refused?: HttpRefused
+): Cause.Cause<AiError.AiError> => {
+  if (refused !== undefined && !Cause.isInterruptedOnly(cause))
+    return Cause.fail(refusedError(options.provider, refused))
   const failure = Cause.failureOption(cause)
   if (Option.isSome(failure)) return Cause.fail(cleanError(options, failure.value))
   if (Cause.isInterruptedOnly(cause)) return cause

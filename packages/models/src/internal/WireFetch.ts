@@ -3,6 +3,7 @@
  * to adapt the JSON of a request and the events of a streamed answer to what the provider library can read. Providers
  * add fields, events and enumeration values at any time; a library that decodes strictly would end the stream on them.
  */
+import { boundedBody, isEventStream, Limits, withBody } from "@daybook/core"
 import { Predicate } from "effect"
 
 /** A JSON object of a wire protocol, whose fields are checked where they are used. */
@@ -20,9 +21,6 @@ export interface Wire {
   readonly malformed?: (data: string) => ReadonlyArray<Json>
 }
 
-/** A single server-sent event that is longer than this is not an event but a fault. */
-const maxEventChars = 64 * 1024 * 1024
-
 /** The global `fetch` of undici, without its five-minute limits on headers and on silence between chunks. */
 export const patientFetch = async (): Promise<typeof globalThis.fetch> => {
   const { Agent, fetch } = await import("@effect/platform-node/Undici")
@@ -32,25 +30,51 @@ export const patientFetch = async (): Promise<typeof globalThis.fetch> => {
   return patient as unknown as typeof globalThis.fetch
 }
 
-/** How much of an error answer is read at all; what is stored of it is far less. */
-const maxErrorBytes = 256 * 1024
+const limits = {
+  body: Limits.maxBodyBytes.provider,
+  event: Limits.maxEventBytes.provider,
+  stream: Limits.maxStreamBytes
+}
 
-/** `fetch` that cuts off the endless body of a failed answer. */
-export const boundedErrors =
+/** Ends the body of a failed answer where nobody reads on. */
+const cut = (left: number) =>
+  new TransformStream<Uint8Array, Uint8Array>({
+    transform(bytes, controller) {
+      controller.enqueue(bytes.subarray(0, left))
+      left -= bytes.length
+      if (left <= 0) controller.terminate()
+    }
+  })
+
+/** `fetch` whose answers are bounded: an endless failed one is cut, any other fails with `HttpRefused` (LM-10, LM-11). */
+export const boundedAnswers =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, init) => {
     const response = await fetch(input, init)
-    if (response.ok || response.body === null) return response
-    let left = maxErrorBytes
-    const limit = new TransformStream<Uint8Array, Uint8Array>({
-      transform(bytes, controller) {
-        controller.enqueue(bytes.subarray(0, left))
-        left -= bytes.length
-        if (left <= 0) controller.terminate()
-      }
+    if (response.ok || response.body === null) return boundedBody(response, limits)
+    return withBody(response, response.body.pipeThrough(cut(Limits.maxErrorBytes)))
+  }
+
+/** `fetch` that shows what goes wrong with it or with a body: libraries turn it into an error without its cause. */
+export const noting =
+  (fetch: typeof globalThis.fetch, note: (error: unknown) => void): typeof globalThis.fetch =>
+  async (input, init) => {
+    const noted = (error: unknown) => {
+      note(error)
+      throw error
+    }
+    const response = await fetch(input, init).catch(noted)
+    if (response.body === null) return response
+    const reader = response.body.getReader()
+    const body = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        const { done, value } = await reader.read().catch(noted)
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel: (reason) => reader.cancel(reason)
     })
-    const { headers, status, statusText } = response
-    return new Response(response.body.pipeThrough(limit), { headers, status, statusText })
+    return withBody(response, body)
   }
 
 /** `fetch` with the changes that `makeWire` describes. */
@@ -66,11 +90,8 @@ export const wired =
       ...(wire.headers === undefined ? {} : { headers: laidOver(init?.headers, wire.headers(body ?? {})) })
     })
     const { event, malformed } = wire
-    const isEvents = response.headers.get("content-type")?.includes("text/event-stream") === true
-    if (event === undefined || response.body === null || !response.ok || !isEvents) return response
-    const { headers, status, statusText } = response
-    const rewritten = response.body.pipeThrough(rewriteEvents({ event, malformed }, body ?? {}))
-    return new Response(rewritten, { headers, status, statusText })
+    if (event === undefined || response.body === null || !response.ok || !isEventStream(response)) return response
+    return withBody(response, response.body.pipeThrough(rewriteEvents({ event, malformed }, body ?? {})))
   }
 
 /**
@@ -120,23 +141,29 @@ interface Rewriter {
   readonly malformed: Wire["malformed"]
 }
 
+/** An event ends at an empty line; the three line ends may be mixed. */
+const eventEnd = /\r\n\r\n|\n\n|\r\r/g
+
 const rewriteEvents = (wire: Rewriter, request: Json): TransformStream<Uint8Array, Uint8Array> => {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()
-  let buffer = ""
+  // The event that is not complete, in the pieces it came in: each piece is searched once, however long the event gets.
+  let pieces: Array<string> = []
+  let tail = ""
   return new TransformStream({
     transform(bytes, controller) {
-      buffer += decoder.decode(bytes, { stream: true })
-      if (buffer.length > maxEventChars) {
-        controller.error(new Error("the provider sent an event of more than 64 MiB"))
-        return
+      const text = tail + decoder.decode(bytes, { stream: true })
+      let begin = 0
+      for (const { 0: end, index } of text.matchAll(eventEnd)) {
+        const block = pieces.join("") + text.slice(begin, index)
+        pieces = []
+        begin = index + end.length
+        for (const one of rewriteBlock(wire, request, block)) controller.enqueue(encoder.encode(one))
       }
-      // An event ends at an empty line; the three line ends may be mixed.
-      for (let end = /\r\n\r\n|\n\n|\r\r/.exec(buffer); end !== null; end = /\r\n\r\n|\n\n|\r\r/.exec(buffer)) {
-        const block = buffer.slice(0, end.index)
-        buffer = buffer.slice(end.index + end[0].length)
-        for (const text of rewriteBlock(wire, request, block)) controller.enqueue(encoder.encode(text))
-      }
+      // The end of an event may be cut: what could be its beginning is looked at again.
+      const kept = Math.max(begin, text.length - 3)
+      if (kept > begin) pieces.push(text.slice(begin, kept))
+      tail = text.slice(kept)
     }
     // What is left at the end is a torn event; it is dropped, as the format demands.
   })

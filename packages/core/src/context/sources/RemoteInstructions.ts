@@ -6,6 +6,8 @@
  */
 import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
 import { Clock, Duration, Effect, Option, Stream } from "effect"
+import { refusalIn } from "../../http/HttpRefused.ts"
+import { safeFetch } from "../../http/SameOrigin.ts"
 import { decodeInstructions, maximumBytes } from "../InstructionFile.ts"
 import { bounded, instructionSource, type Entry } from "../Instructions.ts"
 import { available, type ContextSource } from "../SystemContext.ts"
@@ -121,7 +123,8 @@ const makeAddress = (
       onTimeout: () => failed(`it did not answer within ${Duration.format(timeout)}`)
     }),
     Effect.catchTags({
-      RequestError: ({ reason }) => Effect.succeed(failed(`it could not be asked (${reason})`)),
+      RequestError: (error) =>
+        Effect.succeed(failed(refusalIn(error)?.message ?? `it could not be asked (${error.reason})`)),
       ResponseError: ({ reason }) => Effect.succeed(failed(`its answer could not be read (${reason})`))
     })
   )
@@ -143,32 +146,33 @@ const makeAddress = (
 }
 
 /** The instructions at these addresses, in the order of the configuration. */
-export const remoteInstructions = Effect.fnUntraced(function* (
-  addresses: ReadonlyArray<string>,
-  { timeout = "5 seconds" }: RemoteOptions = {}
-) {
-  // Nothing about this program's traces is a stranger's to know, and a span would hold the address with its secrets.
-  const client = (yield* HttpClient.HttpClient).pipe(
-    HttpClient.withTracerPropagation(false),
-    HttpClient.withTracerDisabledWhen(() => true)
-  )
-  const parsed = addresses.map(parseAddress)
-  if (parsed.includes(undefined) || addresses.length > maximumAddresses) {
-    yield* Effect.logWarning(
-      `of the instructions that the configuration names, only http and https addresses are asked, ${maximumAddresses} at most`
+export const remoteInstructions = Effect.fnUntraced(
+  function* (addresses: ReadonlyArray<string>, { timeout = "5 seconds" }: RemoteOptions = {}) {
+    // Nothing about this program's traces is a stranger's to know, and a span would hold the address with its secrets.
+    const client = (yield* HttpClient.HttpClient).pipe(
+      HttpClient.withTracerPropagation(false),
+      HttpClient.withTracerDisabledWhen(() => true)
     )
-  }
-  const looks = parsed
-    .flatMap((address) => (address === undefined ? [] : [address]))
-    .slice(0, maximumAddresses)
-    .map((address) => makeAddress(address, client, timeout))
-  return instructionSource({
-    key: "instructions/3-remote",
-    what: "the instructions from the network",
-    rule: "They were configured by the user. Where two of them disagree, the later one counts.",
-    load: () =>
-      Effect.map(Effect.all(looks, { concurrency: "unbounded" }), (entries) =>
-        available(bounded(entries.flatMap(Option.toArray)))
+    const parsed = addresses.map(parseAddress)
+    if (parsed.includes(undefined) || addresses.length > maximumAddresses) {
+      yield* Effect.logWarning(
+        `of the instructions that the configuration names, only http and https addresses are asked, ${maximumAddresses} at most`
       )
-  }) satisfies ContextSource
-}, Effect.provide(FetchHttpClient.layer))
+    }
+    const looks = parsed
+      .flatMap((address) => (address === undefined ? [] : [address]))
+      .slice(0, maximumAddresses)
+      .map((address) => makeAddress(address, client, timeout))
+    return instructionSource({
+      key: "instructions/3-remote",
+      what: "the instructions from the network",
+      rule: "They were configured by the user. Where two of them disagree, the later one counts.",
+      load: () =>
+        Effect.map(Effect.all(looks, { concurrency: "unbounded" }), (entries) =>
+          available(bounded(entries.flatMap(Option.toArray)))
+        )
+    }) satisfies ContextSource
+  },
+  Effect.provide(FetchHttpClient.layer),
+  Effect.provideService(FetchHttpClient.Fetch, safeFetch)
+)

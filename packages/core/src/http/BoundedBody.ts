@@ -1,0 +1,68 @@
+/**
+ * An answer whose body ends with an error when it is larger than its limits. An event stream is measured from one empty
+ * line to the next as well, so that nobody has to hold an event that never ends. Spec: LM-10.
+ */
+import { HttpRefused } from "./HttpRefused.ts"
+
+export interface BodyLimits {
+  /** Bytes of a body that is not an event stream. */
+  readonly body: number
+  /** Bytes of one event. */
+  readonly event: number
+  /** Bytes of a whole event stream; none where it may stay open for ever. */
+  readonly stream?: number
+}
+
+const newline = 10
+const carriageReturn = 13
+
+/** How many bytes belong to the event that is not complete; an empty line ends one, with any of the three line ends. */
+const makeEventCounter = (limit: number) => {
+  let [bytes, atLineStart, last] = [0, true, 0]
+  return (chunk: Uint8Array): boolean => {
+    for (const byte of chunk) {
+      bytes++
+      if (byte === newline && last === carriageReturn) {
+        last = byte
+        continue
+      }
+      last = byte
+      if (byte !== newline && byte !== carriageReturn) atLineStart = false
+      else if (atLineStart) bytes = 0
+      else atLineStart = true
+      if (bytes > limit) return false
+    }
+    return true
+  }
+}
+
+const tooLarge = (message: string) => new HttpRefused("answer_too_large", message)
+
+const bounded = (limits: BodyLimits, events: boolean) => {
+  const most = events ? limits.stream : limits.body
+  const fits = events ? makeEventCounter(limits.event) : () => true
+  let total = 0
+  return new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      total += chunk.length
+      if (most !== undefined && total > most) {
+        controller.error(tooLarge(`the answer has more than ${most} bytes, which is the limit`))
+      } else if (!fits(chunk)) {
+        controller.error(tooLarge(`a message has more than ${limits.event} bytes, which is the limit`))
+      } else controller.enqueue(chunk)
+    }
+  })
+}
+
+/** The same answer with another body. */
+export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
+  new Response(body, { headers, status, statusText })
+
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
+
+/** The answer, whose body fails with `HttpRefused` behind its limits. */
+export const boundedBody = (response: Response, limits: BodyLimits): Response =>
+  response.body === null
+    ? response
+    : withBody(response, response.body.pipeThrough(bounded(limits, isEventStream(response))))

@@ -1,0 +1,79 @@
+/**
+ * `fetch` that follows redirects within the origin of the request only: a key, a header of the configuration and a
+ * prompt never go to another server than the configured one. The only `fetch` that Daybook uses. Spec: LM-1..LM-4.
+ */
+import { maxRedirects } from "../Limits.ts"
+import { HttpRefused } from "./HttpRefused.ts"
+
+/** The message names origins, never a path, a query or a user. */
+const refused = (message: string) => new HttpRefused("redirect_refused", message)
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** `URL.origin` is not compared: a `blob:` address has that of the address inside it. */
+const isSameOrigin = (a: URL, b: URL): boolean => a.protocol === b.protocol && a.host === b.host
+
+const originOf = ({ host, protocol }: URL): string => `${protocol}//${host}`
+
+/** Where a redirect leads; fails when it may not be followed. */
+const targetOf = (from: URL, location: string): URL => {
+  const refusedTo = (what: string) =>
+    refused(`${originOf(from)} answered with a redirect to ${what}: it was not followed`)
+  if (!URL.canParse(location, from.href)) throw refusedTo("an address that is not valid")
+  const to = new URL(location, from.href)
+  if (!isSameOrigin(from, to)) throw refusedTo(`${originOf(to).slice(0, 300)}, which is another origin`)
+  if (to.username !== "" || to.password !== "") throw refusedTo("an address with a user name or password")
+  return to
+}
+
+const bodyHeaders = ["content-encoding", "content-language", "content-location", "content-type", "content-length"]
+
+/** The next request, as the fetch standard has it: 303, and 301 and 302 after a POST, continue as a GET. */
+const nextInit = (from: URL, status: number, init: RequestInit): RequestInit => {
+  const method = (init.method ?? "GET").toUpperCase()
+  const becomesGet = status === 303 ? method !== "GET" && method !== "HEAD" : status < 303 && method === "POST"
+  if (becomesGet) {
+    const { body: _, ...rest } = init
+    const headers = new Headers(init.headers)
+    for (const name of bodyHeaders) headers.delete(name)
+    return { ...rest, method: "GET", headers }
+  }
+  if (init.body instanceof ReadableStream) {
+    throw refused(`${originOf(from)} answered with a redirect, but the request's body cannot be sent again`)
+  }
+  return init
+}
+
+/** A request that can be made again under another address. Its body, when it comes as a stream, cannot. */
+const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): readonly [URL, RequestInit] => {
+  if (!(input instanceof Request)) return [new URL(input), init]
+  const { body, headers, method, signal } = input
+  return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
+}
+
+/** The same `fetch` within one origin. */
+export const sameOrigin =
+  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  async (input, asked) => {
+    let [url, init] = startOf(input, asked)
+    // The platform's own message would quote the address with its password.
+    if (url.username !== "" || url.password !== "") {
+      throw new TypeError(`the address at ${originOf(url)} has a user name or password: name it in a header instead`)
+    }
+    for (let followed = 0; ; followed++) {
+      const response = await fetch(url, { ...init, redirect: "manual" })
+      const location = redirects.has(response.status) ? response.headers.get("location") : null
+      if (location === null) return response
+      // The connection is free for others when the body is read or given up.
+      await response.body?.cancel().catch(() => undefined)
+      const to = targetOf(url, location)
+      if (followed === maxRedirects) {
+        throw refused(`${originOf(url)} redirects more than ${maxRedirects} times`)
+      }
+      init = nextInit(url, response.status, init)
+      url = to
+    }
+  }
+
+/** The platform's `fetch`, looked up on each call, within one origin. */
+export const safeFetch = sameOrigin((input, init) => globalThis.fetch(input, init))
