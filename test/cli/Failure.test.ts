@@ -10,7 +10,7 @@ import {
   type SessionID
 } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause } from "effect"
+import { Cause, ConfigError } from "effect"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/Errors.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 
@@ -48,6 +48,37 @@ describe("Failure", () => {
     const failure = failureOf(error)
     assert.strictEqual(failure.code, code)
     assert.notInclude(failure.sentence ?? "\n", "\n")
+  })
+
+  it.each([
+    ["anthropic: api.anthropic.com answered HTTP 401: no", "; set ANTHROPIC_API_KEY to a key that it accepts"],
+    ["openai: api.openai.com answered HTTP 401", "; set OPENAI_API_KEY to a key that it accepts"],
+    ["anthropic: api.anthropic.com answered HTTP 403: no", "; the key in ANTHROPIC_API_KEY may not do this"],
+    ["openai: api.openai.com answered HTTP 403", "; the key in OPENAI_API_KEY may not do this"],
+    [
+      "openai-compatible: host answered HTTP 403: not yours",
+      "; the key in DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL) may not do this"
+    ],
+    [
+      "openai-compatible: host:1: Cannot connect to API: connect ECONNREFUSED",
+      "; check DAYBOOK_BASE_URL, and that its server runs"
+    ],
+    ["openai: api.openai.com: Cannot connect to API: connect ECONNREFUSED", ""],
+    ["openai: api.openai.com answered HTTP 404: HTTP 40", ""],
+    ["mine: host answered HTTP 403", ""]
+  ])("CL-132: %s%s", (message, advice) => {
+    const { code, sentence } = failureOf(new ActivityFailed({ message, type: "provider" }))
+    assert.deepStrictEqual([code, sentence], [5, `${message}${advice}`])
+  })
+
+  it("MD-36: every variable that cannot be used is named", () => {
+    const one = ConfigError.InvalidData(["DAYBOOK_BASE_URL"], "it is not an http or https address")
+    const other = ConfigError.MissingData(["DAYBOOK", "X"], "it is missing")
+    const { code, sentence } = failureOf(ConfigError.And(one, other))
+    assert.deepStrictEqual(
+      [code, sentence],
+      [2, "DAYBOOK_BASE_URL: it is not an http or https address; DAYBOOK_X: it is missing"]
+    )
   })
 
   it("CL-41: the sentence is one line without escape sequences, whatever the error says", () => {

@@ -38,6 +38,11 @@ describe("refusals", () => {
       refused(yield* here.run(["events", "--after", "soon"]), 2, /--after: expected a whole number/)
       refused(yield* here.run(["events", "one", "two"]), 2, /two/)
       refused(yield* here.run(["rename", "one"]), 2, /TITLE/)
+      refused(
+        yield* here.run(["files", "verfy"]),
+        2,
+        /expected export, verify, rebuild, got "verfy"; did you mean verify\?/
+      )
       assert.isFalse(existsSync(here.database))
     })
   )
@@ -103,6 +108,31 @@ describe("refusals", () => {
       refused(yield* here.run(["prompt", "hi"], { env }), 6, /\/proc\/daybook\/daybook\.sqlite: the folder/)
       const folder = { DAYBOOK_DB: here.root }
       refused(yield* here.run(["prompt", "hi"], { env: folder }), 6, /cannot|could not|unable/)
+    })
+  )
+
+  it.scopedLive("CL-43: a root below a folder that takes no folders is refused at once", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--no-run", "hi"])
+      for (const root of ["/proc/daybook", "/proc/daybook/deep/er"]) {
+        refused(yield* here.run(["serve", "--agent", "build", "--root", root]), 6, /\/proc\/daybook.*ENOENT/)
+        refused(yield* here.run(["files", "export", "--root", root]), 6, /\/proc\/daybook.*ENOENT/)
+      }
+    })
+  )
+
+  it.scopedLive("MD-36: a variable that cannot be used is named by the command", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      for (const [name, value] of [
+        ["DAYBOOK_BASE_URL", "nonsense"],
+        ["ANTHROPIC_BASE_URL", "ftp://x"],
+        ["DAYBOOK_MODEL_RETRIES", "many"],
+        ["DAYBOOK_MODEL_TIMEOUT", "soon"]
+      ] as const) {
+        refused(yield* here.run(["prompt", "hi"], { env: { [name]: value } }), 2, new RegExp(`^daybook: .*${name}`))
+      }
     })
   )
 

@@ -1,6 +1,7 @@
 /** Where the database is, and that it is there. Nothing is created for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
+import { makeFolders } from "@daybook/core"
 import { Effect } from "effect"
-import { mkdir, stat } from "node:fs/promises"
+import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import { DatabaseProblem, NotFound } from "./Errors.ts"
@@ -18,27 +19,6 @@ const problem = (path: string, cause: unknown) => {
 }
 
 const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
-
-/**
- * Makes the folder and what is missing above it, for the user alone. Not `mkdir`'s own `recursive`, which never comes back
- * from a file system that has the parent and refuses the child as missing, as /proc does.
- */
-const makeFolder = async (folder: string): Promise<void> => {
-  try {
-    await mkdir(folder, { mode: 0o700 })
-  } catch (cause) {
-    if (hasCode(cause, "EEXIST")) return
-    if (!hasCode(cause, "ENOENT") || dirname(folder) === folder) throw cause
-    const parent = dirname(folder)
-    const missing = await stat(parent).then(
-      () => false,
-      (error) => hasCode(error, "ENOENT")
-    )
-    if (!missing) throw cause
-    await makeFolder(parent)
-    await mkdir(folder, { mode: 0o700 })
-  }
-}
 
 /** The path of the database of this environment. */
 export const path = current
@@ -73,7 +53,7 @@ export const writable = Effect.tap(current, (path) =>
   path === ":memory:"
     ? Effect.void
     : Effect.tryPromise({
-        try: () => makeFolder(dirname(path)),
+        try: () => makeFolders(dirname(path), 0o700),
         catch: (cause) => problem(path, cause)
       })
 )

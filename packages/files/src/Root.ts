@@ -2,8 +2,8 @@
  * Taking a root: the folder itself, the exporter's record in it with its lock, and the proof that its files are of this
  * store. Spec: FI-65..FI-68 in specs/files.md.
  */
-import { mkdir, realpath, stat, chmod } from "node:fs/promises"
-import { SessionID, type EventLog } from "@daybook/core"
+import { realpath, stat, chmod } from "node:fs/promises"
+import { makeFolders, SessionID, type EventLog } from "@daybook/core"
 import { Effect, Predicate, type Scope } from "effect"
 import { RootOfAnotherStore, RootUnusable, type RootBusy } from "./Errors.ts"
 import { processUid } from "./FileCalls.ts"
@@ -34,7 +34,7 @@ export const openFolder = (
 ): Effect.Effect<{ readonly root: string; readonly modes: Modes }, RootUnusable> =>
   Effect.tryPromise({
     try: async () => {
-      await mkdir(root, { recursive: true, mode: 0o700 })
+      await makeFolders(root, 0o700)
       const real = await realpath(root)
       // Another mode is the operator's own choice.
       const mode = (await stat(real)).mode & 0o7777

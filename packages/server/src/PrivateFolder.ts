@@ -4,6 +4,7 @@
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
+import { makeFolders } from "@daybook/core"
 import { isCommon, modesOf, type SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
 
@@ -58,7 +59,7 @@ const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mo
  * it is common: with the sticky bit they cannot touch what is not theirs.
  */
 const makeRoot = Effect.fnUntraced(function* (root: string) {
-  yield* io(root, "make the folder", () => fs.mkdir(root, { recursive: true, mode: 0o700 }))
+  yield* io(root, "make the folder", () => makeFolders(root, 0o700))
   const found = yield* io(root, "look at it", () => fs.stat(root))
   if (isCommon(found.mode)) return found.mode & 0o7777
   if (ownUid !== undefined && found.uid !== ownUid) {

@@ -4,7 +4,7 @@
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
-import { idPrefix, SessionID, type Address, type ModelRef, type Session } from "@daybook/core"
+import { idPrefix, makeFolders, SessionID, type Address, type ModelRef, type Session } from "@daybook/core"
 import { addressOf, nameFrom, shownDirectory, type SharedSpaces } from "@daybook/files"
 import { Effect, Either, Option, Schema } from "effect"
 import type { Backend } from "./Backend.ts"
@@ -127,7 +127,7 @@ export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
   const world = given ?? join(subject.root, "home", String(subject.uid), own, "root")
   return yield* Effect.tryPromise({
     try: async () => {
-      if (given === undefined) await fs.mkdir(world, { recursive: true, mode: 0o700 })
+      if (given === undefined) await makeFolders(world, 0o700)
       return await fs.realpath(world)
     },
     catch: worldFailed

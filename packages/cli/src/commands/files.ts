@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import * as DatabasePath from "../DatabasePath.ts"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
+import { didYouMean } from "../Nearest.ts"
 import { oneLine } from "../render/Plain.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -26,7 +27,9 @@ const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageErro
   const action = actions.find((each) => each === word)
   if (action !== undefined && more === undefined) return Effect.succeed(action)
   const got = word === undefined ? "nothing" : `"${oneLine(words.join(" "), 80)}"`
-  return new UsageError({ message: `daybook files: expected ${actions.join(", ")}, got ${got}` })
+  return new UsageError({
+    message: `daybook files: expected ${actions.join(", ")}, got ${got}${didYouMean(word ?? "", actions)}`
+  })
 }
 
 export const files = {

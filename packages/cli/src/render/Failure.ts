@@ -2,7 +2,7 @@
  * Every failure as one sentence and an exit code. The codes are a promise: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
 import { HelpDoc, ValidationError } from "@effect/cli"
-import { Cause, Predicate } from "effect"
+import { Cause, ConfigError, Predicate } from "effect"
 import { exitOutputFailed } from "../Stream.ts"
 import { oneLine } from "./Plain.ts"
 
@@ -109,7 +109,7 @@ export const failureOf = (error: unknown): Failure => {
     return { code, sentence: undefined }
   }
   if (tag === "ActivityFailed")
-    return { code: activityCode(error), sentence: `${words(error)}${keyAdvice(words(error))}` }
+    return { code: activityCode(error), sentence: `${words(error)}${providerAdvice(words(error))}` }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {
@@ -125,8 +125,10 @@ const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
   ["openai-compatible", "DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL)"]
 ]
 
-/** What to set where a provider refused the key. */
-const keyAdvice = (sentence: string): string => {
+/** What to do where a provider refused the key, or does not answer. */
+const providerAdvice = (sentence: string): string => {
+  if (/^openai-compatible: \S+: Cannot connect/.test(sentence))
+    return "; check DAYBOOK_BASE_URL, and that its server runs"
   const [, provider, status] = /^([\w.-]+): .*\bHTTP (401|403)\b/.exec(sentence) ?? []
   const variable = keys.find(([providerID]) => providerID === provider)?.[1]
   if (variable === undefined) return ""
@@ -148,12 +150,28 @@ const activityCode = (error: unknown): number => {
   return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)
 }
 
+/** What is wrong with the environment, each fault with its variable. */
+const variables: ConfigError.ConfigErrorReducer<undefined, string> = {
+  andCase: (_, left, right) => `${left}; ${right}`,
+  orCase: (_, left, right) => `${left}, or ${right}`,
+  invalidDataCase: (_, path, message) => named(path, message),
+  missingDataCase: (_, path, message) => named(path, message),
+  sourceUnavailableCase: (_, path, message) => named(path, message),
+  unsupportedCase: (_, path, message) => named(path, message)
+}
+
+const named = (path: ReadonlyArray<string>, message: string): string => {
+  const variable = path.join("_")
+  return variable === "" || message.includes(variable) ? message : `${variable}: ${message}`
+}
+
 /** The parser's words, without the colours that it puts into every text. */
 const helpWords = (doc: HelpDoc.HelpDoc): string =>
   // oxlint-disable-next-line no-control-regex
   oneLine(HelpDoc.toAnsiText(doc).replaceAll(/\u001b\[[\d;]*m/g, ""), 2000)
 
 const words = (error: unknown): string => {
+  if (ConfigError.isConfigError(error)) return oneLine(ConfigError.reduceWithContext(error, undefined, variables), 2000)
   const message = Predicate.hasProperty(error, "message") ? error.message : undefined
   return oneLine(typeof message === "string" && message !== "" ? message : String(error), 2000)
 }

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
+import { makeFolders } from "../../storage/MakeFolders.ts"
 import { tryFile, type LocationFiles, type WritableTarget } from "../LocationFiles.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
@@ -27,7 +28,7 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
 ): Effect.fn.Return<void, ToolFailure> {
   const name = target.resource
   const folder = path.dirname(target.real)
-  yield* tryFile("write", name, () => fs.mkdir(folder, { recursive: true }))
+  yield* tryFile("write", name, () => makeFolders(folder))
   // A folder on the way may have become a symbolic link while a person was asked.
   yield* files.recheck(folder)
   const temporary = path.join(folder, `.${randomUUID()}.tmp`)
