@@ -115,8 +115,10 @@ describe("refusals", () => {
     Effect.gen(function* () {
       const here = yield* place
       yield* here.run(["prompt", "--no-run", "hi"])
+      // With a key nothing is said of the offline model.
+      const env = { ANTHROPIC_API_KEY: "x".repeat(20) }
       for (const root of ["/proc/daybook", "/proc/daybook/deep/er"]) {
-        refused(yield* here.run(["serve", "--agent", "build", "--root", root]), 6, /\/proc\/daybook.*ENOENT/)
+        refused(yield* here.run(["serve", "--agent", "build", "--root", root], { env }), 6, /\/proc\/daybook.*ENOENT/)
         refused(yield* here.run(["files", "export", "--root", root]), 6, /\/proc\/daybook.*ENOENT/)
       }
     })
