@@ -41,7 +41,7 @@ const during = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber)
   })
 
-for (const method of ["readFeed", "removals", "feed"] as const) {
+for (const method of ["readFeed", "removals", "feed", "read"] as const) {
   it.scoped(`FI-85: a fault of our own in \`${method}\` of the log does not end the follower`, () =>
     withStore((root) =>
       logged((lines) =>
@@ -49,6 +49,11 @@ for (const method of ["readFeed", "removals", "feed"] as const) {
           const log = yield* EventLog
           const id = session("one")
           yield* begin(id)
+          // What is missing is made again from the session's log.
+          if (method === "read") {
+            yield* exportAll({ root, uid })
+            rmSync(join(root, house, id, "events.jsonl"))
+          }
           const seen = { faults: 0 }
           const faulty = new Proxy(log, {
             get: (target, name, receiver) => {
@@ -77,6 +82,27 @@ for (const method of ["readFeed", "removals", "feed"] as const) {
     )
   )
 }
+
+it.effect("FI-85: a fault of our own in the sweep does not end the follower, which says so and sweeps again", () =>
+  Effect.gen(function* () {
+    let sweeps = 0
+    const said: Array<string> = []
+    const { follow } = yield* Following.make({
+      log: yield* Effect.provide(EventLog, memoryLog),
+      position: Effect.succeed(0),
+      first: Effect.succeed({ position: 0 }),
+      batch: Effect.succeed({ position: 0, hasMore: false }),
+      retry: Effect.void,
+      sweep: Effect.suspend(() => (sweeps++ < 3 ? Effect.die(new Error("a fault")) : Effect.succeed(false))),
+      say: ({ state }) => Effect.sync(() => void said.push(state))
+    })
+    const loop = yield* Effect.fork(follow)
+    yield* TestClock.adjust("1 minute")
+    assert.isAbove(sweeps, 4)
+    yield* Fiber.interrupt(loop)
+    assert.deepStrictEqual(said, ["following", "failing", "following", "stopped"])
+  }).pipe(Effect.scoped)
+)
 
 it.effect(
   "FI-85, FI-91: a failure that lasts is said once, when it changes, and each ten minutes, not at each attempt",

@@ -240,6 +240,24 @@ it.scoped("FI-97, FI-88: a folder that is not that of a removed session by its m
   }).pipe(Effect.provide(store))
 )
 
+it.scoped("FI-97: the export of one session leaves the folder of another that was removed and made again", () =>
+  Effect.gen(function* () {
+    const root = yield* newRoot
+    yield* make(stays, "coder", "stays")
+    yield* make(gone, "coder", "gone")
+    yield* (yield* EventLog).remove(gone)
+    yield* make(gone, "coder", "gone")
+    yield* exportAll({ root, uid })
+    const before = tree(root)
+    const file = () => statSync(join(root, goneFolder, "events.jsonl")).ino
+    const written = file()
+    loseRecord(root)
+    yield* (yield* exporterAt({ root, uid })).exportSession(stays)
+    assert.deepStrictEqual(tree(root), before)
+    assert.strictEqual(file(), written)
+  }).pipe(Effect.provide(store))
+)
+
 it.scoped("FI-97: a tree of another store is left as it is", () =>
   Effect.gen(function* () {
     const root = yield* removedWithoutRecord
