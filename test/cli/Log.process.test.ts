@@ -122,6 +122,36 @@ describe("export over OTLP", () => {
     })
   )
 
+  it.scopedLive("CL-128: the log of a server reaches the collector with level and time, and without secrets", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { taken, url } = yield* collector
+      const secret = "sk-very-secret-value"
+      configure(here, `mcp: { broken: { command: "/not/there/${secret}" } }`)
+      const server = yield* here.start(["serve", "--agent", "build"], {
+        env: {
+          DAYBOOK_ROOT: join(here.root, "ctx"),
+          OPENAI_API_KEY: secret,
+          OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${url}/v1/logs`,
+          OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
+        }
+      })
+      yield* server.until("stdout", (text) => text.endsWith("ready\n"))
+      yield* server.signal("SIGTERM")
+      assert.strictEqual((yield* server.ended).code, 0)
+      const all = Array.from(yield* waitingFor("an export")(Queue.takeBetween(taken, 1, 100)))
+      // Only the log has an endpoint.
+      assert.deepStrictEqual([...new Set(all.map(({ path }) => path))], ["/v1/logs"])
+      const text = all.map((each) => each.text).join("\n")
+      assert.match(
+        text,
+        /"severityText":"WARN","timeUnixNano":"\d{19}"[^\n]*"body":\{"stringValue":"MCP server \\"broken/
+      )
+      assert.include(text, "[secret]")
+      assert.notInclude(text, secret)
+    })
+  )
+
   it.scopedLive("CL-128: a collector that is not there, or is turned off, changes nothing of a run", () =>
     Effect.gen(function* () {
       const here = yield* place
