@@ -15,8 +15,11 @@ import {
 } from "@daybook/core"
 import { Catalog, Models } from "@daybook/models"
 import { Effect, Layer, Struct, type ConfigError } from "effect"
+import { homedir } from "node:os"
+import { join } from "node:path"
 import * as Configuration from "./Configuration.ts"
 import type { UsageError } from "./Errors.ts"
+import { dataFolder, neutralPath } from "./Paths.ts"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 
@@ -34,11 +37,18 @@ type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof
 export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
   Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
 
+/** How MCP servers without `cwd` start: in no project, wherever the database is, and with no program of one (MC-33). */
+export const serverStart = () => ({
+  folder: join(dataFolder(process.env, homedir()), "mcp"),
+  path: neutralPath(process.env)
+})
+
 /** What is configured, as the runtime takes it: who shares files is no concern of its. */
 const configured = (servers: boolean, asker: Layer.Layer<PermissionAsker>) =>
   Effect.map(Configuration.load, ({ mcp = {}, ...settings }) => ({
     ...Struct.omit(settings, "shared"),
     mcp: servers ? mcp : {},
+    serverStart: serverStart(),
     permissionAsker: asker,
     questions: QuestionPrompt.somebodyAnswers()
   }))

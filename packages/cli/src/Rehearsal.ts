@@ -8,6 +8,7 @@ import { OfflineModel } from "@daybook/models"
 import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
 import type { Check } from "./Checkup.ts"
 import * as Configuration from "./Configuration.ts"
+import { serverStart } from "./Host.ts"
 
 /** Any will do: it is never asked. */
 const anyModel = Layer.succeed(ModelResolver, ModelResolver.of({ resolve: () => OfflineModel.resolved }))
@@ -78,9 +79,12 @@ export const rehearse = (
     ] satisfies ReadonlyArray<Check>
   }).pipe(
     Effect.provide(
-      Daybook.layer({ filename: ":memory:", ...Struct.omit(settings, "shared"), mcp: servers ? mcp : {} }).pipe(
-        Layer.provide(anyModel)
-      )
+      Daybook.layer({
+        filename: ":memory:",
+        ...Struct.omit(settings, "shared"),
+        mcp: servers ? mcp : {},
+        serverStart: serverStart()
+      }).pipe(Layer.provide(anyModel))
     ),
     Effect.catchAll(({ message }) => Effect.succeed([{ about: "context", verdict: "error", says: message } as const])),
     Effect.map((checks) => [...checks, ...warnings]),

@@ -101,6 +101,11 @@ export interface Options {
   readonly mcp?: Mcp.McpServers
   /** Variables of this process's environment that children get by name, besides a few harmless ones. */
   readonly environment?: EnvironmentGrants
+  /**
+   * How MCP servers without `cwd` start. `folder`: where, `mcp` beside the database by default, a temporary one for
+   * `:memory:`; it is kept empty. `path`: their `PATH`, this process's own by default.
+   */
+  readonly serverStart?: Mcp.StartOptions
   /** Texts that prompts call as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
@@ -149,7 +154,10 @@ const outputs = ({ filename, toolOutputs }: Options) => {
 }
 
 /** Their tools are the host's. */
-const servers = (options: Options) => Layer.provide(Mcp.layer(options.mcp ?? {}), HostTools.layer)
+const servers = ({ filename, mcp = {}, serverStart }: Options) => {
+  const folder = filename === ":memory:" ? undefined : join(dirname(filename), "mcp")
+  return Layer.provide(Mcp.layer(mcp, { folder, ...serverStart }), HostTools.layer)
+}
 
 /** Prompts are expanded with the templates of the host, its user and the project, and the servers' resources. */
 const expander = (options: Options, mcp: ReturnType<typeof servers>) =>

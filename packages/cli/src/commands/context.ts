@@ -6,7 +6,7 @@ import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { requestJson, requestText, sizeTable } from "../render/Request.ts"
-import { withReader, withRunning } from "../Runtime.ts"
+import { withConfigured, withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -53,8 +53,8 @@ export const context = {
   details: [
     "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
       "Everything is shown as it would be sent, whole: system texts, tools, messages with their calls and results, and " +
-      "an estimate of tokens for each. Nothing is written and no model is asked; configured MCP servers are started, " +
-      "since their tools are part of it.",
+      "an estimate of tokens for each. Nothing is written, no model is asked, and no MCP server is started: their " +
+      "tools are not listed.",
     "With --at it is what an earlier turn was sent, from the log alone: no configuration, model or server is needed. " +
       "The sequence numbers are those of daybook events."
   ],
@@ -75,7 +75,7 @@ export const context = {
     ({ at, json, session, tokens }) => {
       const options = { session: Option.getOrUndefined(session), tokens, json }
       return Option.match(at, {
-        onNone: () => withRunning(runNext(options)),
+        onNone: () => withConfigured(runNext(options)),
         onSome: (seq) => withReader(runAt(options, seq))
       })
     }

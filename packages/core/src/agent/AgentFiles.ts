@@ -8,6 +8,8 @@ import { makeDefinitionFolders, type Definition } from "../config/DefinitionFold
 import { projectFolder } from "../config/ProjectFolder.ts"
 import { warnOnce } from "../context/WarnOnce.ts"
 import type { Location } from "../session/Schemas.ts"
+import { notCounting } from "../trust/Project.ts"
+import type { Trust } from "../trust/ProjectTrust.ts"
 import { parseAgentFile, projectAgent, userAgent, type NamedDefinition } from "./AgentDefinition.ts"
 import type { Agent } from "./Agents.ts"
 import { builtins, defaultAgent } from "./BuiltinAgents.ts"
@@ -24,6 +26,9 @@ export interface AgentFilesOptions {
   /** Whether projects may bring agents; true by default. */
   readonly projectConfig?: boolean | undefined
 }
+
+/** The same, with who decides whether a project's agents count. */
+type Options = AgentFilesOptions & { readonly trust: Trust }
 
 /** The agents at one place, and what is wrong with their files. */
 export interface FoundAgents {
@@ -93,15 +98,20 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
 }
 
 /** Looks for the agents at a place; without one, only for those that are everywhere. */
-export const makeAgentFiles = ({ agents = [], projectConfig = true, userFolder }: AgentFilesOptions) => {
+export const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
   const folders = makeDefinitionFolders(parseAgentFile)
   const warn = warnOnce()
+  const ofProject = Effect.fnUntraced(function* (location: Location) {
+    const project = yield* projectFolder(trust, location, "agents")
+    const why = notCounting(project)
+    return yield* why === undefined
+      ? folders.read(project.folder, project.root)
+      : folders.refused(project.folder, project.root, why)
+  })
   return Effect.fnUntraced(function* (location: Location | undefined) {
     const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "agents"))
     const above = withUserFiles(agents, own)
-    const project = location === undefined || !projectConfig ? undefined : yield* projectFolder(location, "agents")
-    const found =
-      project === undefined ? above : withProjectFiles(above, yield* folders.read(project.folder, project.root))
+    const found = location === undefined || !projectConfig ? above : withProjectFiles(above, yield* ofProject(location))
     yield* Effect.forEach(found.problems, ({ details, path: file }) => warn(`agent file ${file}: ${details}`), {
       discard: true
     })

@@ -7,6 +7,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import type { RequestSettings } from "../model/ModelResolver.ts"
 import type { Rule } from "../permission/Rule.ts"
 import type { Location, ModelRef } from "../session/Schemas.ts"
+import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 import { makeAgentFiles, type AgentFilesOptions, type AgentProblem } from "./AgentFiles.ts"
 import { defaultAgent } from "./BuiltinAgents.ts"
 
@@ -70,8 +71,8 @@ export class Agents extends Context.Tag("@daybook/core/Agents")<
   }
 >() {}
 
-const make = (options: AgentFilesOptions): Context.Tag.Service<typeof Agents> => {
-  const look = makeAgentFiles(options)
+const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {
+  const look = makeAgentFiles({ ...options, trust })
   return {
     get: Effect.fn("Agents.get")(function* (name = defaultAgent, location) {
       const { broken, byName } = yield* look(location)
@@ -88,7 +89,10 @@ const make = (options: AgentFilesOptions): Context.Tag.Service<typeof Agents> =>
 
 /** Agents from a list and from files. Built-in ones are there unless the list has its own under their name. */
 export const layer = (options: AgentFilesOptions | ReadonlyArray<Agent> = {}): Layer.Layer<Agents> =>
-  Layer.sync(Agents, () => make(isList(options) ? { agents: options } : options))
+  Layer.effect(
+    Agents,
+    Effect.map(ProjectTrust, (trust) => make(isList(options) ? { agents: options } : options, trust))
+  )
 
 const isList = (options: AgentFilesOptions | ReadonlyArray<Agent>): options is ReadonlyArray<Agent> =>
   Array.isArray(options)

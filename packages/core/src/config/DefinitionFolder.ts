@@ -60,12 +60,15 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
     return { path: file, stem, result } satisfies Definition<A>
   })
 
-  const look = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
+  const inside = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
     const real = yield* tryFile(folder, () => fs.realpath(folder))
-    if (within !== undefined && !isWithin(within, real)) {
-      const details = "it leads out of its project through a symbolic link"
-      return yield* new TextFileError({ path: folder, reason: "refused", details })
-    }
+    if (within === undefined || isWithin(within, real)) return real
+    const details = "it leads out of its project through a symbolic link"
+    return yield* new TextFileError({ path: folder, reason: "refused", details })
+  })
+
+  const look = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
+    const real = yield* inside(folder, within)
     const { more, names } = yield* tryFile(folder, () => listing(real))
     const before = folders.get(folder)
     const now = new Map<string, Kept<A>>()
@@ -87,11 +90,29 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
     return more ? [...definitions, { path: folder, stem: "", result: Either.left(details) }] : definitions
   })
 
+  const orNothing = (folder: string) =>
+    Effect.catchAll(({ details, reason }: TextFileError) =>
+      Effect.succeed<ReadonlyArray<Definition<A>>>(
+        reason === "missing" ? [] : [{ path: folder, stem: "", result: Either.left(details) }]
+      )
+    )
+
   return {
     /** The folder's definitions, by file name. A folder that is not there has none. */
     read: (folder: string, within?: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
-      Effect.catchAll(look(folder, within), ({ details, reason }) =>
-        Effect.succeed(reason === "missing" ? [] : [{ path: folder, stem: "", result: Either.left(details) }])
+      look(folder, within).pipe(orNothing(folder)),
+    /** The same files by their names alone: none is read, and each is refused for the reason given. */
+    refused: (folder: string, within: string, why: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
+      inside(folder, within).pipe(
+        Effect.flatMap((real) => tryFile(folder, () => listing(real))),
+        Effect.map(({ names }) =>
+          names.map((name) => ({
+            path: path.join(folder, name),
+            stem: path.basename(name, ".md"),
+            result: Either.left(why)
+          }))
+        ),
+        orNothing(folder)
       )
   }
 }

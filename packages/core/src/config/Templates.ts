@@ -6,6 +6,8 @@ import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import { warnOnce } from "../context/WarnOnce.ts"
 import type { Location } from "../session/Schemas.ts"
+import { notCounting } from "../trust/Project.ts"
+import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 import { makeDefinitionFolders } from "./DefinitionFolder.ts"
 import { name as Name, optional, shaped, someText } from "./Fields.ts"
 import type { Frontmatter } from "./Frontmatter.ts"
@@ -75,14 +77,21 @@ const parse = ({ body, data }: Frontmatter, stem: string): Either.Either<Templat
         : Either.right({ ...head, name, body })
   )
 
-const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOptions) => {
+const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOptions, trust: Trust) => {
   const folders = makeDefinitionFolders(parse)
   const warn = warnOnce()
 
+  const ofProject = Effect.fnUntraced(function* (location: Location) {
+    const project = yield* projectFolder(trust, location, "templates")
+    const why = notCounting(project)
+    return yield* why === undefined
+      ? folders.read(project.folder, project.root)
+      : folders.refused(project.folder, project.root, why)
+  })
+
   const look = Effect.fnUntraced(function* (location: Location | undefined) {
     const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "templates"))
-    const project = location === undefined || !projectConfig ? undefined : yield* projectFolder(location, "templates")
-    const theirs = project === undefined ? [] : yield* folders.read(project.folder, project.root)
+    const theirs = location === undefined || !projectConfig ? [] : yield* ofProject(location)
     const byName = new Map(templates.map((template) => [template.name, template]))
     const broken = new Map<string, string>()
     const problems: Array<TemplateProblem> = []
@@ -119,4 +128,7 @@ const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOpti
 
 /** Templates from a list and from files. */
 export const layer = (options: TemplateOptions = {}): Layer.Layer<Templates> =>
-  Layer.sync(Templates, () => make(options))
+  Layer.effect(
+    Templates,
+    Effect.map(ProjectTrust, (trust) => make(options, trust))
+  )

@@ -5,6 +5,7 @@
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import * as Metrics from "../Metrics.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import * as Discovery from "./InstructionDiscovery.ts"
 import { makeReader } from "./InstructionFile.ts"
@@ -90,6 +91,7 @@ const look = Effect.fnUntraced(function* ({ key, load }: ContextSource, turn: Co
 const builtins = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
+  const trust = yield* ProjectTrust
   const { known } = yield* Discovery.InstructionDiscovery
   const reader = makeReader()
   const [addresses, patterns] = Arr.partition(settings.instructions, (each) => !isAddress(each))
@@ -101,7 +103,7 @@ const builtins = Effect.gen(function* () {
     configuredInstructions(reader, directory, patterns),
     yield* remoteInstructions(addresses),
     ...(settings.projectConfig
-      ? [projectInstructions(reader, directory), nestedInstructions(reader, directory, known)]
+      ? [projectInstructions(reader, directory, trust), nestedInstructions(reader, directory, known, trust)]
       : []),
     skillGuidance(yield* Skills.Skills)
   ]

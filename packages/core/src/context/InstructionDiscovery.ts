@@ -13,7 +13,9 @@ import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { ReadSql, retryBusy } from "../storage/Database.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
-import { foldersBetween } from "./ProjectRoot.ts"
+import { notCounting, projectAt } from "../trust/Project.ts"
+import { ProjectTrust } from "../trust/ProjectTrust.ts"
+import { foldersBetween, isOwnBelow } from "./ProjectRoot.ts"
 import { ofFolder } from "./sources/InstructionFiles.ts"
 
 export class InstructionDiscovery extends Context.Tag("@daybook/core/InstructionDiscovery")<
@@ -37,6 +39,7 @@ const decodePaths = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Sch
 const make = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
+  const trust = yield* ProjectTrust
   const log = yield* EventLog
   const sql = yield* ReadSql
   const reader = makeReader()
@@ -59,10 +62,12 @@ const make = Effect.gen(function* () {
         .some((name) => foreign.has(name))
     )
       return
+    if (notCounting(yield* projectAt(trust, directory)) !== undefined) return
     const before = yield* known(sessionID)
     const seen = new Set(before.map((each) => path.dirname(each)))
     const found: Array<string> = []
     for (const folder of folders) {
+      if (!(yield* isOwnBelow(directory, folder))) break
       if (seen.has(folder) || before.length + found.length >= maximumKnown) continue
       for (const file of ofFolder(folder, directory).files) {
         if ((yield* reader.read(file, directory))._tag !== "Found") continue

@@ -3,6 +3,7 @@
  * change tells the files that are new or different; where one went, the complete rest is told again in place of what was
  * said before. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12).
  */
+import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { maximumBytes, type InstructionReader } from "./InstructionFile.ts"
@@ -132,14 +133,28 @@ export interface Candidate {
   readonly files: ReadonlyArray<string>
   /** A canonical folder that the real path has to lie in. */
   readonly within?: string
+  /** Why its text does not count: the file is named then, and not read. */
+  readonly withheld?: string
 }
+
+const isThere = (path: string) =>
+  Effect.promise(() =>
+    fs.lstat(path).then(
+      (stats) => !stats.isDirectory(),
+      () => false
+    )
+  )
 
 /** Reads the candidates in order, as far as there is room. One that is there but cannot be read makes the whole unavailable (EP-11). */
 export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader, candidates: ReadonlyArray<Candidate>) {
   const entries: Array<Entry> = []
   const seen = new Set<string>()
-  for (const { files, within } of candidates) {
+  for (const { files, withheld, within } of candidates) {
     for (const path of files) {
+      if (withheld !== undefined) {
+        if (yield* isThere(path)) entries.push(notShown(path, withheld))
+        continue
+      }
       const found = yield* reader.read(path, within)
       if (found._tag === "Unreadable") return unavailable
       if (found._tag !== "Found") continue

@@ -1,8 +1,12 @@
-/** The project that a Location belongs to: the nearest folder upwards with `.git`, else the Location's own. Spec: CX-32. */
+/**
+ * The project that a Location belongs to: the nearest folder upwards with `.git`, else the Location's own folder. The way
+ * up ends below the first folder that others can fill. Spec: CX-32, TR-1.
+ */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
 import { isWithin } from "../config/TextFile.ts"
+import { holding } from "../trust/FolderOwner.ts"
 
 /** Folders from the root of the file system down to `folder`. */
 const upwards = (folder: string): ReadonlyArray<string> => {
@@ -19,8 +23,21 @@ const exists = (name: string) =>
 /** The project's root of a canonical folder. */
 export const projectRoot = (directory: string): Effect.Effect<string> =>
   Effect.promise(async () => {
-    for (const folder of upwards(directory)) if (await exists(path.join(folder, ".git"))) return folder
+    for (const folder of upwards(directory)) {
+      // From a Location that others can fill no way leads up: whose project it is part of is for them to say.
+      if ((await holding(folder)) !== "own") return directory
+      if (await exists(path.join(folder, ".git"))) return folder
+    }
     return directory
+  })
+
+/** Whether no folder below `top`, down to `folder`, can be filled by others. */
+export const isOwnBelow = (top: string, folder: string): Effect.Effect<boolean> =>
+  Effect.promise(async () => {
+    for (const each of foldersBetween(top, folder)) {
+      if (each !== top && (await holding(each)) !== "own") return false
+    }
+    return true
   })
 
 /** The folders from `top`, inclusive, down to `folder`, inclusive; none where `folder` is not below `top`. */

@@ -15,7 +15,8 @@ import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
-import { projectRoot } from "./ProjectRoot.ts"
+import { notCounting, projectAt } from "../trust/Project.ts"
+import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { warnOnce } from "./WarnOnce.ts"
 
 export interface Skill {
@@ -97,6 +98,7 @@ interface Shelf {
 const make = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
+  const trust = yield* ProjectTrust
   const reader = makeReader()
   const warn = warnOnce()
 
@@ -133,7 +135,9 @@ const make = Effect.gen(function* () {
 
   const ofProject = Effect.gen(function* () {
     if (!settings.projectConfig) return []
-    const root = yield* projectRoot(directory)
+    const project = yield* projectAt(trust, directory)
+    const { root } = project
+    if (notCounting(project) !== undefined) return []
     return yield* shelf({ folder: path.join(root, ".daybook", "skills"), within: root })
   })
 

@@ -8,10 +8,12 @@ import { HostTools } from "../tool/HostTools.ts"
 import type { Connection, McpResource, ServerFault } from "./Connection.ts"
 import { readContents } from "./Content.ts"
 import { callTimeout, isEnabled, McpError, type McpServers } from "./McpServer.ts"
+import { makeStart, type StartOptions } from "./StartFolder.ts"
 import { connectTimeout, supervise, type McpStatus } from "./Supervisor.ts"
 
 export { McpError, McpServer, McpServers } from "./McpServer.ts"
 export type { McpResource } from "./Connection.ts"
+export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./Supervisor.ts"
 
 /** The configured MCP servers. Their tools are registered with `HostTools`; calling them is not done here. */
@@ -38,7 +40,7 @@ const lostServer = (server: string, tool: string): string =>
 const byName = (all: ReadonlyMap<string, McpStatus>): ReadonlyArray<McpStatus> =>
   [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 
-const make = Effect.fnUntraced(function* (configured: McpServers) {
+const make = Effect.fnUntraced(function* (configured: McpServers, options: StartOptions) {
   const host = yield* HostTools
   const servers = Object.entries(configured).filter(([, server]) => isEnabled(server))
   const names = servers.map(([name]) => name)
@@ -51,6 +53,10 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
     const server = known.get(tool)
     return server === undefined || connections.has(server) ? undefined : lostServer(server, tool)
   })
+  const start = yield* makeStart(
+    servers.map(([, server]) => server),
+    options
+  )
   const supervised = yield* Effect.forEach(servers, ([name, server]) =>
     Effect.map(Deferred.make<void>(), (settled) => ({
       name,
@@ -60,7 +66,8 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
       status,
       connections,
       known,
-      settled
+      settled,
+      start
     }))
   )
   // When the scope closes, they end at the same time.
@@ -112,4 +119,5 @@ const make = Effect.fnUntraced(function* (configured: McpServers) {
 })
 
 /** Connects to the servers in the background, for as long as the scope. With none, nothing is loaded or started. */
-export const layer = (servers: McpServers): Layer.Layer<Mcp, never, HostTools> => Layer.scoped(Mcp, make(servers))
+export const layer = (servers: McpServers, options: StartOptions = {}): Layer.Layer<Mcp, never, HostTools> =>
+  Layer.scoped(Mcp, make(servers, options))

@@ -26,6 +26,7 @@ import { readProgress, readResult, wordsOf } from "./Content.ts"
 import { callTimeout, inSentence, redactor, type McpServer } from "./McpServer.ts"
 import { describeLeftOut, type ListedTool, type Listing } from "./ToolListing.ts"
 import { offeredNames } from "./ToolNames.ts"
+import type { Start } from "./StartFolder.ts"
 import * as Transports from "./Transports.ts"
 
 /** How a server is. */
@@ -52,6 +53,8 @@ export interface Supervised {
   readonly known: Map<string, string>
   /** Done when the server has connected or failed for the first time. */
   readonly settled: Deferred.Deferred<void>
+  /** Where and how its process begins. */
+  readonly start: Start
 }
 
 /** What connecting and the first list may take together, and each later list. */
@@ -171,9 +174,9 @@ const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervise
 })
 
 /** Connecting and the first list of tools. The connection lives in the caller's scope, however this ends. */
-const open = Effect.fnUntraced(function* (server: McpServer) {
+const open = Effect.fnUntraced(function* ({ server, start }: Supervised) {
   const redact = redactor(server)
-  const way = yield* Transports.open(server, redact)
+  const way = yield* Transports.open(yield* start(server), redact)
   return yield* Effect.gen(function* () {
     const connection = yield* connect(server, way, redact)
     return { connection, listing: yield* connection.listTools }
@@ -217,7 +220,7 @@ const failed = (supervised: Supervised) => (fault: ServerFault) =>
 /** One connection from its beginning to its loss. */
 const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
   // Said at once: closing what did not answer may take seconds, and somebody may wait.
-  const { connection, listing } = yield* Effect.tapError(open(supervised.server), failed(supervised))
+  const { connection, listing } = yield* Effect.tapError(open(supervised), failed(supervised))
   return yield* serve(supervised, connection, listing)
 }, Effect.scoped)
 

@@ -11,7 +11,9 @@ import type { LogUnavailable } from "../../log/EventLog.ts"
 import { isWithin } from "../../config/TextFile.ts"
 import type { InstructionReader } from "../InstructionFile.ts"
 import { instructionSource, loadFiles, notShown, type Candidate } from "../Instructions.ts"
-import { foldersBetween, projectRoot } from "../ProjectRoot.ts"
+import { notCounting, projectAt } from "../../trust/Project.ts"
+import { trustAll, type Trust } from "../../trust/ProjectTrust.ts"
+import { foldersBetween, isOwnBelow } from "../ProjectRoot.ts"
 import { absent, available, type ContextSource } from "../SystemContext.ts"
 
 /** What a folder may hold: `CLAUDE.md` counts only where there is no `AGENTS.md`. */
@@ -88,18 +90,22 @@ export const configuredInstructions = (
   })
 
 /** From the project's root down to the Location. */
-export const projectInstructions = (reader: InstructionReader, directory: string): ContextSource =>
+export const projectInstructions = (reader: InstructionReader, directory: string, trust: Trust): ContextSource =>
   instructionSource({
     key: "instructions/4-project",
     what: "the project's instructions",
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
     load: () =>
-      Effect.flatMap(projectRoot(directory), (root) =>
-        loadFiles(
+      Effect.flatMap(projectAt(trust, directory), (project) => {
+        const withheld = notCounting(project)
+        return loadFiles(
           reader,
-          foldersBetween(root, directory).map((folder) => ofFolder(folder, root))
+          foldersBetween(project.root, directory).map((folder) => ({
+            ...ofFolder(folder, project.root),
+            ...(withheld === undefined ? {} : { withheld })
+          }))
         )
-      )
+      })
   })
 
 /** Of those that a session knows, the first so many are shown: each is looked at before every turn. */
@@ -120,25 +126,25 @@ const beyond = (folder: string, count: number) =>
 export const nestedInstructions = (
   reader: InstructionReader,
   directory: string,
-  known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
+  known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>,
+  trust: Trust = trustAll
 ): ContextSource =>
   instructionSource({
     key: "instructions/5-nested",
     what: "the instructions of folders that you read in",
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
-    load: ({ sessionID }) =>
-      Effect.flatMap(known(sessionID), (paths) => {
-        const inside = paths.filter((each) => isWithin(directory, each))
-        const folders = [...new Set(inside.map((each) => path.dirname(each)))]
-        const [first, rest] = [folders.slice(0, maximumShown), folders.slice(maximumShown)]
-        const loaded = loadFiles(
-          reader,
-          first.map((folder) => ofFolder(folder, directory))
-        )
-        return Effect.map(loaded, (seen) =>
-          seen._tag === "Available" && rest[0] !== undefined
-            ? available([...seen.value, beyond(rest[0], rest.length)])
-            : seen
-        )
-      })
+    load: Effect.fnUntraced(function* ({ sessionID }) {
+      const inside = (yield* known(sessionID)).filter((each) => isWithin(directory, each))
+      const found = [...new Set(inside.map((each) => path.dirname(each)))]
+      const folders = yield* Effect.filter(found, (folder) => isOwnBelow(directory, folder))
+      const [first, rest] = [folders.slice(0, maximumShown), folders.slice(maximumShown)]
+      const withheld = notCounting(yield* projectAt(trust, directory))
+      const seen = yield* loadFiles(
+        reader,
+        first.map((folder) => ({ ...ofFolder(folder, directory), ...(withheld === undefined ? {} : { withheld }) }))
+      )
+      return seen._tag === "Available" && rest[0] !== undefined
+        ? available([...seen.value, beyond(rest[0], rest.length)])
+        : seen
+    })
   })

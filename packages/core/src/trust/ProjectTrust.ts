@@ -1,0 +1,40 @@
+/**
+ * Whether what a project brings counts: its instructions, agents, skills, templates, and what was allowed there. A host
+ * decides; the store of a person's decisions is in `TrustStore.ts`. Spec: specs/trust.md TR-2, TR-30.
+ */
+import { Context, Effect } from "effect"
+import { holding } from "./FolderOwner.ts"
+
+/** How a project stands. */
+export interface Standing {
+  /** `unknown`: nobody decided yet. It counts as little as `restricted`. */
+  readonly state: "trusted" | "restricted" | "unknown"
+  /** Why, as a clause about the folder: "it belongs to another user". */
+  readonly why: string
+}
+
+/** Decides for projects. */
+export interface Trust {
+  /** How the project with this root stands, by its canonical folder. It never fails: what cannot be read is not trusted. */
+  readonly of: (root: string) => Effect.Effect<Standing>
+}
+
+/** For hosts that made the folders they work in: every project is trusted, but for folders of other users. */
+export const trustAll: Trust = {
+  of: (root) =>
+    Effect.map(
+      Effect.promise(() => holding(root)),
+      (held): Standing =>
+        held === "foreign"
+          ? { state: "restricted", why: "it belongs to another user" }
+          : { state: "trusted", why: "its host trusts every folder of this user" }
+    )
+}
+
+/** Who decides. Services take it when they are made, so a host gives it to all of them. */
+export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/core/ProjectTrust", {
+  defaultValue: (): Trust => trustAll
+}) {}
+
+/** Whether what the project brings counts. */
+export const isTrusted = ({ state }: Standing): boolean => state === "trusted"

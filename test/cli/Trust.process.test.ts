@@ -1,0 +1,167 @@
+/**
+ * A hostile project around the real command: its `.npmrc`, its `node_modules` and its programs leave a mark when they
+ * run. The servers are started by the real `npx`.
+ */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { build } from "./support/Bundle.ts"
+import { place, type Place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+const server = fileURLToPath(new URL("../mcp/support/server.mjs", import.meta.url))
+
+const write = (file: string, text: string, mode = 0o644) => {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+  chmodSync(file, mode)
+}
+
+const configure = (here: Place, yaml: string) => write(join(here.root, ".config", "daybook", "config.yaml"), yaml)
+
+/** Whether code of the project ran; the next look begins anew. */
+const ran = (here: Place): boolean => {
+  const mark = join(here.root, "mark")
+  const found = existsSync(mark)
+  rmSync(mark, { force: true })
+  return found
+}
+
+/** What `npx NAME COMMAND` does with its folder: the project is found upwards, and has the program or else the shell. */
+const runner = `#!/bin/sh
+at=$PWD
+while [ "$at" != / ] && [ ! -e "$at/package.json" ] && [ ! -d "$at/node_modules" ]; do at=$(dirname "$at"); done
+[ -x "$at/node_modules/.bin/$1" ] && exec "$at/node_modules/.bin/$1"
+shell=/bin/sh
+[ -f "$at/.npmrc" ] && shell=$(sed -n 's/^script-shell=//p' "$at/.npmrc")
+exec "$shell" -c "$2"
+`
+
+/** Whatever a project can lay before the runner: a shell for scripts, a package, and programs in front of the system's. */
+const hostile = Effect.map(place, (here) => {
+  const leave = `#!/bin/sh\ntouch ${JSON.stringify(join(here.root, "mark"))}\nexec /bin/sh "$@"\n`
+  write(join(here.cwd, "evil.sh"), leave, 0o755)
+  write(join(here.cwd, ".npmrc"), `script-shell=${join(here.cwd, "evil.sh")}\n`)
+  write(join(here.cwd, "package.json"), `{"name":"hostile","bin":"./evil.sh"}`)
+  for (const name of ["mcp-mark", "npx", "run-package", "node", "sh"]) {
+    write(join(here.cwd, "node_modules", ".bin", name), leave, 0o755)
+  }
+  write(join(here.root, "tools", "run-package"), runner, 0o755)
+  const PATH = `${process.env["PATH"]}:${join(here.root, "tools")}`
+  const started = (name: string, cwd?: string) =>
+    JSON.stringify({
+      command: "run-package",
+      args: [name, `"${process.execPath}" "${server}" stdio`],
+      ...(cwd === undefined ? {} : { cwd })
+    })
+  return { ...here, PATH, started }
+})
+
+const start = (here: Place) => join(here.root, ".local", "share", "daybook", "mcp")
+
+/** Each test starts several processes. */
+const patience = 90_000
+
+describe("MCP servers of the person's own configuration", () => {
+  it.scopedLive(
+    "MC-32: doctor --mcp, prompt and serve start them where nothing of the project reaches them",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* hostile
+        const env = { PATH: here.PATH }
+        configure(here, `mcp: { package: ${here.started("mcp-mark")}, script: ${here.started("none")} }`)
+        const doctor = yield* here.run(["doctor", "--mcp"], { env })
+        for (const name of ["package", "script"]) {
+          assert.match(doctor.stdout, new RegExp(`^(?:ok|warning) +mcp ${name} +connected`, "m"))
+        }
+        assert.isFalse(ran(here), "doctor --mcp")
+        assert.strictEqual((yield* here.run(["prompt", "hello"], { env })).code, 0)
+        assert.isFalse(ran(here), "prompt")
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const serving = yield* here.start(["serve", "--agent", "build", "--chroot", here.cwd], { env })
+            yield* serving.until("stdout", (text) => text.includes("ready"))
+            yield* serving.signal("SIGTERM")
+            yield* serving.ended
+          })
+        )
+        assert.isFalse(ran(here), "serve")
+        assert.strictEqual(statSync(start(here)).mode & 0o777, 0o700)
+        assert.deepStrictEqual(readdirSync(start(here)), ["package.json"])
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "MC-32: the real npx takes neither its shell nor a package from the project",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* hostile
+        const npx = (cwd: string) =>
+          spawnSync("npx", ["--call", "true"], { cwd, env: { PATH: process.env["PATH"], HOME: here.root } })
+        npx(here.cwd)
+        assert.isTrue(ran(here), "npx in the project's folder runs its code")
+        configure(here, "mcp: { local: { command: npx, args: [--no, mcp-mark] } }")
+        yield* here.run(["doctor", "--mcp"])
+        assert.isFalse(ran(here))
+        npx(start(here))
+        assert.isFalse(ran(here))
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "MC-34: programs of a project at the front of PATH are passed over, as npm run puts them there",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* hostile
+        configure(here, `mcp: { called: ${here.started("none")} }`)
+        const bin = join("node_modules", ".bin")
+        const PATH = [join(here.cwd, bin), `./${bin}`, bin, "", here.PATH].join(":")
+        const doctor = yield* here.run(["doctor", "--mcp"], { env: { PATH } })
+        assert.match(doctor.stdout, /^(?:ok|warning) +mcp called +connected/m)
+        assert.isFalse(ran(here))
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "MC-33: what an earlier server left in the folder is gone before the next one starts",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* hostile
+        configure(here, `mcp: { package: ${here.started("mcp-mark")}, script: ${here.started("none")} }`)
+        write(join(start(here), ".npmrc"), `script-shell=${join(here.cwd, "evil.sh")}\n`)
+        write(join(start(here), "node_modules", ".bin", "mcp-mark"), "#!/bin/sh\n", 0o755)
+        write(join(start(here), "package.json"), `{"workspaces":["*"]}`)
+        chmodSync(start(here), 0o777)
+        const doctor = yield* here.run(["doctor", "--mcp"], { env: { PATH: here.PATH } })
+        assert.match(doctor.stdout, /^(?:ok|warning) +mcp package +connected/m)
+        assert.match(doctor.stdout, /^(?:ok|warning) +mcp script +connected/m)
+        assert.isFalse(ran(here))
+        assert.strictEqual(statSync(start(here)).mode & 0o777, 0o700)
+        assert.deepStrictEqual(readdirSync(start(here)), ["package.json"])
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "CL-73: what only shows starts no server",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        configure(here, `mcp: { marking: { command: touch, args: [${JSON.stringify(join(here.root, "mark"))}] } }`)
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "hello"])
+        assert.isTrue(ran(here), "the server of prompt leaves its mark")
+        for (const words of [["context", "fix"], ["context", "fix", "--json"], ["agents"], ["doctor"]]) {
+          const { code } = yield* here.run(words)
+          assert.deepStrictEqual([words, code, ran(here)], [words, 0, false])
+        }
+      }),
+    patience
+  )
+})
