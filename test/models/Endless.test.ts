@@ -112,20 +112,28 @@ describe("an answer without an end", () => {
     )
   }
 
-  it.effect("LM-12: text fails the answer at the limit of all that is in it, and is read no further", () =>
-    Effect.gen(function* () {
-      const { model, ...resolved } = yield* OfflineModel.resolved
-      let sent = 0
-      const parts = Stream.repeatValue(Response.textDeltaPart({ id: "1", delta: large })).pipe(
-        Stream.tap(() => Effect.sync(() => (sent += large.length)))
-      )
-      const endlessModel = { ...model, streamText: () => parts } as unknown as typeof model
-      const fault = yield* Effect.flip(Stream.runDrain(partsOf({ ...resolved, model: endlessModel }, "Hi", [])))
-      assert.include(fault.failure.message, `more than ${Limits.maxAnswerLength} characters`)
-      assert.isFalse(fault.failure.retryable)
-      assert.strictEqual(sent, Limits.maxAnswerLength + large.length)
-    })
-  )
+  const idsAndLimits = [
+    ["one text", () => "1", Limits.maxTextLength],
+    ["many texts together", (n: number) => String(n), Limits.maxAnswerLength]
+  ] as const
+  for (const [what, idOf, limit] of idsAndLimits) {
+    it.effect(`LM-12: ${what} fail the answer at the limit, and no more is read`, () =>
+      Effect.gen(function* () {
+        const { model, ...resolved } = yield* OfflineModel.resolved
+        let sent = 0
+        const parts = Stream.iterate(1, (n) => n + 1).pipe(
+          Stream.map((n) => Response.textDeltaPart({ id: idOf(n), delta: large })),
+          Stream.rechunk(1),
+          Stream.tap(() => Effect.sync(() => (sent += large.length)))
+        )
+        const endlessModel = { ...model, streamText: () => parts } as unknown as typeof model
+        const fault = yield* Effect.flip(Stream.runDrain(partsOf({ ...resolved, model: endlessModel }, "Hi", [])))
+        assert.include(fault.failure.message, `more than ${limit} characters`)
+        assert.isFalse(fault.failure.retryable)
+        assert.strictEqual(sent, limit + large.length)
+      })
+    )
+  }
 
   it.scopedLive("LM-12: texts that begin without an end fail the step at their number", () =>
     Effect.gen(function* () {

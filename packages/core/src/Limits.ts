@@ -23,6 +23,9 @@ export const maxErrorBytes = 256 * 1024
 /** UTF-16 code units that a model may send in one answer: text, reasoning and inputs of calls together (LM-12). */
 export const maxAnswerLength = 128 * mib
 
+/** UTF-16 code units of one text of an answer (LM-12): 30 times what models can send today. */
+export const maxTextLength = 16 * mib
+
 /** UTF-16 code units of one block of reasoning, and of the input of one call (LM-12). */
 export const maxBlockLength = 8 * mib
 

@@ -6,7 +6,7 @@ import type { LanguageModel, Tool, Toolkit } from "@effect/ai"
 import { Clock, Duration, Effect, Random, Stream } from "effect"
 import { draft } from "../events/SessionEvents.ts"
 import type { ModelPolicy, ResolvedModel } from "../model/ModelResolver.ts"
-import { maxAnswerBlocks, maxAnswerLength, maxBlockLength } from "../Limits.ts"
+import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../Limits.ts"
 import { classifyError, type ProviderFailure } from "../model/ProviderError.ts"
 import type { StreamPart } from "./TurnRecorder.ts"
 import type { Used } from "./Usage.ts"
@@ -60,6 +60,13 @@ const begins: ReadonlySet<StreamPart["type"]> = new Set([
   "source"
 ])
 
+/** Characters of one block of an answer, by the type of its pieces. */
+const blockLimits: ReadonlyMap<StreamPart["type"], number> = new Map([
+  ["text-delta", maxTextLength],
+  ["reasoning-delta", maxBlockLength],
+  ["tool-params-delta", maxBlockLength]
+])
+
 /** Says which limit of an answer its next part is beyond; keeps count of one answer (LM-12). */
 const makeMeter = () => {
   let [total, blocks] = [0, 0]
@@ -71,12 +78,13 @@ const makeMeter = () => {
     if (begins.has(part.type) && ++blocks > maxAnswerBlocks) {
       return `the answer has more than ${maxAnswerBlocks} texts and calls, which is the limit`
     }
-    if (part.type !== "reasoning-delta" && part.type !== "tool-params-delta") return undefined
+    const limit = blockLimits.get(part.type)
+    if (limit === undefined || !("id" in part)) return undefined
     const key = `${part.type} ${part.id}`
     const own = (open.get(key) ?? 0) + length
     open.set(key, own)
-    return own > maxBlockLength
-      ? `a block of reasoning or the input of a call has more than ${maxBlockLength} characters, which is the limit`
+    return own > limit
+      ? `one text, block of reasoning or call of the answer has more than ${limit} characters, which is the limit`
       : undefined
   }
 }
