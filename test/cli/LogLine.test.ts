@@ -102,27 +102,33 @@ describe("the variables of OpenTelemetry", () => {
       OTEL_EXPORTER_OTLP_HEADERS: "a=1,b=x%20y",
       OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: "https://logs.test/in",
       OTEL_EXPORTER_OTLP_LOGS_HEADERS: "a=2",
+      OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: "http/protobuf",
       OTEL_BSP_SCHEDULE_DELAY: "50",
       OTEL_METRICS_EXPORTER: "none"
     })
     assert.deepStrictEqual(found._tag === "Right" ? found.right : found.left, {
-      protocol: "http/json",
       resource: { serviceName: "book" },
       exporters: {
-        traces: { url: "http://127.0.0.1:4318/v1/traces", headers: { a: "1", b: "x y" }, exportInterval: 50 },
-        logs: { url: "https://logs.test/in", headers: { a: "2", b: "x y" } }
+        traces: {
+          protocol: "http/json",
+          url: "http://127.0.0.1:4318/v1/traces",
+          headers: { a: "1", b: "x y" },
+          exportInterval: 50
+        },
+        logs: { protocol: "http/protobuf", url: "https://logs.test/in", headers: { a: "2", b: "x y" } }
       }
     })
     const named = read({ ...endpoint, OTEL_RESOURCE_ATTRIBUTES: "a=b,service.name=other" })
     assert.strictEqual(named._tag === "Right" ? named.right?.resource.serviceName : "", "other")
     const plain = read(endpoint)
     assert.strictEqual(plain._tag === "Right" ? plain.right?.resource.serviceName : "", "daybook")
-    assert.strictEqual(plain._tag === "Right" ? plain.right?.protocol : "", "http/protobuf")
+    assert.strictEqual(plain._tag === "Right" ? plain.right?.exporters.logs?.protocol : "", "http/protobuf")
   })
 
   it.each([
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "not an address"],
     ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"],
+    ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"],
     ["OTEL_EXPORTER_OTLP_HEADERS", "secret without equals"],
     ["OTEL_BSP_SCHEDULE_DELAY", "soon"]
   ])("CL-128: %s that cannot be used is named, its value is not", (name, value) => {

@@ -130,6 +130,9 @@ it.scopedLive("SO-94: a list or status with a field that is wrong is refused wit
       yield* client.ask(request)
       assert.deepInclude(yield* client.next, { type: "error", code }, JSON.stringify(request))
     }
+    yield* client.ask({ op: "list", after: "bm90IGEgY3Vyc29y" })
+    const frame = yield* client.next
+    assert.match(String("message" in frame ? frame.message : ""), /^after: use "next"/)
     yield* client.ask({ op: "list" })
     assert.deepStrictEqual(yield* client.next, { type: "list", sessions: [] })
   })

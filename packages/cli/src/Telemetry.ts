@@ -17,18 +17,23 @@ const shutdownTimeout = "2 seconds" as const
 const logger = (options: Parameters<typeof OtlpLogger.make>[0]) =>
   Logger.addScoped(Effect.map(OtlpLogger.make(options), Logger.mapInputOptions(cleaned(secretsOf(process.env)))))
 
-const made = ({ exporters, protocol, resource }: TelemetryOptions.Options) => {
+const serialization = {
+  "http/json": OtlpSerialization.layerJson,
+  "http/protobuf": OtlpSerialization.layerProtobuf
+} as const
+
+const made = ({ exporters, resource }: TelemetryOptions.Options) => {
   const { logs, metrics, traces } = exporters
   const common = { resource, shutdownTimeout } as const
   return Layer.mergeAll(
-    traces === undefined ? Layer.empty : OtlpTracer.layer({ ...traces, ...common }),
-    metrics === undefined ? Layer.empty : OtlpMetrics.layer({ ...metrics, ...common }),
-    logs === undefined ? Layer.empty : logger({ ...logs, ...common })
-  ).pipe(
-    Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf),
-    Layer.provide(FetchHttpClient.layer),
-    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, safeFetch))
-  )
+    traces === undefined
+      ? Layer.empty
+      : Layer.provide(OtlpTracer.layer({ ...traces, ...common }), serialization[traces.protocol]),
+    metrics === undefined
+      ? Layer.empty
+      : Layer.provide(OtlpMetrics.layer({ ...metrics, ...common }), serialization[metrics.protocol]),
+    logs === undefined ? Layer.empty : Layer.provide(logger({ ...logs, ...common }), serialization[logs.protocol])
+  ).pipe(Layer.provide(FetchHttpClient.layer), Layer.provide(Layer.succeed(FetchHttpClient.Fetch, safeFetch)))
 }
 
 /** Exports for as long as it is provided; the last of it is sent at the end. */

@@ -3,14 +3,17 @@ import { Effect } from "effect"
 
 type Env = Readonly<Record<string, string | undefined>>
 
+const protocols = ["http/json", "http/protobuf"] as const
+type Protocol = (typeof protocols)[number]
+
 export interface Exporter {
+  readonly protocol: Protocol
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly exportInterval?: number
 }
 
 export interface Options {
-  readonly protocol: "http/json" | "http/protobuf"
   readonly resource: { readonly serviceName: string }
   readonly exporters: Readonly<Partial<Record<Signal, Exporter>>>
 }
@@ -59,6 +62,15 @@ const headersOf = (text: string, name: string): Effect.Effect<Record<string, str
     catch: () => `${name}: expected name=value,name=value with percent-encoded values`
   })
 
+/** A signal's own variable comes before the shared one. */
+const protocolOf = (env: Env, upper: string): Effect.Effect<Protocol, string> => {
+  const names = [`OTEL_EXPORTER_OTLP_${upper}_PROTOCOL`, "OTEL_EXPORTER_OTLP_PROTOCOL"]
+  const name = names.find((each) => get(env, each) !== undefined)
+  if (name === undefined) return Effect.succeed("http/protobuf")
+  const known = protocols.find((each) => each === get(env, name))
+  return known === undefined ? Effect.fail(`${name}: expected http/protobuf or http/json`) : Effect.succeed(known)
+}
+
 const exporter = (env: Env, signal: Signal): Effect.Effect<Exporter | undefined, string> =>
   Effect.gen(function* () {
     const upper = signal.toUpperCase()
@@ -79,6 +91,7 @@ const exporter = (env: Env, signal: Signal): Effect.Effect<Exporter | undefined,
       return yield* Effect.fail(`${intervals[signal]}: expected milliseconds`)
     }
     return {
+      protocol: yield* protocolOf(env, upper),
       url,
       headers: Object.assign({}, ...headers),
       ...(interval === undefined ? {} : { exportInterval: interval })
@@ -89,16 +102,11 @@ const exporter = (env: Env, signal: Signal): Effect.Effect<Exporter | undefined,
 export const read = (env: Env): Effect.Effect<Options | undefined, string> =>
   Effect.gen(function* () {
     if (!isWanted(env)) return undefined
-    const protocol = get(env, "OTEL_EXPORTER_OTLP_PROTOCOL") ?? "http/protobuf"
-    if (protocol !== "http/json" && protocol !== "http/protobuf") {
-      return yield* Effect.fail("OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf or http/json")
-    }
     const found = yield* Effect.forEach(signals, (signal) =>
       Effect.map(exporter(env, signal), (made) => (made === undefined ? [] : [[signal, made] as const]))
     )
     const [, named] = /(?:^|,)\s*service\.name\s*=\s*([^,]+)/.exec(get(env, "OTEL_RESOURCE_ATTRIBUTES") ?? "") ?? []
     return {
-      protocol,
       resource: { serviceName: get(env, "OTEL_SERVICE_NAME") ?? named?.trim() ?? "daybook" },
       exporters: Object.fromEntries(found.flat())
     }

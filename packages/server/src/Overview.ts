@@ -1,5 +1,5 @@
 /** `status` and `list`: what runs and waits behind a socket, and the sessions that are there. Spec: SO-92..SO-94 in specs/socket.md. */
-import type { Session } from "@daybook/core"
+import { InvalidInput, type Session } from "@daybook/core"
 import { Fold, shownDirectory, timeText } from "@daybook/files"
 import { Effect, Option } from "effect"
 import { questionAsk, type Asks } from "./Asks.ts"
@@ -68,13 +68,18 @@ export const status = Effect.fn("Overview.status")(function* (
 const stateOf = ({ activity }: Session): Wire.SessionItem["state"] =>
   activity?.state === "running" ? "active" : activity?.state === "failed" ? "error" : "idle"
 
+/** The client's own word for the cursor. */
+const afterRefused = new InvalidInput({ field: "after", details: 'use "next" of the page before, unchanged' })
+
 /** One page of the subject's sessions in a scope, the newest first. */
 export const list = Effect.fn("Overview.list")(function* (
   { backend, subject }: Overview,
   { after, id, limit, scope, shared }: Wire.List
 ): Effect.fn.Return<ListFrame, Refused> {
   const address = yield* addressIn(subject, { session: "default", scope, ...(shared === undefined ? {} : { shared }) })
-  const page = yield* Effect.mapError(backend.sessions.list({ house: address, limit, cursor: after }), refusedBy)
+  const page = yield* Effect.mapError(backend.sessions.list({ house: address, limit, cursor: after }), (error) =>
+    refusedBy(error._tag === "InvalidInput" && error.field === "cursor" ? afterRefused : error)
+  )
   const own = yield* Effect.filter(page.items, (session) => owns(backend, subject, session))
   if (own.length === 0) yield* checkKeeper(subject, shared)
   const sessions = yield* Effect.forEach(own, (session) =>
