@@ -1,7 +1,8 @@
 /** Answers of a given form: the tool that takes them, one correction, and the value in the log. */
 import { Sessions, structuredOutput, type JsonRecord, type OutputFormat, type SessionID } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
+import { checkOf } from "../../packages/core/src/request/StructuredOutput.ts"
 import { brief, compaction, exchange, long, narrow, summary, window } from "../compaction/support/Talks.ts"
 import { dataOf, failureOf, resultsIn, tool, transcript } from "../runner/support/Runs.ts"
 import { allUserTexts, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
@@ -220,6 +221,19 @@ it.scoped("RQ-44: a schema that cannot be used is refused at admission, with the
     assert.deepStrictEqual(yield* sessions.inbox(id), [])
   }).pipe(Effect.provide(runtime(tools)))
 )
+
+it("LM-23: patterns of a schema are matched in linear time, anywhere in the text; what cannot be is refused", () => {
+  const checked = (schema: JsonRecord) => checkOf({ schema: { type: "object", ...schema } })
+  const fits = (schema: JsonRecord, value: unknown) => Either.getOrThrow(checked(schema))(value)
+  const hostile = { properties: { a: { pattern: "^(a|aa|a?b?)+(a+)+$" } }, patternProperties: { "^(x+x+)+y$": false } }
+  assert.isFalse(fits(hostile, { a: `${"a".repeat(50_000)}!` }))
+  assert.isTrue(fits(hostile, { a: "a".repeat(50_000), ["x".repeat(50_000)]: 1 }))
+  assert.isTrue(fits({ properties: { a: { pattern: "\\d{2}-[ä-ü]" } } }, { a: "see 12-ö here" }))
+  assert.isFalse(fits({ properties: { a: { pattern: "^\\p{Lu}" } } }, { a: "small" }))
+  for (const pattern of ["(?=a)b", "(a)\\1", "a".repeat(1_001), "(?:(?:a{999}){999}){999}"]) {
+    assert.isTrue(Either.isLeft(checked({ properties: { a: { pattern } } })), pattern)
+  }
+})
 
 it.scoped("RQ-44: two schemas that use one id are two schemas", () =>
   Effect.gen(function* () {

@@ -31,3 +31,17 @@ export const maxBlockLength = 8 * mib
 
 /** Texts, blocks of reasoning and calls of one answer (LM-12). */
 export const maxAnswerBlocks = 1_024
+
+/** Characters, and runs of `*`, of a glob or a rule of a `.gitignore` (LM-20). */
+export const maxGlobLength = 1_000
+export const maxGlobStars = 20
+
+/** What the braces of a glob may stand for, written out (LM-20). */
+export const maxGlobAlternatives = 100
+
+/** Bytes of a `.gitignore`, and its rules (LM-21). */
+export const maxIgnoreBytes = 256 * 1024
+export const maxIgnoreRules = 1_000
+
+/** Characters of a regular expression in a JSON Schema (LM-23). */
+export const maxExpressionLength = 1_000

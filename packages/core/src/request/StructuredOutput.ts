@@ -4,7 +4,9 @@
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Effect, Either, Schema } from "effect"
+import { RE2JS } from "re2js"
 import { SessionID } from "../Identifiers.ts"
+import { maxExpressionLength } from "../Limits.ts"
 import type { Message, ToolPart } from "../session/Message.ts"
 import type { JsonRecord, OutputFormat } from "../session/Schemas.ts"
 import { fromJsonSchema, ToolFailure, type ToolDefinition } from "../tool/ToolDefinition.ts"
@@ -23,6 +25,19 @@ export const outputTool = "structured_output"
 
 /** Characters of a schema. */
 const schemaLimit = 65_536
+
+/** Patterns of a schema are matched in linear time: the model decides what they are matched against (LM-23). */
+const linearExpression = Object.assign(
+  (pattern: string) => {
+    if (pattern.length > maxExpressionLength)
+      throw new Error(`a pattern has more than ${maxExpressionLength} characters`)
+    const expression = RE2JS.compile(RE2JS.translateRegExp(pattern))
+    // Ajv keeps one expression for each text.
+    return { test: (text: string) => expression.test(text), toString: () => pattern }
+  },
+  // What a check that is compiled to a file would import; none is.
+  { code: "linearExpression" }
+)
 
 /** Checks of schemas that are in use, by their text. */
 const compiled = new Map<string, ValidateFunction>()
@@ -54,9 +69,8 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   return Either.try({
     try: () => {
       // An instance of its own: ids of one schema must not be seen by another.
-      const check = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, logger: false }).compile(
-        schema
-      )
+      const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const
+      const check = new Ajv2020({ ...options, code: { regExp: linearExpression } }).compile(schema)
       compiled.set(text, check)
       const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
       if (oldest !== undefined) compiled.delete(oldest)

@@ -5,9 +5,10 @@
 import * as os from "node:os"
 import * as path from "node:path"
 import { Effect } from "effect"
-import { globbyStream, isDynamicPattern } from "globby"
 import type { SessionID } from "../../Identifiers.ts"
 import type { LogUnavailable } from "../../log/EventLog.ts"
+import { compile, isCostly, isGlob } from "../../glob/Glob.ts"
+import { walk } from "../../glob/Walk.ts"
 import { isWithin } from "../../config/TextFile.ts"
 import type { InstructionReader } from "../InstructionFile.ts"
 import { instructionSource, loadFiles, notShown, type Candidate } from "../Instructions.ts"
@@ -40,27 +41,24 @@ export const userInstructions = (reader: InstructionReader, userFolder: string |
 /** Files that one pattern may name; the walk ends with the last of them. */
 const maximumMatches = 100
 
+/** Folders below this many are not looked into. */
+const deepest = 16
+
 const gather = async (pattern: string, cwd: string, signal: AbortSignal): Promise<ReadonlyArray<string>> => {
-  const stream = globbyStream(pattern, {
-    cwd,
-    absolute: true,
-    dot: true,
-    deep: 16,
-    followSymbolicLinks: false,
-    suppressErrors: true
-  })
-  const files: Array<string> = []
-  // Leaving the loop destroys the stream, and with it the walk.
-  for await (const file of stream) {
-    if (signal.aborted || files.push(file) >= maximumMatches) break
-  }
-  return files.sort()
+  const names = pattern.split("/")
+  const dynamic = names.findIndex(isGlob)
+  const fixed = names.slice(0, dynamic)
+  const folder = path.resolve(cwd, pattern.startsWith("/") ? `/${fixed.join("/")}` : fixed.join("/"))
+  const glob = isCostly(pattern) ? undefined : compile(names.slice(dynamic).join("/"))
+  if (glob === undefined) return []
+  const { files } = await walk({ folder, glob, signal, most: maximumMatches, skipped: new Set(), deepest })
+  return files.map((file) => path.join(folder, file)).sort()
 }
 
 /** The files that a pattern names, sorted; a plain path names itself. A walk that takes too long is unavailable. */
 const matching = (pattern: string, directory: string) => {
   const [cwd, rest] = pattern.startsWith("~/") ? [os.homedir(), pattern.slice(2)] : [directory, pattern]
-  return isDynamicPattern(rest)
+  return isGlob(rest)
     ? Effect.timeout(
         Effect.tryPromise((signal) => gather(rest, cwd, signal)),
         "5 seconds"

@@ -3,15 +3,15 @@
  * followed, and both time and number are bounded. Spec: TO-41..TO-43.
  */
 import { Effect } from "effect"
-import { globbyStream } from "globby"
+import { foldersBetween, projectRoot } from "../../context/ProjectRoot.ts"
+import { compile, isCostly } from "../../glob/Glob.ts"
+import { walk } from "../../glob/Walk.ts"
+import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "../../Limits.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
 /** More than this is not gathered. */
 export const maximumFiles = 20_000
 const timeLimit = "20 seconds"
-/** A glob becomes a regular expression whose cost grows steeply with its wildcards. */
-const maximumWildcards = 20
-const maximumPattern = 1_000
 
 export interface FileListing {
   /** Relative to the folder, with `/`, sorted by code unit. */
@@ -23,42 +23,25 @@ export interface FileListing {
 const invalid = (pattern: string, why: string) =>
   new ToolFailure({ type: "tool.input", message: `the glob ${JSON.stringify(pattern.slice(0, 200))} ${why}` })
 
+const tooManyAlternatives = (pattern: string) =>
+  invalid(pattern, `has braces that stand for more than ${maxGlobAlternatives} patterns`)
+
 /** Why a glob is refused; undefined when it is not. */
 const fault = (pattern: string): ToolFailure | undefined => {
-  if (pattern.length > maximumPattern) return invalid(pattern, `is longer than ${maximumPattern} characters`)
+  if (pattern.length > maxGlobLength) return invalid(pattern, `is longer than ${maxGlobLength} characters`)
   if (/^[A-Za-z]:/.test(pattern)) return invalid(pattern, "is absolute; make it relative")
   if (pattern.split(/[/,{}]/).includes("..")) return invalid(pattern, `leads upwards; use the parameter "path" instead`)
   if (pattern.startsWith("!")) return invalid(pattern, "only excludes; say what to look for")
-  if ((pattern.match(/[*?[]/g) ?? []).length > maximumWildcards) {
-    return invalid(pattern, `has more than ${maximumWildcards} wildcards`)
-  }
-  return undefined
+  if (isCostly(pattern)) return invalid(pattern, `has more than ${maxGlobStars} wildcards`)
+  return compile(pattern) === undefined ? tooManyAlternatives(pattern) : undefined
 }
 
 /** Refuses a glob that leads upwards, only excludes, or is too costly. */
 export const checkGlob = (pattern: string): Effect.Effect<void, ToolFailure> =>
   Effect.suspend(() => fault(pattern) ?? Effect.void)
 
-const gather = async (folder: string, pattern: string, includeIgnored: boolean, signal: AbortSignal) => {
-  const stream = globbyStream(pattern, {
-    cwd: folder,
-    gitignore: !includeIgnored,
-    ignore: includeIgnored ? ["**/.git", "**/.git/**"] : ["**/.git", "**/.git/**", "**/node_modules/**"],
-    dot: true,
-    extglob: false,
-    expandDirectories: false,
-    followSymbolicLinks: false,
-    suppressErrors: true,
-    unique: true
-  })
-  const files: Array<string> = []
-  // Leaving the loop destroys the stream, and with it the walk.
-  for await (const file of stream) {
-    if (signal.aborted || files.length === maximumFiles) return { files, more: true }
-    files.push(file)
-  }
-  return { files, more: false }
-}
+const git = new Set([".git"])
+const gitAndModules = new Set([".git", "node_modules"])
 
 /** Lists files under a canonical folder. The glob is relative, and one that `checkGlob` lets pass. */
 export const listFiles = Effect.fn("FileListing.list")(function* (options: {
@@ -67,10 +50,13 @@ export const listFiles = Effect.fn("FileListing.list")(function* (options: {
   readonly includeIgnored: boolean
 }): Effect.fn.Return<FileListing, ToolFailure> {
   const { folder, includeIgnored, pattern } = options
-  const found = yield* Effect.tryPromise({
-    try: (signal) => gather(folder, pattern, includeIgnored, signal),
-    catch: () => invalid(pattern, "cannot be understood")
-  }).pipe(
+  const glob = compile(pattern)
+  if (glob === undefined) return yield* tooManyAlternatives(pattern)
+  const ignoring = includeIgnored ? [] : foldersBetween(yield* projectRoot(folder), folder)
+  const skipped = includeIgnored ? git : gitAndModules
+  const found = yield* Effect.promise((signal) =>
+    walk({ folder, glob, signal, most: maximumFiles, skipped, ignoring })
+  ).pipe(
     Effect.timeoutFail({
       duration: timeLimit,
       onTimeout: () =>
@@ -80,5 +66,6 @@ export const listFiles = Effect.fn("FileListing.list")(function* (options: {
         })
     })
   )
-  return { files: found.files.sort(), more: found.more }
+  yield* Effect.forEach(found.warnings, (warning) => Effect.logWarning(warning), { discard: true })
+  return { files: found.files.toSorted(), more: found.more }
 })

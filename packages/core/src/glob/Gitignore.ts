@@ -1,0 +1,100 @@
+/** The rules of `.gitignore` files, as git reads them. Pure, but for the reading of a file. Spec: TO-41, LM-21. */
+import { constants } from "node:fs"
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { maxIgnoreBytes, maxIgnoreRules } from "../Limits.ts"
+import { isCostly, pathMatches, readPath, type Path } from "./Glob.ts"
+
+interface Rule {
+  readonly negated: boolean
+  /** It is for folders only. */
+  readonly folder: boolean
+  readonly path: Path
+}
+
+/** The rules of one file: for what lies below a folder that is so many names below the project's root. */
+export interface Rules {
+  readonly depth: number
+  readonly rules: ReadonlyArray<Rule>
+}
+
+/** Rules, and a sentence about those that are left out. */
+export interface Parsed {
+  readonly rules: ReadonlyArray<Rule>
+  readonly warning?: string
+}
+
+const withoutEndSpace = (line: string): string => {
+  let end = line.length
+  while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--
+  // A backslash keeps the first space after it.
+  return line[end - 1] === "\\" && end < line.length ? line.slice(0, end + 1) : line.slice(0, end)
+}
+
+const readRule = (line: string): ReadonlyArray<Rule> => {
+  const negated = line.startsWith("!")
+  const text = negated ? line.slice(1) : line
+  const folder = text.endsWith("/")
+  const pattern = folder ? text.slice(0, -1) : text
+  if (pattern === "") return []
+  // Without a slash before its end a rule is for a name in any folder.
+  return [{ negated, folder, path: readPath(pattern.includes("/") ? pattern : `**/${pattern}`) }]
+}
+
+/** The rules of a text. Those that cost too much to match are left out, and so are those after the last that count. */
+export const parse = (text: string): Parsed => {
+  const lines = text
+    .replace(/^\uFEFF/, "")
+    .split(/\r?\n/)
+    .map(withoutEndSpace)
+    .filter((line) => line !== "" && !line.startsWith("#"))
+  const cheap = lines.slice(0, maxIgnoreRules).filter((line) => !isCostly(line))
+  const rules = cheap.flatMap(readRule)
+  const left = lines.length - cheap.length
+  return left === 0
+    ? { rules }
+    : {
+        rules,
+        warning: `${left} of its rules are left out: they are too long, or have too many stars, or are too many`
+      }
+}
+
+/** Rules that are looked at between two turns for others. */
+const rulesPerTurn = 16
+
+/** Whether the last rule that matches, the inner files before the outer ones, ignores the path. `turn` gives way to others. */
+export const isIgnored = async (
+  files: ReadonlyArray<Rules>,
+  parts: ReadonlyArray<string>,
+  isFolder: boolean,
+  turn: () => Promise<void> | undefined
+): Promise<boolean> => {
+  for (const { depth, rules } of files.toReversed()) {
+    for (let at = rules.length - 1; at >= 0; at--) {
+      if (at % rulesPerTurn === 0) await turn()
+      const rule = rules[at]
+      if (rule === undefined || (rule.folder && !isFolder)) continue
+      if (pathMatches(rule.path, parts, depth)) return !rule.negated
+    }
+  }
+  return false
+}
+
+/** The rules of a folder's file; none where it has none. Like git it follows no link; it waits for no pipe. */
+export const readRules = async (folder: string): Promise<Parsed> => {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const handle = await fs.open(path.join(folder, ".gitignore"), flags).catch(() => undefined)
+  if (handle === undefined) return { rules: [] }
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile()) return { rules: [] }
+    if (stats.size > maxIgnoreBytes)
+      return { rules: [], warning: `it is left out: it is larger than ${maxIgnoreBytes} bytes` }
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxIgnoreBytes), 0, maxIgnoreBytes, 0)
+    return parse(buffer.toString("utf8", 0, bytesRead))
+  } catch {
+    return { rules: [] }
+  } finally {
+    await handle.close()
+  }
+}
