@@ -165,16 +165,19 @@ describe("a terminal", () => {
   it.scopedLive("CL-35: a question stands alone until it is answered", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
-      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 12 } })
+      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 24 } })
       const first = yield* model.next
-      yield* first.text("I want to write.")
+      yield* first.text("I want to write.\n▓▓ permission: read ▓▓\n")
       yield* first.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
       yield* first.finish("tool_calls")
       const asked = yield* run.until("stdout", (text) => text.includes("words to correct: "))
       const lines = shown(asked, 80)
       assert.notMatch(lines.join("\n"), spinner)
       assert.include(lines, "I want to write.")
-      assert.strictEqual(lines.at(-1), "[y]es once, [a]lways (a.txt), [n]o and stop, or words to correct:")
+      assert.include(lines, "▓ creates a.txt")
+      assert.include(lines, "▓   + one")
+      assert.include(lines, "▓ always   edit: a.txt")
+      assert.strictEqual(lines.at(-1), "[y]es once, [s]ession, [a]lways, [v]iew, [n]o and stop, or words to correct:")
       yield* run.type("y\n")
       const second = yield* model.next
       yield* second.text("Done.")

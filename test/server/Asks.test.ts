@@ -40,8 +40,14 @@ it.scopedLive(
         run: frames[0]?.["run"],
         kind: "permission",
         permission: "bash",
-        tool_call_id: "c1"
+        tool_call_id: "c1",
+        tool: "bash",
+        subject: { type: "command", command: "echo made", folder: ".", warnings: [] },
+        agent: "build",
+        cwd: "/",
+        notes: []
       })
+      assert.match(String(ask["session_id"]), /^ses_/)
       assert.match(String(ask["ask"]), /^ask-[0-9a-f]{32}$/)
       yield* client.ask({ op: "answer", id: "a1", ask: ask["ask"], decision: "once" })
       const rest = yield* client.untilType("done")
@@ -72,6 +78,31 @@ for (const [what, answer, check] of [
     })
   )
 }
+
+it.scopedLive(
+  "SO-96: what is allowed for the session is not asked again in it, and a typed pattern is saved for the folder",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* served()
+      const client = yield* connect(server.path)
+      const { ask } = yield* asked(client, server)
+      yield* client.ask({ op: "answer", ask: ask["ask"], decision: "session" })
+      assert.strictEqual((yield* client.untilType("done")).at(-1)?.["status"], "ok")
+      yield* script(server, ({ answer }) => Effect.zipRight(answer(command()), answer(says("done again"))))
+      yield* client.ask({ op: "send", id: "m2", input: "again" })
+      const second = yield* client.untilType("done")
+      assert.notInclude(typesOf(second), "ask")
+      yield* script(server, ({ answer }) => Effect.zipRight(answer(command("echo other")), answer(says("done"))))
+      yield* client.ask({ op: "send", id: "m3", input: "other" })
+      const other = (yield* client.untilType("ask")).at(-1)
+      yield* client.ask({ op: "answer", ask: other?.["ask"], decision: "always", always: ["echo *"] })
+      const rest = yield* client.untilType("done")
+      assert.deepInclude(rest[0], { type: "answered", decision: "always" })
+      yield* script(server, ({ answer }) => Effect.zipRight(answer(command("echo third")), answer(says("done"))))
+      yield* client.ask({ op: "send", id: "m4", session: "elsewhere", input: "third" })
+      assert.notInclude(typesOf(yield* client.untilType("done")), "ask")
+    })
+)
 
 it.scopedLive("SO-96: of two answers the first counts, and the other is EALREADY", () =>
   Effect.gen(function* () {

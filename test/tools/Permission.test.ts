@@ -164,6 +164,44 @@ describe("Permission", () => {
     })
   )
 
+  it.scoped(
+    "PM-21: what is allowed for the session is not asked again in it, is in another, and is saved nowhere",
+    () =>
+      Effect.gen(function* () {
+        const desk = yield* makeDesk
+        const { permission, store } = yield* build(desk.layer)
+        const ask = (over: Partial<Permission.Authorization> = {}) =>
+          Effect.fork(permission.authorize(request([], over)))
+        const first = yield* ask({ always: ["src/*"] })
+        yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.Session())
+        yield* Fiber.join(first)
+        yield* Fiber.join(yield* ask({ resources: ["src/other"] }))
+        assert.deepStrictEqual(yield* store.list("/project"), [])
+        for (const over of [
+          { sessionID: SessionID.make("ses_other") },
+          { permission: "bash" },
+          { resources: ["lib/a"] as const }
+        ]) {
+          const asked = yield* ask(over)
+          yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.Once())
+          yield* Fiber.join(asked)
+        }
+        const denied = yield* Effect.flip(permission.authorize(request([rule("edit", "src/*", "deny")])))
+        assert.strictEqual(denied._tag, "ToolFailure")
+      })
+  )
+
+  it.scoped("PM-3: patterns that a person typed are saved in place of those of the question", () =>
+    Effect.gen(function* () {
+      const desk = yield* makeDesk
+      const { permission, store } = yield* build(desk.layer)
+      const fiber = yield* Effect.fork(permission.authorize(request([], { always: ["src/*"] })))
+      yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.AlwaysFor({ resources: ["src/a*"] }))
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(yield* store.list("/project"), [{ permission: "edit", resource: "src/a*" }])
+    })
+  )
+
   it.scoped("PM-3: `always` is saved for the project and not asked again; `once` is asked again", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk

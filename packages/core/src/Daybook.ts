@@ -24,6 +24,7 @@ import * as Mcp from "./mcp/Mcp.ts"
 import { ModelResolver, withPrices } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
 import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
+import * as SessionApprovals from "./permission/SessionApprovals.ts"
 import type { PermissionStore } from "./permission/PermissionStore.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
 import * as HostRequests from "./request/HostRequests.ts"
@@ -244,11 +245,12 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     agents(options),
     NodeContext.layer
   )
-  // One value, which is built once.
+  // One value each, which is built once.
   const mcp = servers(options)
+  const eventLog = SqlEventLog.layer({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
     mcp,
-    SqlEventLog.layer({ projectors: options.projectors ?? [] }),
+    eventLog,
     SessionStore.layer,
     SessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     HostTools.layer,
@@ -257,6 +259,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     HostRequests.layer,
     expander(options, mcp),
     SqlPermissionStore.layer,
+    Layer.provide(SessionApprovals.layer, eventLog),
     options.permissionAsker ?? layerHeadless,
     outputs(options)
   )

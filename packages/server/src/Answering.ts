@@ -14,12 +14,14 @@ const closed = (decision: string | undefined) =>
     `this ask is closed${decision === undefined ? "" : ` (${decision})`}: it was answered before, or elsewhere`
   )
 
-const answerOf = ({ decision, message = "" }: Wire.Answer): Answer | undefined => {
+const answerOf = ({ always, decision, message = "" }: Wire.Answer): Answer | undefined => {
   switch (decision) {
     case "once":
       return Answer.Once()
     case "always":
-      return Answer.Always()
+      return always === undefined ? Answer.Always() : Answer.AlwaysFor({ resources: always })
+    case "session":
+      return Answer.Session()
     case "decline":
       return Answer.Decline()
     case "correct":
@@ -52,10 +54,14 @@ export const give = Effect.fn("Answering.give")(function* ({
     if (!mayDecide) return yield* refuse("EACCES", "permissions are decided on the socket of the user who serves")
     const answer = answerOf(request)
     if (answer === undefined) {
-      return yield* refuse("EINVAL", '"decision" on a permission has to be "once", "always", "decline" or "correct"')
+      return yield* refuse(
+        "EINVAL",
+        '"decision" on a permission has to be "once", "session", "always", "decline" or "correct"'
+      )
     }
-    if (answer._tag === "Always" && permission.request.always.length === 0) {
-      return yield* refuse("EINVAL", 'this permission cannot be given for good: decide "once"')
+    const lasts = answer._tag === "Session" || answer._tag === "Always" || answer._tag === "AlwaysFor"
+    if (lasts && permission.request.always.length === 0) {
+      return yield* refuse("EINVAL", 'this permission can be given for one call only: decide "once"')
     }
     if (asks.answer(session.id, ask, answer) !== "taken") return yield* closed(asks.decisionOf(ask))
     return decision ?? ""

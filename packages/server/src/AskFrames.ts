@@ -2,8 +2,9 @@
  * The asks of a session as frames for one client: each that is open while a run is told of, once, and its end. Both kinds
  * are told alike; permissions come from `Asks.ts`, questions of the model from the log. Spec: SO-95..SO-98 in specs/socket.md.
  */
-import type { PendingQuestion, SessionEvent, LiveEvent, SessionID } from "@daybook/core"
-import { Effect, type Scope } from "effect"
+import type { PendingQuestion, Session, SessionEvent, LiveEvent, SessionID } from "@daybook/core"
+import { shownDirectory } from "@daybook/files"
+import { Effect, Option, type Scope } from "effect"
 import { questionAsk, type Asks, type OpenAsk } from "./Asks.ts"
 import type { Backend } from "./Backend.ts"
 import type { Followed } from "./RunFrames.ts"
@@ -24,7 +25,7 @@ export interface AskFrames {
 
 type AskFrame = Extract<RunFrame, { readonly type: "ask" }>
 
-const permissionFrame = (of: object, { ask, request }: OpenAsk): AskFrame => ({
+const permissionFrame = (of: object, { ask, request }: OpenAsk, session: Session | undefined): AskFrame => ({
   type: "ask",
   ...of,
   ask,
@@ -33,7 +34,14 @@ const permissionFrame = (of: object, { ask, request }: OpenAsk): AskFrame => ({
   permission: request.permission,
   resources: request.resources,
   title: request.title,
-  always: request.always
+  always: request.always,
+  agent: request.agent,
+  session_id: request.sessionID,
+  ...(request.sessionTitle === undefined ? {} : { session_title: request.sessionTitle }),
+  ...(session === undefined ? {} : { cwd: shownDirectory(session.root, request.location.directory) }),
+  tool: request.tool,
+  subject: request.subject,
+  notes: request.notes
 })
 
 const questionFrame = (of: object, question: PendingQuestion): AskFrame => ({
@@ -47,7 +55,7 @@ const questionFrame = (of: object, question: PendingQuestion): AskFrame => ({
 
 /** `changed`: called when there is something to take. */
 export const make = Effect.fnUntraced(function* (
-  { sessions }: Backend,
+  { sessions, store }: Backend,
   sessionID: SessionID,
   { asks, canAnswer }: AskOptions,
   changed: () => void
@@ -99,8 +107,11 @@ export const make = Effect.fnUntraced(function* (
       questions = yield* Effect.orElseSucceed(sessions.questions(sessionID), () => [])
     }
     const of = { ...(id === undefined ? {} : { id }), run }
+    const permissions = asks.open(sessionID)
+    const session =
+      permissions.length === 0 ? undefined : Option.getOrUndefined(yield* Effect.option(store.get(sessionID)))
     const open = [
-      ...asks.open(sessionID).map((each) => permissionFrame(of, each)),
+      ...permissions.map((each) => permissionFrame(of, each, session)),
       ...questions.map((each) => questionFrame(of, each))
     ]
     const frames: Array<RunFrame> = []

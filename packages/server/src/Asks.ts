@@ -81,7 +81,7 @@ export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration
   }
 
   const settle = ({ answered, ask }: Pending, answer: Answer): void => {
-    close(ask, answer._tag.toLowerCase())
+    close(ask, answer._tag === "AlwaysFor" ? "always" : answer._tag.toLowerCase())
     Deferred.unsafeDone(answered, Effect.succeed(answer))
   }
 

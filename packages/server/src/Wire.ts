@@ -4,7 +4,16 @@
  * is `Served.ts`. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
  */
 import { ErrorCode, EventRow, RunID } from "@daybook/files"
-import { defaultSession, isName, Name, nameRule, QuestionItem, reservedSession, SessionName } from "@daybook/core"
+import {
+  defaultSession,
+  isName,
+  Name,
+  nameRule,
+  PermissionSubject,
+  QuestionItem,
+  reservedSession,
+  SessionName
+} from "@daybook/core"
 import { Either, ParseResult, Schema } from "effect"
 import { cwdProblem } from "./CwdText.ts"
 import { maxLineBytes, type Line } from "./Lines.ts"
@@ -61,6 +70,9 @@ const Ping = Schema.Struct({ op: Schema.Literal("ping"), id: optional(Name) })
 export const AskID = Schema.String.pipe(Schema.pattern(/^ask-[0-9a-f]{32}$/))
 
 const longestAnswer = 10_000
+const mostPatterns = 20
+const longestPattern = 1_000
+const Pattern = Schema.NonEmptyString.pipe(Schema.maxLength(longestPattern))
 const AnswerText = Schema.String.pipe(Schema.maxLength(longestAnswer))
 
 /** `decision` on a permission, or to dismiss a question; `answers` to a question, one for each of its parts. */
@@ -69,7 +81,9 @@ const Answer = Schema.Struct({
   id: optional(Name),
   ...target,
   ask: AskID,
-  decision: optional(Schema.Literal("once", "always", "decline", "correct", "dismiss")),
+  decision: optional(Schema.Literal("once", "session", "always", "decline", "correct", "dismiss")),
+  /** Patterns that are saved in place of those of the ask; with `always` only. */
+  always: optional(Schema.Array(Pattern).pipe(Schema.minItems(1), Schema.maxItems(mostPatterns))),
   /** What the model reads; with `correct` only. */
   message: optional(AnswerText.pipe(Schema.minLength(1))),
   answers: optional(Schema.Array(AnswerText).pipe(Schema.minItems(1), Schema.maxItems(4)))
@@ -178,8 +192,20 @@ export const RunFrame = Schema.Union(
     permission: Schema.String,
     resources: Schema.Array(Schema.String),
     title: Schema.String,
-    /** What the decision "always" allows from now on; without any it cannot be given. */
-    always: Schema.Array(Schema.String)
+    /** What the decisions "session" and "always" allow from now on; without any they cannot be given. */
+    always: Schema.Array(Schema.String),
+    /** Who asks: the agent, the session and the folder, and with which tool. */
+    agent: Schema.String,
+    session_id: Schema.String,
+    session_title: optional(Schema.String),
+    /** The folder, as the client knows it; where the session is gone, there is none. */
+    cwd: optional(Schema.String),
+    tool: Schema.String,
+    /** All of what would be done. */
+    subject: PermissionSubject,
+    /** What else is to be known. */
+    notes: Schema.Array(Schema.String),
+    truncated: optional(Schema.Literal(true))
   }),
   /** The model asks a person. */
   Schema.Struct({
@@ -284,7 +310,8 @@ const rules: Readonly<Record<string, (value: unknown) => string>> = {
   input: (value) => `has to be text${typeof value === "string" ? `: ${inputProblem(value)}` : ""}`,
   after: () => "has to be the id of a row of events.jsonl",
   ask: () => "has to be the ask of a frame of that type",
-  decision: () => 'has to be "once", "always", "decline", "correct" or "dismiss"',
+  decision: () => 'has to be "once", "session", "always", "decline", "correct" or "dismiss"',
+  always: () => `has to be an array of 1-${mostPatterns} patterns of 1-${longestPattern} characters`,
   message: () => `has to be text of 1-${longestAnswer} characters`,
   answers: () => `has to be an array of 1-4 texts of ${longestAnswer} characters at most, one for each question`,
   limit: () => `has to be a whole number from 1 to ${longestPage}`

@@ -27,11 +27,11 @@ const unsafeOrEmoji = pattern(`${emoji}|[[${hidden}]--[\\n\\t]]`)
 
 /**
  * What else is unusual in a command: spaces that are not the plain one, private characters, marks on an ASCII character or
- * more than three on any, the signs that stand for controls, and the beginning of an escape.
+ * more than three on any, the signs that stand for controls, the beginning of an escape, and a space at the end.
  */
 const unusual = pattern(
   `${emoji}|[[${hidden}\\p{Zs}\\p{Co}\\u2400-\\u2421]--[\\u0020]]` +
-    "|(?<=[\\u0021-\\u007e])\\p{M}|(?<=\\p{M}{3})\\p{M}|\\\\(?=u\\{)"
+    "|(?<=[\\u0021-\\u007e])\\p{M}|(?<=\\p{M}{3})\\p{M}|\\\\(?=u\\{)|\\u0020$"
 )
 
 /** What can be part of a longer emoji: only beside these a text needs the tables. */

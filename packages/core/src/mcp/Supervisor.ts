@@ -123,6 +123,7 @@ const definitionOf = (
     authorize: (input) => ({
       resources: [JSON.stringify(input)],
       title: `Call ${offered} of MCP server "${server}"`,
+      subject: { type: "mcp", server, tool: tool.name, input },
       // The same input hardly comes twice, so "always" means the tool.
       always: ["*"]
     }),

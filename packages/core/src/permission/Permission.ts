@@ -1,19 +1,22 @@
 /**
  * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
  * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
- * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PP-1..PP-6, TO-4, TO-5.
+ * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PP-1..PP-6, TO-4, TO-5.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import type { Agent } from "../agent/Agents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { SessionStore } from "../session/SessionStore.ts"
 import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { PermissionStore } from "./PermissionStore.ts"
+import type { PermissionSubject } from "./PermissionSubject.ts"
 import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
 import { applies, decidingRule, literal } from "./Rule.ts"
+import * as SessionApprovals from "./SessionApprovals.ts"
 
 /** What a call wants to do. */
 export interface Authorization {
@@ -28,6 +31,10 @@ export interface Authorization {
   readonly spelled?: ReadonlyMap<string, string>
   /** One line for the person who is asked. */
   readonly title: string
+  /** The tool's name; that of the permission by default. */
+  readonly tool?: string
+  /** All of what would be done; made only when a person is asked. */
+  readonly subject?: Effect.Effect<PermissionSubject>
   /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
   readonly always?: ReadonlyArray<string>
 }
@@ -61,6 +68,12 @@ const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
   const store = yield* PermissionStore
+  // A host that builds this layer by itself has neither: its approvals then live as long as the layer.
+  const approvals = Option.getOrElse(
+    yield* Effect.serviceOption(SessionApprovals.SessionApprovals),
+    SessionApprovals.make
+  )
+  const sessions = yield* Effect.serviceOption(SessionStore)
   const locked = makeKeyedLock<SessionID>()
 
   /** The resources that neither a rule nor a saved approval allows; fails when a rule denies one. */
@@ -80,9 +93,10 @@ const make = Effect.gen(function* () {
     const saved = yield* Effect.catchAll(store.list(location.directory), (error) =>
       Effect.as(Effect.logWarning(error.message, error.cause), [])
     )
+    const given = [...approvals.list(request.sessionID), ...saved]
     return open.filter(
       (resource) =>
-        !saved.some(
+        !given.some(
           (approval) =>
             applies(approval, request.permission, resource) &&
             namesGuards(approval.resource, resource, guardsIn(request, resource))
@@ -90,17 +104,38 @@ const make = Effect.gen(function* () {
     )
   })
 
+  /** A question says whose it is also where the title cannot be read. */
+  const titleOf = (sessionID: SessionID) =>
+    Option.match(sessions, {
+      onNone: () => Effect.succeed({}),
+      onSome: (store) =>
+        store.get(sessionID).pipe(
+          Effect.map(({ title }) => (title === undefined ? {} : { sessionTitle: title })),
+          Effect.orElseSucceed(() => ({}))
+        )
+    })
+
+  const save = (permission: string, resources: ReadonlyArray<string>) =>
+    Effect.catchAll(
+      store.save(
+        location.directory,
+        resources.map((resource) => ({ permission, resource }))
+      ),
+      (error) => Effect.logWarning(error.message, error.cause)
+    )
+
   const settle = (request: Authorization, resources: NonEmptyReadonlyArray<string>, always: ReadonlyArray<string>) =>
     Answer.$match({
       Once: () => Effect.void,
-      Always: () =>
-        Effect.catchAll(
-          store.save(
-            location.directory,
+      Session: () =>
+        Effect.sync(() =>
+          approvals.add(
+            request.sessionID,
             always.map((resource) => ({ permission: request.permission, resource }))
-          ),
-          (error) => Effect.logWarning(error.message, error.cause)
+          )
         ),
+      Always: () => save(request.permission, always),
+      AlwaysFor: ({ resources }) => save(request.permission, resources),
       Decline: () => new ToolDeclined({ tool: request.permission }),
       Correct: ({ message }) =>
         denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
@@ -122,10 +157,30 @@ const make = Effect.gen(function* () {
           const resources = yield* unsettled(request)
           if (!isNonEmptyReadonlyArray(resources)) return
           const always = request.always ?? resources.map(literal)
-          const { agent, callID, permission, sessionID } = request
+          const {
+            agent,
+            callID,
+            permission,
+            sessionID,
+            subject = Effect.succeed({ type: "call" } as const),
+            tool = permission
+          } = request
           const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
           const title = protection === "" ? request.title : `${request.title}\n${protection}`
-          const asked = { sessionID, callID, agent: agent.name, location, permission, resources, title, always }
+          const asked = {
+            sessionID,
+            ...(yield* titleOf(sessionID)),
+            callID,
+            tool,
+            agent: agent.name,
+            location,
+            permission,
+            resources,
+            title,
+            subject: yield* subject,
+            notes: protection === "" ? [] : [protection],
+            always
+          }
           yield* settle(request, resources, always)(yield* asker.ask(asked))
         })
       )

@@ -9,6 +9,7 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Agent } from "../agent/Agents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import { clip, describeIssues } from "../Issues.ts"
+import type { PermissionSubject } from "../permission/PermissionSubject.ts"
 import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
 import { jsonSchemaTool } from "./WireTool.ts"
@@ -66,6 +67,8 @@ export interface ToolAuthorization {
   readonly title: string
   /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
   readonly always?: ReadonlyArray<string>
+  /** All of what would be done, for the person who is asked; by default the input of the call. */
+  readonly subject?: PermissionSubject
 }
 
 /** A registered tool, its parameter and result types behind it. */

@@ -101,7 +101,13 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
     definition.authorize === undefined
       ? Effect.void
       : Effect.flatMap(definition.authorize(input), (asked) =>
-          permission.authorize({ ...call, ...asked, permission: definition.permission })
+          permission.authorize({
+            ...call,
+            ...asked,
+            tool: definition.tool.name,
+            permission: definition.permission,
+            subject: Effect.succeed(asked.subject ?? { type: "call", input })
+          })
         )
 
   /** A result of which nothing can be shown is a failure that says why. */

@@ -3,9 +3,10 @@ import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { isNonEmptyReadonlyArray } from "effect/Array"
 import { Permission } from "../../permission/Permission.ts"
+import { diffOf, type FileChange as PermissionFileChange } from "../../permission/PermissionSubject.ts"
 import { LocationFiles, spellings } from "../LocationFiles.ts"
 import { nodeFileOperations, type FileOperations } from "../patch/FileOperations.ts"
-import { parsePatch } from "../patch/Patch.ts"
+import { parsePatch, type Hunk } from "../patch/Patch.ts"
 import { commit } from "../patch/PatchCommit.ts"
 import { planSteps, resolveChanges, type ResolvedChange } from "../patch/PatchPlan.ts"
 import { define, ToolFailure } from "../ToolDefinition.ts"
@@ -63,6 +64,31 @@ const letters = { add: "A", update: "M", delete: "D", move: "R" } as const
 const summary = ({ change, movedTo, path }: ChangedFile) =>
   `${letters[change]} ${shownPath(path)}${movedTo === undefined ? "" : ` -> ${shownPath(movedTo)}`}`
 
+const hunkText = ({ anchors, lines }: Hunk): string =>
+  [`@@ ${anchors.join(" ")}`.trimEnd(), ...lines.map(({ kind, text }) => `${signs[kind]}${text}`)].join("\n")
+
+const signs = { keep: " ", remove: "-", add: "+" } as const
+
+/** What a person is shown of a change; a hunk's place is known only when the file is read, after permission. */
+const shownChange = (resolved: ResolvedChange): PermissionFileChange => {
+  const { change } = resolved
+  const { movedTo, path } = changedFile(resolved)
+  const moved = movedTo === undefined ? {} : { movedTo }
+  switch (change._tag) {
+    case "Add":
+      return { path, change: "create", diff: diffOf("", change.content) }
+    case "Delete":
+      return { path, change: "delete", diff: "" }
+    case "Update":
+      return {
+        path,
+        change: movedTo === undefined ? "edit" : "move",
+        ...moved,
+        diff: change.hunks.map(hunkText).join("\n")
+      }
+  }
+}
+
 const title = (files: ReadonlyArray<ChangedFile>) => {
   const shown = files.slice(0, 5).map(summary).join(", ")
   return `Patch ${shown}${files.length > 5 ? ` and ${files.length - 5} more` : ""}`
@@ -98,7 +124,9 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
       )
       yield* permission.authorize({
         ...call,
+        tool: "apply_patch",
         permission: "edit",
+        subject: Effect.succeed({ type: "change", files: changes.map(shownChange) }),
         resources,
         spelled: spellings(targets),
         title: title(changed)

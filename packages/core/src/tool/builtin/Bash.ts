@@ -167,7 +167,9 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
       if (!folder.inside) {
         yield* permission.authorize({
           ...call,
+          tool: "bash",
           permission: "external_directory",
+          subject: Effect.succeed({ type: "external_directory", folder: folder.real, command }),
           resources: [folder.real],
           title: `Run a command in ${folder.real}, outside the Location`,
           always: [literal(folder.real)]
@@ -178,7 +180,9 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
       yield* permission.authorize({
         ...call,
+        tool: "bash",
         permission: "bash",
+        subject: Effect.succeed({ type: "command", command, folder: folder.resource, warnings }),
         resources: [command],
         title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
         always: [literal(command)]

@@ -2,7 +2,8 @@
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles, spellings, type Target } from "../LocationFiles.ts"
+import { diffOf, signed } from "../../permission/PermissionSubject.ts"
+import { LocationFiles, spellings, type Target, type WritableTarget } from "../LocationFiles.ts"
 import { define, ToolFailure } from "../ToolDefinition.ts"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
 import { isCrlf, readWholeText } from "./WholeText.ts"
@@ -42,6 +43,28 @@ const missing = (target: Target) =>
     message: `${JSON.stringify(target.resource)} does not exist; create it with write`
   })
 
+/** What a person is shown of the change: in its place in the file, or what the call says where that cannot be read. */
+const shownChange = (
+  files: LocationFiles["Type"],
+  target: WritableTarget,
+  change: (before: string) => string,
+  [oldText, newText]: readonly [string, string]
+) =>
+  readWholeText(files, target).pipe(
+    Effect.map(({ text }) => diffOf(text, change(text))),
+    Effect.orElseSucceed(() => ""),
+    Effect.map((inFile) => ({
+      type: "change" as const,
+      files: [
+        {
+          path: target.resource,
+          change: "edit" as const,
+          diff: inFile === "" ? [...signed("-", oldText), ...signed("+", newText)].join("\n") : inFile
+        }
+      ]
+    }))
+  )
+
 /** `edit`, inside the current Location. */
 export const makeEdit = Effect.gen(function* () {
   const files = yield* LocationFiles
@@ -53,7 +76,12 @@ export const makeEdit = Effect.gen(function* () {
       if (asked.stats === undefined) return yield* missing(asked)
       yield* permission.authorize({
         ...call,
+        tool: "edit",
         permission: "edit",
+        subject: shownChange(files, asked, (before) => replaceText(before, oldText, newText).content, [
+          oldText,
+          newText
+        ]),
         resources: [asked.resource],
         spelled: spellings([asked]),
         title: `Edit ${asked.resource}`

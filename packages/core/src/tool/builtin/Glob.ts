@@ -45,6 +45,7 @@ export const makeGlob = Effect.gen(function* () {
       yield* permission.authorize({
         ...call,
         permission: "glob",
+        subject: Effect.succeed({ type: "read", path: target.resource, pattern: relative }),
         resources: [target.resource],
         title: `Find ${relative} in ${target.resource}`
       })

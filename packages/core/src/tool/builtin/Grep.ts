@@ -97,6 +97,7 @@ export const makeGrep = Effect.gen(function* () {
       yield* permission.authorize({
         ...call,
         permission: "grep",
+        subject: Effect.succeed({ type: "read", path: target.resource, pattern }),
         resources: [target.resource],
         spelled: spellings([target]),
         title: `Search ${target.resource} for ${pattern.slice(0, 500)}`

@@ -142,6 +142,7 @@ export const makeRead = Effect.gen(function* () {
       yield* permission.authorize({
         ...call,
         permission: "read",
+        subject: Effect.succeed({ type: "read", path: target.resource }),
         resources: [target.resource],
         spelled: spellings([target]),
         title: `Read ${target.resource}`,

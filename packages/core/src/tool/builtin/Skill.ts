@@ -39,7 +39,9 @@ export const makeSkill = Effect.gen(function* () {
       }
       yield* permission.authorize({
         ...call,
+        tool: "skill",
         permission: skillPermission,
+        subject: Effect.succeed({ type: "skill", name }),
         resources: [name],
         title: `Load the skill ${name}`,
         always: [literal(name)]

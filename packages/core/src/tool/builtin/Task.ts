@@ -87,6 +87,7 @@ export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly t
       yield* permission.authorize({
         ...call,
         permission: "task",
+        subject: Effect.succeed({ type: "task", agent: agent.name, description, prompt }),
         resources: [agent.name],
         title: `Give agent ${agent.name} a task: ${description}`,
         always: [literal(agent.name)]

@@ -2,9 +2,11 @@
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Permission } from "../../permission/Permission.ts"
-import { LocationFiles, spellings } from "../LocationFiles.ts"
+import { diffOf } from "../../permission/PermissionSubject.ts"
+import { LocationFiles, spellings, type WritableTarget } from "../LocationFiles.ts"
 import { define } from "../ToolDefinition.ts"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
+import { readWholeText } from "./WholeText.ts"
 
 const WriteTool = Tool.make("write", {
   description:
@@ -17,6 +19,27 @@ const WriteTool = Tool.make("write", {
   success: Schema.Struct({ path: Schema.String, bytes: Schema.Int, created: Schema.Boolean })
 })
 
+/** What a person is shown of the change; what is no text is replaced as a whole. */
+const shownChange = (files: LocationFiles["Type"], target: WritableTarget, content: string) =>
+  Effect.map(
+    target.stats === undefined
+      ? Effect.succeed("")
+      : Effect.orElseSucceed(
+          Effect.map(readWholeText(files, target), ({ text }) => text),
+          () => ""
+        ),
+    (before) => ({
+      type: "change" as const,
+      files: [
+        {
+          path: target.resource,
+          change: target.stats === undefined ? ("create" as const) : ("replace" as const),
+          diff: diffOf(before, content)
+        }
+      ]
+    })
+  )
+
 /** `write`, inside the current Location, with the permission `edit`. */
 export const makeWrite = Effect.gen(function* () {
   const files = yield* LocationFiles
@@ -28,7 +51,9 @@ export const makeWrite = Effect.gen(function* () {
       const bytes = Buffer.byteLength(content)
       yield* permission.authorize({
         ...call,
+        tool: "write",
         permission: "edit",
+        subject: shownChange(files, asked, content),
         resources: [asked.resource],
         spelled: spellings([asked]),
         title: `${asked.stats === undefined ? "Create" : "Replace"} ${asked.resource} (${bytes} bytes)`

@@ -1,0 +1,53 @@
+/**
+ * What a person allowed for one session: in memory, for as long as the process and the session live. Bounded: what is
+ * forgotten costs a question. Spec: PM-21 in specs/tools.md.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SessionID } from "../Identifiers.ts"
+import { EventLog } from "../log/EventLog.ts"
+import type { Approval } from "./Rule.ts"
+
+const most = { sessions: 1_000, approvals: 200 }
+
+/** Approvals by session. */
+export class SessionApprovals extends Context.Tag("@daybook/core/SessionApprovals")<
+  SessionApprovals,
+  {
+    readonly list: (sessionID: SessionID) => ReadonlyArray<Approval>
+    readonly add: (sessionID: SessionID, approvals: ReadonlyArray<Approval>) => void
+    readonly forget: (sessionID: SessionID) => void
+  }
+>() {}
+
+/** An empty memory. */
+export const make = (): SessionApprovals["Type"] => {
+  const sessions = new Map<SessionID, ReadonlyArray<Approval>>()
+  return {
+    list: (sessionID) => sessions.get(sessionID) ?? [],
+    add: (sessionID, approvals) => {
+      const known = sessions.get(sessionID) ?? []
+      sessions.delete(sessionID)
+      sessions.set(sessionID, [...known, ...approvals].slice(-most.approvals))
+      for (const oldest of sessions.keys()) {
+        if (sessions.size <= most.sessions) break
+        sessions.delete(oldest)
+      }
+    },
+    forget: (sessionID) => void sessions.delete(sessionID)
+  }
+}
+
+/** Forgets a session when another one begins under its id. */
+export const layer: Layer.Layer<SessionApprovals, never, EventLog> = Layer.scoped(
+  SessionApprovals,
+  Effect.gen(function* () {
+    const approvals = make()
+    const log = yield* EventLog
+    yield* log.listen((events) =>
+      Effect.sync(() => {
+        for (const { sessionID, type } of events) if (type === "session.created") approvals.forget(sessionID)
+      })
+    )
+    return approvals
+  })
+)
