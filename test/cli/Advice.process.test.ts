@@ -1,7 +1,7 @@
 /** Errors that say what to do: wrong words, refused keys, folders that cannot be read, no model. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chmodSync, mkdirSync, readdirSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -197,6 +197,20 @@ describe("folders", () => {
         const { code, stderr } = yield* here.run(["sessions"], { ...options, env })
         assert.strictEqual(code, 0, stderr)
       })
+  )
+
+  it.scopedLive("ST-21: doctor warns of a database that others may read, and --fix leaves it to its owner", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "Hi"])
+      chmodSync(here.database, 0o644)
+      assert.include((yield* here.run(["doctor"])).stdout, `${here.database} has mode 0644, so that others may use it`)
+      const { code, stdout } = yield* here.run(["doctor", "--fix"])
+      assert.strictEqual(code, 0)
+      assert.include(stdout, "had mode 0644, and is yours alone now")
+      assert.strictEqual(statSync(here.database).mode & 0o777, 0o600)
+      assert.notInclude((yield* here.run(["doctor"])).stdout, "has mode")
+    })
   )
 
   it.scopedLive(

@@ -5,6 +5,7 @@
 import {
   Doctor,
   EventLog,
+  PrivateFile,
   Rebuild,
   safeFetch,
   Sessions,
@@ -41,6 +42,30 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
       fix: finding.fix
     })),
     Stream.provideLayer(Store.layer({ filename }))
+  )
+
+/** The files of the database that others may use; `fix` leaves them to their owner. */
+export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.flatMap(
+    Effect.promise(() => PrivateFile.wideFiles(filename)),
+    (found) =>
+      Effect.forEach(found, (file) => {
+        const [about, mode] = ["modes", file.mode.toString(8).padStart(4, "0")]
+        const wide = `${file.path} has mode ${mode}, so that others may use it`
+        const check: Check = { about, verdict: "warning", says: wide, fix: "daybook doctor --fix leaves it to you" }
+        if (!fix) return Effect.succeed(check)
+        return Effect.match(
+          Effect.tryPromise(() => PrivateFile.tighten(file)),
+          {
+            onSuccess: (): Check => ({
+              about,
+              verdict: "ok",
+              says: `${file.path} had mode ${mode}, and is yours alone now`
+            }),
+            onFailure: (): Check => ({ ...check, verdict: "error", fix: `its owner runs chmod go= ${file.path}` })
+          }
+        )
+      })
   )
 
 /** Sessions of a list by their ids, a few of them. */

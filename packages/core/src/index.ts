@@ -75,6 +75,7 @@ export { SessionStore, type ContextRows, type UnsettledTool } from "./session/Se
 export type { ContextStart, FramedStep } from "./session/ShownRows.ts"
 export { DatabaseError, immediately, ReadSql } from "./storage/Database.ts"
 export * as Doctor from "./storage/Doctor.ts"
+export * as PrivateFile from "./storage/PrivateFile.ts"
 export { makeFolders } from "./storage/MakeFolders.ts"
 export { HostTools } from "./tool/HostTools.ts"
 export * from "./tool/ToolDefinition.ts"

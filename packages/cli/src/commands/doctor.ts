@@ -29,13 +29,16 @@ const rebuild = Flags.value(
 
 const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
 
+const fix = Flags.toggle("fix", "leave the files of the database to their owner where others may use them")
+
 type Options = {
+  readonly fix: boolean
   readonly mcp: boolean
   readonly json: boolean
   readonly rebuild: Option.Option<typeof Rebuildable.Type>
 }
 
-const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Options) {
+const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: Options) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
   if (Option.isSome(rebuild)) {
@@ -47,6 +50,7 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
   const path = yield* DatabasePath.path
   let wrong = 0
   let kept: ReadonlyArray<Check> = []
+  let wide: ReadonlyArray<Check> = []
   if (yield* DatabasePath.exists) {
     yield* Stream.runForEach(checkup.database(path), (check) => {
       if (check.verdict === "error") wrong += 1
@@ -56,6 +60,8 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
       yield* write({ about: "database", verdict: "ok", says: `${path} is sound and can be written` })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
     }
+    wide = yield* checkup.modes(path, fix)
+    yield* Effect.forEach(wide, write)
     kept = yield* checkup.files(path)
     yield* Effect.forEach(kept, write)
   } else {
@@ -72,7 +78,9 @@ const run = Effect.fn("Command.doctor")(function* ({ json, mcp, rebuild }: Optio
   if (kept.some(({ verdict }) => verdict === "error")) {
     return yield* new FilesDiffer({ message: "the session files are not current: see above" })
   }
-  const unusable = new Set([...checks, ...met].flatMap(({ about, verdict }) => (verdict === "error" ? [about] : [])))
+  const unusable = new Set(
+    [...wide, ...checks, ...met].flatMap(({ about, verdict }) => (verdict === "error" ? [about] : []))
+  )
   if (unusable.size > 0) {
     return yield* new UsageError({ message: `not usable as configured: ${[...unusable].join(", ")}; see above` })
   }
@@ -90,17 +98,23 @@ export const doctor = {
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
       "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Sessions that " +
       "were cut off, and those in which prompts wait, are listed. Of the session files it says whether a process keeps " +
-      "them current. Nothing is changed, unless --rebuild asks for it.",
+      "them current, and of the database's files whether others may use them. Nothing is changed, unless --rebuild or --fix " +
+      "asks for it.",
     "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
       "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +
       "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 1 when " +
       "the session files cannot be written, else 2 when the configuration, its context or a server cannot be used, else 5 when a provider cannot."
   ],
-  flags: [rebuild, mcp, Flags.json],
+  flags: [rebuild, fix, mcp, Flags.json],
   examples: [
     ["daybook doctor", "every check on a line"],
     ["daybook doctor --mcp", "the same, with the MCP servers"],
+    ["daybook doctor --fix", "the same, and leave the database's files to their owner"],
     ["daybook doctor --rebuild all", "mend what is shown where it differs from the events"]
   ],
-  command: Command.make("doctor", { rebuild: rebuild.options, mcp: mcp.options, json: Flags.json.options }, run)
+  command: Command.make(
+    "doctor",
+    { rebuild: rebuild.options, fix: fix.options, mcp: mcp.options, json: Flags.json.options },
+    run
+  )
 } satisfies Verb

@@ -14,6 +14,7 @@ import context from "./migrations/0002_context.ts"
 import addresses from "./migrations/0003_addresses.ts"
 import leases from "./migrations/0004_leases.ts"
 import incarnations from "./migrations/0005_incarnations.ts"
+import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
@@ -317,6 +318,7 @@ const writer = (options: DatabaseOptions) =>
       const details = `the database cannot be written: ${unwritable} is read-only for this user; ${makeWritable}`
       return yield* new DatabaseError({ filename: options.filename, reason: "read-only", details })
     }
+    if (options.filename !== ":memory:") yield* Effect.promise(() => makePrivate(options.filename.trim()))
     const sql = yield* open({ filename: options.filename, disableWAL: true })
     yield* prepare(sql, options.filename).pipe(
       retryBusy,

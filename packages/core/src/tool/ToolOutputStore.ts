@@ -168,7 +168,12 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   ): Effect.Effect<Created, PlatformError.PlatformError, Scope.Scope> =>
     Effect.suspend(() => {
       const name = fileName(owner, attempt)
-      return Effect.map(fs.open(path.join(root, name), { flag: "wx", mode: 0o600 }), (file) => ({ name, file }))
+      const full = path.join(root, name)
+      return fs.open(full, { flag: "wx", mode: 0o600 }).pipe(
+        // The umask may have taken more away.
+        Effect.tap(() => fs.chmod(full, 0o600)),
+        Effect.map((file) => ({ name, file }))
+      )
     }).pipe(
       Effect.catchIf(
         (error) => error._tag === "SystemError" && error.reason === "AlreadyExists" && attempt < attempts,
@@ -178,11 +183,12 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
 
   const open = Effect.fn("ToolOutputStore.open")(function* (owner: OutputOwner) {
     yield* storage("creating its folder")(fs.makeDirectory(root, { recursive: true, mode: 0o700 }))
-    const { uid } = yield* storage("looking at its folder")(fs.stat(root))
+    const { mode, uid } = yield* storage("looking at its folder")(fs.stat(root))
     // In a shared temporary folder somebody else could have made ours first, and would own what is in it.
     if (process.getuid !== undefined && !Option.contains(uid, process.getuid())) {
       return yield* new ToolStorageError({ operation: "using a folder that belongs to another user", cause: root })
     }
+    if ((mode & 0o777) !== 0o700) yield* storage("closing its folder to others")(fs.chmod(root, 0o700))
     const { file, name } = yield* storage("creating a file")(create(owner, 0))
     return {
       path: path.join(root, name),
