@@ -23,6 +23,8 @@ export interface Pattern {
   readonly literal: string | undefined
   /** What every text that matches begins with. */
   readonly prefix: string
+  /** The texts between its wildcards. */
+  readonly texts: ReadonlyArray<string>
   /** It matches every text. */
   readonly universal: boolean
 }
@@ -70,6 +72,15 @@ const segmentsOf = (tokens: Tokens): ReadonlyArray<Segment> => {
 
 const textOf = (tokens: Tokens): string => tokens.map((unit) => String.fromCharCode(unit)).join("")
 
+const textsOf = (tokens: Tokens): ReadonlyArray<string> => {
+  const texts = [""]
+  for (const token of tokens) {
+    if (token < 0) texts.push("")
+    else texts.push(`${texts.pop() ?? ""}${String.fromCharCode(token)}`)
+  }
+  return texts
+}
+
 const compiled = (source: string): Pattern => {
   const tokens = tokensOf(source)
   const first = tokens.findIndex((token) => token < 0)
@@ -79,6 +90,7 @@ const compiled = (source: string): Pattern => {
     segments: segmentsOf(tokens),
     literal: first < 0 ? textOf(tokens) : undefined,
     prefix: textOf(first < 0 ? tokens : tokens.slice(0, first)),
+    texts: textsOf(tokens),
     universal: tokens.length === 1 && tokens[0] === any
   }
 }

@@ -15,7 +15,7 @@ import { Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { PermissionStore } from "./PermissionStore.ts"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
-import { applies, decidingRule, literal } from "./Rule.ts"
+import { applies, decidingRule, literal, type Approval, type Rule, type Verdict } from "./Rule.ts"
 import * as SessionApprovals from "./SessionApprovals.ts"
 
 /** What a call wants to do. */
@@ -37,6 +37,8 @@ export interface Authorization {
   readonly subject?: Effect.Effect<PermissionSubject>
   /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
   readonly always?: ReadonlyArray<string>
+  /** The verdict of rules and saved approvals on the call, where it is not that of matching each resource. */
+  readonly verdict?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => Verdict
 }
 
 export class Permission extends Context.Tag("@daybook/core/Permission")<
@@ -64,6 +66,20 @@ const guardsIn = ({ permission, spelled }: Authorization, resource: string) => {
   return [...guardsOf(permission, resource), ...(other === undefined ? [] : guardsOf(permission, other))]
 }
 
+/** What the rules say, and the saved approvals where the rules ask. */
+const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArray<Approval>): Verdict => {
+  const rules = request.agent.permissions
+  if (request.verdict !== undefined) return request.verdict(rules, saved)
+  const rule = decidingRule(rules, request.permission, resource)
+  if (rule?.verdict === "deny") return "deny"
+  const guards = guardsIn(request, resource)
+  const given = [
+    ...(rule?.verdict === "allow" ? [rule] : []),
+    ...saved.filter((approval) => applies(approval, request.permission, resource))
+  ]
+  return given.some((each) => namesGuards(each.resource, resource, guards)) ? "allow" : "ask"
+}
+
 const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
@@ -80,13 +96,12 @@ const make = Effect.gen(function* () {
   const unsettled = Effect.fnUntraced(function* (request: Authorization) {
     const open: Array<string> = []
     for (const resource of request.resources) {
-      const rule = decidingRule(request.agent.permissions, request.permission, resource)
-      if (rule?.verdict === "deny") {
+      const verdict = verdictOn(request, resource, [])
+      if (verdict === "deny") {
         const what = named({ permission: request.permission, resources: [resource] })
         return yield* denied(`the rules of agent "${request.agent.name}" do not allow ${what}. Find another way.`)
       }
-      const allowed = rule?.verdict === "allow" && namesGuards(rule.resource, resource, guardsIn(request, resource))
-      if (!allowed) open.push(resource)
+      if (verdict !== "allow") open.push(resource)
     }
     if (open.length === 0) return open
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
@@ -94,14 +109,7 @@ const make = Effect.gen(function* () {
       Effect.as(Effect.logWarning(error.message, error.cause), [])
     )
     const given = [...approvals.list(request.sessionID), ...saved]
-    return open.filter(
-      (resource) =>
-        !given.some(
-          (approval) =>
-            applies(approval, request.permission, resource) &&
-            namesGuards(approval.resource, resource, guardsIn(request, resource))
-        )
-    )
+    return open.filter((resource) => verdictOn(request, resource, given) !== "allow")
   })
 
   /** A question says whose it is also where the title cannot be read. */

@@ -1,10 +1,12 @@
 /**
  * The tool `bash`: runs a shell command with the host user's authority. It is no sandbox: the permission is the
- * boundary. Spec: TO-12, TO-61..TO-66.
+ * boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, PM-20.
  */
 import { Tool } from "@effect/ai"
 import { Duration, Effect, Fiber, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "../../child/ChildEnvironment.ts"
+import { readCommandLine } from "../../permission/CommandLine.ts"
+import { lineVerdict } from "../../permission/CommandRules.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
 import type { ToolContent } from "../../session/Schemas.ts"
@@ -55,6 +57,9 @@ const BashTool = Tool.make("bash", {
   })
 })
 type Result = typeof BashTool.successSchema.Type
+
+/** Loaded at the first command: most starts run none. */
+const shellGrammar = Effect.promise(() => import("unbash"))
 
 const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
 
@@ -178,6 +183,8 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
       const outside = pathsOutside(command, root.real)
       const warnings =
         outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
+      const grammar = yield* shellGrammar
+      const line = readCommandLine(grammar, command)
       yield* permission.authorize({
         ...call,
         tool: "bash",
@@ -185,7 +192,8 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         subject: Effect.succeed({ type: "command", command, folder: folder.resource, warnings }),
         resources: [command],
         title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
-        always: [literal(command)]
+        always: [literal(command)],
+        verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line)
       })
       if (folder.inside) yield* files.recheck(folder.real)
       const env = childEnvironment(process.env, grants.bash)

@@ -1,0 +1,161 @@
+/**
+ * Which options and arguments of commands write files or run other commands. Commands that are not listed here are
+ * taken to have the usual ones. Pure. Spec: PM-24.
+ */
+import type { Word } from "./CommandLine.ts"
+
+interface KnownOptions {
+  /** No option of it runs anything, or writes what the command does not write anyway. */
+  readonly harmless?: true
+  /** Letters of one-letter options. */
+  readonly letters?: string
+  readonly long?: ReadonlyArray<string>
+  /** Whole words. */
+  readonly words?: RegExp
+}
+
+/** Long options that write or run, in whatever command. */
+const usual = (
+  "browser command config delete editor eval exec execute ext-diff fix import in-place loader " +
+  "open-files-in-pager out out-file outfile output pager plugin pre receive-pack require rsh rsync-path toolexec " +
+  "upload-pack write"
+).split(" ")
+
+const harmless =
+  "[ basename cat cd chmod chown cksum cmp column comm cp cut df diff dirname du echo egrep expand false fgrep fold free " +
+  "grep groups head hexdump id jq join ln ls md5sum mkdir mv nproc od paste pgrep popd printenv printf ps pushd pwd " +
+  "readlink realpath rev rm rmdir seq sha1sum sha256sum sha512sum sleep stat strings tac tail test touch tr true type " +
+  "unexpand uptime wc which whoami"
+
+const interpreter = (letters: string, ...long: ReadonlyArray<string>): KnownOptions => ({ letters, long })
+const shell = interpreter("co", "init-file", "rcfile")
+const javascript = interpreter("epr", "eval", "print", "import", "experimental-loader", "env-file")
+
+const known: Readonly<Record<string, KnownOptions>> = {
+  ...Object.fromEntries(harmless.split(" ").map((name) => [name, { harmless: true as const }])),
+  ...Object.fromEntries("ash bash csh dash fish ksh mksh sh tcsh zsh".split(" ").map((name) => [name, shell])),
+  bun: javascript,
+  curl: { letters: "oOKTJDc", long: ["remote-name", "upload-file", "dump-header", "cookie-jar", "trace", "stderr"] },
+  date: { letters: "sf", long: ["set", "file"] },
+  deno: { words: /^(?:eval|run|repl)$/ },
+  docker: { words: /^(?:exec|run|build|compose)$/ },
+  fd: { letters: "xX", long: ["exec-batch"] },
+  fdfind: { letters: "xX", long: ["exec-batch"] },
+  find: { words: /^-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls)$/ },
+  gcc: { letters: "oB", long: ["specs"] },
+  gdb: { letters: "xe" },
+  git: {
+    letters: "oO",
+    long: ["exec-path", "config-env", "git-dir", "work-tree", "template", "extcmd", "separate-git-dir"],
+    words: /^(?:config|bisect|submodule|filter-branch|difftool|mergetool|hook|daemon)$|^(?:ext|fd)::/
+  },
+  go: { words: /^(?:run|generate|tool)$/ },
+  less: { letters: "oOkKP", words: /^\+/ },
+  lua: interpreter("el"),
+  make: { letters: "fCIE", words: /^\w+[:+?]*=/, long: ["file", "makefile", "directory", "eval"] },
+  man: { letters: "PHC", long: ["html"] },
+  node: javascript,
+  npm: {
+    long: ["script-shell", "prefix", "userconfig", "globalconfig", "node-options"],
+    words: /^(?:exec|x|explore)$/
+  },
+  osascript: interpreter("e"),
+  perl: interpreter("eEiMmIxdsp"),
+  php: interpreter("raBREF"),
+  pip: { letters: "rtec" },
+  pnpm: { words: /^(?:exec|dlx)$/, long: ["script-shell", "dir"] },
+  pwsh: { letters: "cCfFeE" },
+  python: interpreter("cm"),
+  python2: interpreter("cm"),
+  python3: interpreter("cm"),
+  rg: { long: ["hostname-bin", "search-zip"], letters: "z" },
+  rsync: { letters: "eTf", long: ["remove-source-files", "backup-dir", "log-file"] },
+  ruby: interpreter("erI"),
+  scp: { letters: "oSFJ" },
+  sftp: { letters: "oSFbD" },
+  sort: { letters: "oT", long: ["compress-program", "temporary-directory"] },
+  ssh: { letters: "oFEIJ" },
+  tar: {
+    letters: "IFPf",
+    words: /^[A-Za-z]*[IFPf][A-Za-z]*$/,
+    long: "checkpoint-action file info-script new-volume-script rsh-command to-command use-compress-program".split(" ")
+  },
+  tree: { letters: "o" },
+  vi: { letters: "cSsu", words: /^\+/ },
+  vim: { letters: "cSsu", words: /^\+/, long: ["cmd"] },
+  wget: { letters: "OPieoaK", long: ["use-askpass", "input-file", "append-output", "post-file", "body-file"] },
+  yarn: { words: /^(?:exec|dlx|node)$/, long: ["cwd"] },
+  zip: { letters: "TO", long: ["unzip-command"] }
+}
+
+const nothing: KnownOptions = {}
+
+const knownOptions = (name: string): KnownOptions => (Object.hasOwn(known, name) ? (known[name] ?? nothing) : nothing)
+
+export const isHarmless = (name: string): boolean => knownOptions(name).harmless === true
+
+const isAwk = (name: string): boolean => /^[gmn]?awk$/.test(name)
+
+/** Whether a word that is only known when the command runs may make it run or write something. */
+export const takesWords = (name: string, word: Word): boolean =>
+  name === "sed" || isAwk(name) || (knownOptions(name).words !== undefined && !/^[^*]*\//.test(word.pattern))
+
+/** Programs take the beginning of a long option for the whole of it. */
+const isLong = (option: string, name: string): boolean =>
+  option.length > 0 && (name.startsWith(option) || option.startsWith(`${name}-`))
+
+/** The script of `sed` that only prints, deletes or substitutes. */
+const plainSed =
+  /^(?:(?:\d+|\$)(?:,(?:\d+|\$))?)?[pdq=]$|^s([/|#,:])(?:(?!\1)[^\n\\]|\\[^\n])*\1(?:(?!\1)[^\n\\]|\\[^\n])*\1[gpiI\d]*$/
+
+const ofSed = (words: ReadonlyArray<Word>, index: number): boolean => {
+  const text = words[index]?.text ?? ""
+  const before = words[index - 1]?.text ?? ""
+  if (/^-[nErsuz]*e$/.test(before)) return !plainSed.test(text)
+  if (text.startsWith("-") && text.length > 1)
+    return !/^-(?:[nErsuz]*e|[nErsuz]+|-quiet|-silent|-regexp-extended)$/.test(text)
+  const scripts = words.some((word) => /^-[nErsuz]*e$/.test(word.text))
+  const isScript = !scripts && words.findIndex((word) => !word.text.startsWith("-")) === index
+  return isScript && !plainSed.test(text)
+}
+
+const ofAwk = (words: ReadonlyArray<Word>, index: number): boolean => {
+  const text = words[index]?.text ?? ""
+  if (/^-[Fv]/.test(text)) return false
+  if (text.startsWith("-")) return true
+  return /system|getline|[|>@<]/.test(text)
+}
+
+/** The subcommand of `git`, and whether the word stands before it. */
+const ofGit = (words: ReadonlyArray<Word>, index: number): boolean => {
+  const text = words[index]?.text ?? ""
+  const at = words.findIndex(({ text: word }) => !word.startsWith("-"))
+  if (at < 0 || index < at) return text.startsWith("-c")
+  const letters = { clone: /^-\w*[uc]/, rebase: /^-\w*x/, difftool: /^-\w*x/ }
+  const subcommand = words[at]?.text ?? ""
+  return Object.entries(letters).some(([name, pattern]) => name === subcommand && pattern.test(text))
+}
+
+/** The option in a word of one dash, up to its letter: `-no` of `-nofile`. */
+const ofCluster = (cluster: string, letters: string | undefined): string | undefined => {
+  const at = [...cluster].findIndex((letter) => (letters ?? "oO").includes(letter))
+  // Of commands that are not known, a word with one dash may be one long option.
+  return at < 0 || (letters === undefined && at > 0 && cluster.length > 3) ? undefined : `-${cluster.slice(0, at + 1)}`
+}
+
+/** The option, or the word, by which the command writes a file or runs another one, if this argument is one. */
+export const writesOrRuns = (name: string, words: ReadonlyArray<Word>, index: number): string | undefined => {
+  const text = words[index]?.text ?? ""
+  const { letters, long = [], words: special } = knownOptions(name)
+  if (special?.test(text) === true) return text
+  if (name === "sed") return ofSed(words, index) ? text : undefined
+  if (isAwk(name)) return ofAwk(words, index) ? text : undefined
+  if (name === "git" && ofGit(words, index)) return text.slice(0, 2)
+  if (!text.startsWith("-") || text === "-" || text === "--") return undefined
+  const [option = ""] = text.split("=", 1)
+  if (text.startsWith("--")) {
+    return [...usual, ...long].some((each) => isLong(option.slice(2), each)) ? option : undefined
+  }
+  if (usual.includes(option.slice(1))) return option
+  return ofCluster(/^[A-Za-z0-9]*/.exec(option.slice(1))?.[0] ?? "", letters)
+}

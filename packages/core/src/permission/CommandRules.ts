@@ -1,0 +1,243 @@
+/**
+ * The verdict of rules on a command line: every command that it runs has to be allowed, and one that is denied, however
+ * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: PM-20..PM-26.
+ */
+import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
+import {
+  readCommandLine,
+  type CommandLine,
+  type Grammar,
+  type ReadLine,
+  type SimpleCommand,
+  type Word
+} from "./CommandLine.ts"
+import { compile, meet, test, type Pattern } from "./Pattern.ts"
+import { matches, type Approval, type Rule, type Verdict } from "./Rule.ts"
+
+/** A rule for commands, compiled. */
+interface CommandRule {
+  readonly pattern: Pattern
+  readonly verdict: Verdict
+}
+
+interface Rules {
+  /** The last first: the order in which they are looked at. */
+  readonly list: ReadonlyArray<CommandRule>
+  /** Every command is allowed, without an exception. */
+  readonly open: boolean
+}
+
+const rulesOf = (rules: ReadonlyArray<Rule>, permission: string): Rules => {
+  const list = rules
+    .filter((rule) => matches(rule.permission, permission))
+    .map(({ resource, verdict }) => ({ pattern: compile(resource), verdict }))
+    .toReversed()
+  const exception = list.findIndex(({ verdict }) => verdict !== "allow")
+  const all = list.findIndex(({ pattern, verdict }) => pattern.universal && verdict === "allow")
+  return { list, open: all >= 0 && (exception < 0 || all < exception) }
+}
+
+/** Whether the text contains the name as words of its own. */
+const contains = (text: string, name: string): boolean => {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    const [before, after] = [text[at - 1] ?? " ", text[at + name.length] ?? " "]
+    if (!/\w/.test(name) || (/\s/.test(before) && (/[\s=]/.test(after) || name.endsWith("=")))) return true
+  }
+  return false
+}
+
+/** Whether the rule names the hazard of a command: it says so, or it is for exactly this command, or for every one. */
+const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazard, source: string): boolean =>
+  (pattern.universal && (open || !hides)) ||
+  (name === undefined ? pattern.literal === source : pattern.texts.some((text) => contains(text, name)))
+
+const plain = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text).join(" ")
+
+/** Words with the white space inside them made something that no rule has, so that a rule's spaces are between words. */
+const apart = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text.replaceAll(/\s/g, "\0")).join(" ")
+
+/** What a rule that allows the command may match. */
+const textsOf = ({ assignments, redirects, source, words }: SimpleCommand): ReadonlyArray<string> => {
+  const around = [...assignments, ...redirects.filter(({ harmless }) => !harmless)].map(({ text }) => text)
+  const whole = [...assignments.map(({ text }) => text), apart(words), ...redirects.map(({ text }) => text)].join(" ")
+  return [apart(words), source, ...(around.length === 0 ? [] : [whole])]
+}
+
+/** A pattern of the texts that the command can become when it runs. */
+const patternOf = (words: ReadonlyArray<Word>): Pattern =>
+  compile(
+    words
+      .map(({ pattern, splits }, index) => (index === 0 || splits || words[0]?.splits ? pattern : ` ${pattern}`))
+      .join("")
+  )
+
+/** How many words of a command are looked at as the beginning of a command. */
+const maximumBeginnings = 200
+
+/** The words that options and their values leave: `git push` of `git -C folder push`. */
+const withoutOptions = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
+  const [first, ...rest] = words
+  if (first === undefined) return []
+  const reached = new Set([0])
+  for (const at of reached) {
+    if (at < maximumBeginnings && rest[at]?.text.startsWith("-")) reached.add(at + 1).add(at + 2)
+  }
+  return [...reached].map((at) => [baseName(first.text), ...rest.slice(at).map(({ text }) => text)].join(" "))
+}
+
+/** Everything from each word on, with and without the folder of its name: what a wrapper may run. */
+const beginnings = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
+  const all = plain(words)
+  let from = 0
+  return words.slice(0, maximumBeginnings).flatMap(({ text }) => {
+    const begin = from
+    from += text.length + 1
+    // A wrapper may add words: a space more, for rules that end in one and a star.
+    return [all.slice(begin), all.slice(begin + text.lastIndexOf("/") + 1)].flatMap((each) => [each, `${each} `])
+  })
+}
+
+/** The verdict of the last rule that matches, of those that say how the text begins if `begins`. */
+const said = ({ list }: Rules, text: string, begins = false): Verdict | undefined =>
+  list.find(({ pattern }) => (!begins || pattern.prefix !== "") && test(pattern, text))?.verdict
+
+const deepest = 4
+const looksLikeScript = /[\s;&|$`(<>]/
+
+/** Scripts among the words and inputs of a command that runs something. */
+const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> => [
+  ...words.slice(1).flatMap(({ fixed, text }) => {
+    if (!fixed || !looksLikeScript.test(text)) return []
+    const value = text.slice(text.indexOf("=") + 1)
+    return [text, ...(value === text ? [] : [value])].map((each) => each.replace(/^!/, ""))
+  }),
+  ...(words.length > 2 && words.every(({ fixed }) => fixed) ? [plain(words.slice(1))] : []),
+  ...redirects.flatMap(({ input }) => (input === undefined ? [] : [input]))
+]
+
+interface Judge {
+  readonly grammar: Grammar
+  readonly rules: Rules
+  readonly approvals: Rules
+  /** The line feeds a command that runs what it reads. */
+  readonly feeds: boolean
+}
+
+/** Whether a rule denies the command, or one that is hidden in it. */
+const isDenied = (judge: Judge, command: SimpleCommand, depth = 0): boolean => {
+  const { rules } = judge
+  if (command.words.length === 0) return false
+  const texts = [...textsOf(command), plain(command.words), ...withoutOptions(command.words)]
+  if (texts.some((text) => said(rules, text) === "deny")) return true
+  const speaks = judge.feeds && /^(?:echo|printf|cat)$/.test(nameOf(command))
+  if (!speaks && !isWrapper(command) && !hazardsOf(command).some(({ hides }) => hides)) return false
+  if (beginnings(command.words.slice(1)).some((text) => said(rules, text, true) === "deny")) return true
+  return (
+    depth < deepest &&
+    scriptsIn(command).some((text) => {
+      const line = readCommandLine(judge.grammar, text)
+      return "commands" in line && line.commands.some((each) => isDenied(judge, each, depth + 1))
+    })
+  )
+}
+
+const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
+  words,
+  assignments: [],
+  redirects: [],
+  source: plain(words),
+  substitutions: [],
+  defined: false
+})
+
+type Ran = ReadonlyArray<SimpleCommand> | { readonly hazard: Hazard }
+
+/** What a wrapper runs; a hazard where that cannot be seen. */
+const ranBy = (grammar: Grammar, wrapper: SimpleCommand, depth: number): Ran => {
+  if (!isWrapper(wrapper)) return []
+  const inner = innerOf(wrapper)
+  if (inner.type === "commands") return inner.commands.map(command)
+  const line = inner.type === "script" && depth < deepest ? readCommandLine(grammar, inner.text) : undefined
+  if (line !== undefined && "commands" in line && line.loose.length === 0) return line.commands
+  const hides =
+    isReader(wrapper) || isShell(wrapper) || inner.type === "script" || wrapper.words.some(({ fixed }) => !fixed)
+  return { hazard: { what: `what ${nameOf(wrapper)} runs cannot be seen`, hides } }
+}
+
+/** Whether a rule spells out a wrapper and the name of what it runs. */
+const spells = ({ pattern }: CommandRule, wrapper: SimpleCommand, inner: ReadonlyArray<SimpleCommand>): boolean =>
+  inner.every(({ words: [first] }) => {
+    const at = first === undefined ? -1 : wrapper.words.indexOf(first)
+    return at >= 0 && `${pattern.prefix} `.startsWith(`${apart(wrapper.words.slice(0, at + 1))} `)
+  })
+
+/** Whether the rules allow the command, and what it runs. */
+const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: number): boolean => {
+  const ran = ranBy(judge.grammar, given, depth)
+  const inner = "hazard" in ran ? [] : ran
+  const own = [...hazardsOf(given), ...("hazard" in ran ? [ran.hazard] : [])]
+  if (own.length === 0 && (given.words.length === 0 || given.defined)) return true
+  const texts = textsOf(given)
+  const others = [plain(given.words), ...withoutOptions(given.words)]
+  const dynamic = given.words.some(({ fixed }) => !fixed) ? patternOf(given.words) : undefined
+  for (const rule of rules.list) {
+    const { pattern, verdict } = rule
+    const matched = texts.some((text) => test(pattern, text))
+    if (verdict !== "allow") {
+      if (matched || others.some((text) => test(pattern, text))) return false
+      if (dynamic !== undefined && meet(pattern, dynamic)) return false
+    } else if (matched) {
+      const spelled = pattern.literal === given.source || (inner.length > 0 && spells(rule, given, inner))
+      const hazards = spelled ? [...own, ...inner.flatMap(hazardsOf)] : own
+      const named = hazards.every((hazard) => names(rules, rule, hazard, given.source))
+      if (named && (spelled || inner.every((each) => isPermitted(judge, each, depth + 1)))) return true
+    }
+  }
+  return false
+}
+
+const isPermitted = (judge: Judge, given: SimpleCommand, depth = 0): boolean =>
+  isAllowed(judge, judge.rules, given, depth) || isAllowed(judge, judge.approvals, given, depth)
+
+/** What stands outside of commands is allowed only by a rule that allows all commands. */
+const allowsLoose = ({ list, open }: Rules, { loose }: ReadLine): boolean =>
+  loose.every(({ hides }) => !hides || open) &&
+  (loose.length === 0 || list.some(({ pattern, verdict }) => pattern.universal && verdict === "allow"))
+
+const isAllowedLine = (judge: Judge, line: CommandLine): boolean => {
+  const either = [judge.rules, judge.approvals]
+  if (!("commands" in line)) return either.some(({ open }) => open)
+  return (
+    line.commands.some(({ words }) => words.length > 0) &&
+    either.some((rules) => allowsLoose(rules, line)) &&
+    line.commands.every((each) => isPermitted(judge, each))
+  )
+}
+
+export interface CommandRulesOptions {
+  readonly grammar: Grammar
+  /** The permission whose rules these are. */
+  readonly permission: string
+  readonly rules: ReadonlyArray<Rule>
+  /** What people allowed for good: it answers what the rules ask about. */
+  readonly approvals: ReadonlyArray<Approval>
+}
+
+/** The verdict on a command line. */
+export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Verdict => {
+  const { grammar, permission } = options
+  const rules = rulesOf(options.rules, permission)
+  const approved = options.approvals.map((each): Rule => ({ ...each, verdict: "allow" }))
+  const approvals = rulesOf(approved, permission)
+  const commands = "commands" in line ? line.commands : []
+  const judge: Judge = { grammar, rules, approvals, feeds: commands.some(isReader) }
+  const written = rules.list.find(({ pattern }) => test(pattern, line.text))
+  // A rule for every command says nothing of a line whose commands it is asked about one by one.
+  const speaks = written !== undefined && !(written.pattern.universal && commands.length > 0)
+  if (speaks && written.verdict === "deny") return "deny"
+  if (commands.some((each) => isDenied(judge, each))) return "deny"
+  const exact = [...(written?.verdict === "allow" ? [written] : []), ...approvals.list]
+  if (exact.some(({ pattern }) => pattern.literal === line.text)) return "allow"
+  if (speaks && written.verdict === "ask") return "ask"
+  return isAllowedLine(judge, line) ? "allow" : "ask"
+}
