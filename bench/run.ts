@@ -13,6 +13,7 @@ import * as FilesExport from "./FilesExport.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
+import * as Permissions from "./Permissions.ts"
 import * as Replay from "./Replay.ts"
 import * as SlowClient from "./SlowClient.ts"
 import * as Turn from "./Turn.ts"
@@ -20,7 +21,7 @@ import * as Turn from "./Turn.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer; separated by commas
+                 large-answer, permissions; separated by commas
   --quick        fewer rounds, and smaller stores to open and to run a turn in
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
@@ -172,6 +173,16 @@ const largeAnswer = async ({ directory, quick, rounds }: Options): Promise<Reado
   ]
 }
 
+const permissions = async ({ rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await Permissions.measure(rounds)
+  return [
+    { name: "load the shell's grammar", value: found.loading, unit: "ms", note: "once, at the first command" },
+    { name: "decision, a command", value: found.one, unit: "ms", bar: atMost(1) },
+    { name: "decision, a line of 14 commands", value: found.many, unit: "ms", bar: atMost(1) },
+    { name: "decision, a line of 331 commands", value: found.longest, unit: "ms" }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -181,7 +192,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   turn,
   files,
   "slow-client": slowClient,
-  "large-answer": largeAnswer
+  "large-answer": largeAnswer,
+  permissions
 }
 
 /** Runs what the arguments ask for; the exit code. */

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, Scope, TestClock } from "effect"
 import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
+import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { makeBash } from "../../packages/core/src/tool/builtin/Bash.ts"
 import { runShell } from "../../packages/core/src/tool/builtin/ShellProcess.ts"
 import { makeOutputWindow } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
@@ -241,6 +242,38 @@ describe("bash", () => {
       assert.strictEqual(error.type, "permission.denied")
       assert.isFalse(existsSync(join(bench.folder, "made")))
       assert.deepStrictEqual(bench.asked[0]?.resources, ["touch made"])
+    })
+  )
+
+  it.scopedLive(
+    "PM-20: a command that a rule denies keeps the whole line from running, and a new one is asked about",
+    () =>
+      Effect.gen(function* () {
+        const rule = (resource: string, verdict: "allow" | "deny") => ({ permission: "bash", resource, verdict })
+        const rules = [rule("echo *", "allow"), rule("touch *", "deny")]
+        const bench = yield* makeWorkbench({ rules, answer: () => Effect.succeed(Answer.Decline()) })
+        assert.strictEqual(textOf(yield* bench.succeed("bash", { command: "echo a && (echo b)" })), "a\nb\n")
+        const denied = yield* bench.fail("bash", { command: "echo a; env 'touch' x" })
+        assert.strictEqual(denied.type, "permission.denied")
+        assert.lengthOf(bench.asked, 0)
+        const declined = yield* Effect.flip(bench.settle("bash", { command: "echo a; pwd > x" }))
+        assert.strictEqual(declined._tag, "ToolDeclined")
+        assert.notInclude(readdirSync(bench.folder), "x")
+      })
+  )
+
+  it.scopedLive("PM-28: an answer of always saves exactly the line, and the line is not asked about again", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench({ rules: [], answer: () => Effect.succeed(Answer.Always()) })
+      const command = "for f in *; do echo $f > out; done"
+      yield* bench.succeed("bash", { command })
+      yield* bench.succeed("bash", { command })
+      assert.deepStrictEqual(
+        bench.asked.map(({ always }) => always),
+        [["for f in \\*; do echo $f > out; done"]]
+      )
+      yield* bench.succeed("bash", { command: `${command}; pwd` })
+      assert.lengthOf(bench.asked, 2)
     })
   )
 

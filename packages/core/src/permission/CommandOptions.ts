@@ -10,8 +10,10 @@ interface KnownOptions {
   /** Letters of one-letter options. */
   readonly letters?: string
   readonly long?: ReadonlyArray<string>
-  /** Whole words. */
+  /** Arguments anywhere. */
   readonly words?: RegExp
+  /** Arguments that only options and their values stand before. */
+  readonly subcommands?: RegExp
 }
 
 /** Long options that write or run, in whatever command. */
@@ -37,8 +39,8 @@ const known: Readonly<Record<string, KnownOptions>> = {
   bun: javascript,
   curl: { letters: "oOKTJDc", long: ["remote-name", "upload-file", "dump-header", "cookie-jar", "trace", "stderr"] },
   date: { letters: "sf", long: ["set", "file"] },
-  deno: { words: /^(?:eval|run|repl)$/ },
-  docker: { words: /^(?:exec|run|build|compose)$/ },
+  deno: { subcommands: /^(?:eval|run|repl)$/ },
+  docker: { subcommands: /^(?:exec|run|build|compose)$/ },
   fd: { letters: "xX", long: ["exec-batch"] },
   fdfind: { letters: "xX", long: ["exec-batch"] },
   find: { words: /^-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls)$/ },
@@ -47,9 +49,10 @@ const known: Readonly<Record<string, KnownOptions>> = {
   git: {
     letters: "oO",
     long: ["exec-path", "config-env", "git-dir", "work-tree", "template", "extcmd", "separate-git-dir"],
-    words: /^(?:config|bisect|submodule|filter-branch|difftool|mergetool|hook|daemon)$|^(?:ext|fd)::/
+    words: /^(?:ext|fd)::/,
+    subcommands: /^(?:config|bisect|submodule|filter-branch|difftool|mergetool|hook|daemon)$/
   },
-  go: { words: /^(?:run|generate|tool)$/ },
+  go: { subcommands: /^(?:run|generate|tool)$/ },
   less: { letters: "oOkKP", words: /^\+/ },
   lua: interpreter("el"),
   make: { letters: "fCIE", words: /^\w+[:+?]*=/, long: ["file", "makefile", "directory", "eval"] },
@@ -57,13 +60,13 @@ const known: Readonly<Record<string, KnownOptions>> = {
   node: javascript,
   npm: {
     long: ["script-shell", "prefix", "userconfig", "globalconfig", "node-options"],
-    words: /^(?:exec|x|explore)$/
+    subcommands: /^(?:exec|x|explore)$/
   },
   osascript: interpreter("e"),
   perl: interpreter("eEiMmIxdsp"),
   php: interpreter("raBREF"),
   pip: { letters: "rtec" },
-  pnpm: { words: /^(?:exec|dlx)$/, long: ["script-shell", "dir"] },
+  pnpm: { subcommands: /^(?:exec|dlx)$/, long: ["script-shell", "dir"] },
   pwsh: { letters: "cCfFeE" },
   python: interpreter("cm"),
   python2: interpreter("cm"),
@@ -84,7 +87,7 @@ const known: Readonly<Record<string, KnownOptions>> = {
   vi: { letters: "cSsu", words: /^\+/ },
   vim: { letters: "cSsu", words: /^\+/, long: ["cmd"] },
   wget: { letters: "OPieoaK", long: ["use-askpass", "input-file", "append-output", "post-file", "body-file"] },
-  yarn: { words: /^(?:exec|dlx|node)$/, long: ["cwd"] },
+  yarn: { subcommands: /^(?:exec|dlx|node)$/, long: ["cwd"] },
   zip: { letters: "TO", long: ["unzip-command"] }
 }
 
@@ -96,9 +99,14 @@ export const isHarmless = (name: string): boolean => knownOptions(name).harmless
 
 const isAwk = (name: string): boolean => /^[gmn]?awk$/.test(name)
 
+const argumentsOf = (name: string): boolean => {
+  const { subcommands, words } = knownOptions(name)
+  return subcommands !== undefined || words !== undefined
+}
+
 /** Whether a word that is only known when the command runs may make it run or write something. */
 export const takesWords = (name: string, word: Word): boolean =>
-  name === "sed" || isAwk(name) || (knownOptions(name).words !== undefined && !/^[^*]*\//.test(word.pattern))
+  name === "sed" || isAwk(name) || (argumentsOf(name) && !/^[^*]*\//.test(word.pattern))
 
 /** Programs take the beginning of a long option for the whole of it. */
 const isLong = (option: string, name: string): boolean =>
@@ -143,11 +151,18 @@ const ofCluster = (cluster: string, letters: string | undefined): string | undef
   return at < 0 || (letters === undefined && at > 0 && cluster.length > 3) ? undefined : `-${cluster.slice(0, at + 1)}`
 }
 
+/** Whether only options, each with at most one value, stand before the word. */
+const isSubcommand = (words: ReadonlyArray<Word>, index: number): boolean =>
+  words
+    .slice(0, index)
+    .every(({ text }, at) => text.startsWith("-") || (at > 0 && words[at - 1]?.text.startsWith("-") === true))
+
 /** The option, or the word, by which the command writes a file or runs another one, if this argument is one. */
 export const writesOrRuns = (name: string, words: ReadonlyArray<Word>, index: number): string | undefined => {
   const text = words[index]?.text ?? ""
-  const { letters, long = [], words: special } = knownOptions(name)
+  const { letters, long = [], subcommands, words: special } = knownOptions(name)
   if (special?.test(text) === true) return text
+  if (subcommands?.test(text) === true && isSubcommand(words, index)) return text
   if (name === "sed") return ofSed(words, index) ? text : undefined
   if (isAwk(name)) return ofAwk(words, index) ? text : undefined
   if (name === "git" && ofGit(words, index)) return text.slice(0, 2)

@@ -63,13 +63,14 @@ const textsOf = ({ assignments, redirects, source, words }: SimpleCommand): Read
   return [apart(words), source, ...(around.length === 0 ? [] : [whole])]
 }
 
-/** A pattern of the texts that the command can become when it runs. */
-const patternOf = (words: ReadonlyArray<Word>): Pattern =>
-  compile(
-    words
-      .map(({ pattern, splits }, index) => (index === 0 || splits || words[0]?.splits ? pattern : ` ${pattern}`))
-      .join("")
+/** A pattern of the texts that the command can become when it runs. Words that can vanish take their space with them. */
+const patternOf = (words: ReadonlyArray<Word>): Pattern => {
+  const vanishes = words.map(({ pattern, splits }) => splits && pattern.startsWith("*"))
+  const first = vanishes.indexOf(false)
+  return compile(
+    words.map(({ pattern }, index) => (vanishes[index] === true || index <= first ? pattern : ` ${pattern}`)).join("")
   )
+}
 
 /** How many words of a command are looked at as the beginning of a command. */
 const maximumBeginnings = 200
@@ -97,9 +98,15 @@ const beginnings = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   })
 }
 
-/** The verdict of the last rule that matches, of those that say how the text begins if `begins`. */
-const said = ({ list }: Rules, text: string, begins = false): Verdict | undefined =>
-  list.find(({ pattern }) => (!begins || pattern.prefix !== "") && test(pattern, text))?.verdict
+/** Which rules are asked: all, those that are not for every command, or those that say how the command begins. */
+type Which = "all" | "particular" | "beginning"
+
+/** The verdict of the last rule that matches. */
+const said = ({ list }: Rules, text: string, which: Which): Verdict | undefined =>
+  list.find(
+    ({ pattern }) =>
+      (which === "all" || (which === "particular" ? !pattern.universal : pattern.prefix !== "")) && test(pattern, text)
+  )?.verdict
 
 const deepest = 4
 const looksLikeScript = /[\s;&|$`(<>]/
@@ -109,7 +116,8 @@ const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> =
   ...words.slice(1).flatMap(({ fixed, text }) => {
     if (!fixed || !looksLikeScript.test(text)) return []
     const value = text.slice(text.indexOf("=") + 1)
-    return [text, ...(value === text ? [] : [value])].map((each) => each.replace(/^!/, ""))
+    // `git` marks a command of the shell with `!`; `printf` makes lines of `\\n`.
+    return [text, ...(value === text ? [] : [value])].map((each) => each.replace(/^!/, "").replaceAll("\\n", "\n"))
   }),
   ...(words.length > 2 && words.every(({ fixed }) => fixed) ? [plain(words.slice(1))] : []),
   ...redirects.flatMap(({ input }) => (input === undefined ? [] : [input]))
@@ -127,11 +135,13 @@ interface Judge {
 const isDenied = (judge: Judge, command: SimpleCommand, depth = 0): boolean => {
   const { rules } = judge
   if (command.words.length === 0) return false
+  const denies = (text: string, which: Which) => said(rules, text, which) === "deny"
+  if (denies(apart(command.words), "all")) return true
   const texts = [...textsOf(command), plain(command.words), ...withoutOptions(command.words)]
-  if (texts.some((text) => said(rules, text) === "deny")) return true
+  if (texts.some((text) => denies(text, "particular"))) return true
   const speaks = judge.feeds && /^(?:echo|printf|cat)$/.test(nameOf(command))
   if (!speaks && !isWrapper(command) && !hazardsOf(command).some(({ hides }) => hides)) return false
-  if (beginnings(command.words.slice(1)).some((text) => said(rules, text, true) === "deny")) return true
+  if (beginnings(command.words.slice(1)).some((text) => denies(text, "beginning"))) return true
   return (
     depth < deepest &&
     scriptsIn(command).some((text) => {
