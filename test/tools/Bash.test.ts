@@ -246,7 +246,7 @@ describe("bash", () => {
   )
 
   it.scopedLive(
-    "CM-1: a command that a rule denies keeps the whole line from running, and a new one is asked about",
+    "BR-1: a command that a rule denies keeps the whole line from running, and a new one is asked about",
     () =>
       Effect.gen(function* () {
         const rule = (resource: string, verdict: "allow" | "deny") => ({ permission: "bash", resource, verdict })
@@ -262,7 +262,7 @@ describe("bash", () => {
       })
   )
 
-  it.scopedLive("CM-11: an answer of always saves exactly the line, and the line is not asked about again", () =>
+  it.scopedLive("BR-11: an answer of always saves exactly the line, and the line is not asked about again", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench({ rules: [], answer: () => Effect.succeed(Answer.Always()) })
       const command = "for f in *; do echo $f > out; done"

@@ -75,7 +75,7 @@ const nested = (innermost: ReadonlyArray<string>) =>
 
 describe("a command line", () => {
   it.prop(
-    "CM-9: a denied command is found in whatever nesting",
+    "BR-9: a denied command is found in whatever nesting",
     [nested(spellings)],
     ([text]) => {
       assert.strictEqual(judge(text), "deny", text)
@@ -85,7 +85,7 @@ describe("a command line", () => {
   )
 
   it.prop(
-    "CM-1: nothing that contains a command without a rule is allowed",
+    "BR-1: nothing that contains a command without a rule is allowed",
     [
       nested(["other x", "good-x y", "good\\ x", "goodx", "$good x", "/good x", "./good x", "env good x", "good x > y"])
     ],
@@ -94,7 +94,7 @@ describe("a command line", () => {
   )
 
   it.prop(
-    "CM-1: lists and compound commands of allowed commands are allowed",
+    "BR-1: lists and compound commands of allowed commands are allowed",
     [fc.array(fc.constantFrom(...nestings.slice(0, 13), nestings[18] ?? String), { maxLength: 5 })],
     ([nests]) => {
       const text = nests.reduce((inner, nest) => nest(inner), "good x")
@@ -113,7 +113,7 @@ describe("a command line", () => {
   )
 
   it.prop(
-    "CM-2: any text gets a verdict",
+    "BR-2: any text gets a verdict",
     [fc.array(token, { maxLength: 40 })],
     ([tokens]) => assert.include(["allow", "ask", "deny"], judge(tokens.join(""))),
     { fastCheck: { numRuns: cases(500) } }
@@ -143,7 +143,7 @@ describe("a command line", () => {
       changes.reduce((text, [at, gone, added]) => `${text.slice(0, at)}${added}${text.slice(at + gone)}`, template)
     )
 
-  it("CM-2: of the lines that are allowed, bash runs no command and makes no file that no rule allows", () => {
+  it("BR-2: of the lines that are allowed, bash runs no command and makes no file that no rule allows", () => {
     const folder = mkdtempSync(join(tmpdir(), "lines-"))
     try {
       const seed = Number(process.env["DAYBOOK_SEED"] ?? Date.now())

@@ -45,7 +45,7 @@ const table = (law: string, written: Written, rows: ReadonlyArray<readonly [stri
   })
 
 describe("commands of a line", () => {
-  table("CM-1", careful, [
+  table("BR-1", careful, [
     ["git diff x", "allow"],
     ["git status", "allow"],
     ["git status -s", "ask"],
@@ -111,12 +111,12 @@ describe("commands of a line", () => {
     ["grep a <<EOF; rm y\ntext\nEOF", "deny"]
   ])
 
-  it("CM-1: the last of the rules that match a command decides", () => {
+  it("BR-1: the last of the rules that match a command decides", () => {
     assert.strictEqual(judge("rm build", { ...careful, "rm build": "allow" }), "allow")
     assert.strictEqual(judge("git diff secret", { ...careful, "* secret": "ask" }), "ask")
   })
 
-  it("CM-1: rules for another permission say nothing of commands", () => {
+  it("BR-1: rules for another permission say nothing of commands", () => {
     const rules = [{ permission: "edit", resource: "*", verdict: "allow" as const }]
     const options = { grammar, permission: "bash", rules, approvals: [] }
     assert.strictEqual(lineVerdict(options, readCommandLine(grammar, "cat x")), "ask")
@@ -124,7 +124,7 @@ describe("commands of a line", () => {
 })
 
 describe("what is not read", () => {
-  table("CM-2", careful, [
+  table("BR-2", careful, [
     ["git diff 'x", "ask"],
     ['git diff "x', "ask"],
     ["git diff x; }", "ask"],
@@ -148,7 +148,7 @@ describe("what is not read", () => {
     [`${"f() ".repeat(4_000)}{ cat x; }`, "ask"]
   ])
 
-  it("CM-2: a rule that denies or asks about the line as it is written holds", () => {
+  it("BR-2: a rule that denies or asks about the line as it is written holds", () => {
     assert.strictEqual(judge("cat x | grep y", { ...careful, "*| grep*": "deny" }), "deny")
     assert.strictEqual(judge("cat x | grep y", { ...careful, "*| grep*": "ask" }), "ask")
     assert.strictEqual(judge('cat "x"', { ...careful, '*"x"*': "deny" }), "deny")
@@ -156,7 +156,7 @@ describe("what is not read", () => {
 })
 
 describe("quoting", () => {
-  table("CM-3", careful, [
+  table("BR-3", careful, [
     ["\\rm x", "deny"],
     ["'rm' x", "deny"],
     ['"r"m x', "deny"],
@@ -183,7 +183,7 @@ describe("quoting", () => {
     ["npm run 'x y'", "allow"]
   ])
 
-  it("CM-3: a rule that is written with quotes allows a command that is written so", () => {
+  it("BR-3: a rule that is written with quotes allows a command that is written so", () => {
     const rules: Written = { 'git commit -m "fix: *"': "allow" }
     assert.strictEqual(judge('git commit -m "fix: all"', rules), "allow")
     assert.strictEqual(judge('git commit -m "fix: all"; ls', rules), "ask")
@@ -192,7 +192,7 @@ describe("quoting", () => {
 })
 
 describe("what a rule has to name", () => {
-  table("CM-4", careful, [
+  table("BR-4", careful, [
     ["git diff $(cat x)", "ask"],
     ["git diff $(rm x)", "deny"],
     ["git diff `rm x`", "deny"],
@@ -252,7 +252,7 @@ describe("what a rule has to name", () => {
     ["cat x < /dev/null", "allow"],
     ["{ cat x; } 2>&1", "allow"]
   ])
-  table("CM-5", careful, [
+  table("BR-5", careful, [
     ["PATH=/x cat y", "ask"],
     ["LD_PRELOAD=x cat y", "ask"],
     ["GIT_EXTERNAL_DIFF=x git diff y", "ask"],
@@ -283,13 +283,13 @@ describe("what a rule has to name", () => {
     ["git diff --output=*", "git diff --output=x --ext-diff", "ask"],
     ["find * -exec cat *", "find . -exec cat {} \\;", "allow"],
     ["sort -o *", "sort -o x y", "allow"]
-  ] as const)("CM-4: a rule for %j: %j: %s", (resource, line, verdict) => {
+  ] as const)("BR-4: a rule for %j: %j: %s", (resource, line, verdict) => {
     assert.strictEqual(judge(line, { ...careful, [resource]: "allow" }), verdict)
   })
 })
 
 describe("options and arguments that run or write", () => {
-  table("CM-6", careful, [
+  table("BR-6", careful, [
     ["git diff --output=x", "ask"],
     ["git diff --output x", "ask"],
     ["git diff --outp=x", "ask"],
@@ -305,7 +305,7 @@ describe("options and arguments that run or write", () => {
     ["sort -n x", "allow"],
     ["find . -name x", "allow"]
   ])
-  table("CM-7", careful, [
+  table("BR-7", careful, [
     ["find . -delete", "ask"],
     ["find . -fprint x", "ask"],
     ["find . -exec cat {} ;", "ask"],
@@ -329,7 +329,7 @@ describe("options and arguments that run or write", () => {
     ["grep -o x y", "allow"],
     ["npm run b --script-shell=./y", "ask"]
   ])
-  table("CM-7", { "git *": "allow", "tar *": "allow", "curl *": "allow", "node *": "allow", "rsync *": "allow" }, [
+  table("BR-7", { "git *": "allow", "tar *": "allow", "curl *": "allow", "node *": "allow", "rsync *": "allow" }, [
     ["git -c core.pager=x diff", "ask"],
     ["git -ccore.pager=x diff", "ask"],
     ["git --exec-path=x diff", "ask"],
@@ -374,7 +374,7 @@ describe("options and arguments that run or write", () => {
 })
 
 describe("what is known only when it runs", () => {
-  table("CM-8", careful, [
+  table("BR-8", careful, [
     ["$X y", "ask"],
     ["$X", "ask"],
     ["g* diff x", "ask"],
@@ -401,7 +401,7 @@ describe("what is known only when it runs", () => {
     ["find . $X", "ask"]
   ])
 
-  it("CM-8: a word that can become what a rule denies or asks about is asked about", () => {
+  it("BR-8: a word that can become what a rule denies or asks about is asked about", () => {
     const rules: Written = { "cat *": "allow", "cat secret*": "deny", "cat draft": "ask" }
     assert.strictEqual(judge("cat $X", rules), "ask")
     assert.strictEqual(judge('cat "s$X"', rules), "ask")
@@ -472,12 +472,12 @@ describe("commands that run commands", () => {
     "git --no-pager push z",
     "git -c a=b -C y push z"
   ]
-  it.each(lines)("CM-9: a denied command is found in %j", (line) => {
+  it.each(lines)("BR-9: a denied command is found in %j", (line) => {
     assert.strictEqual(judge(line, careful), "deny")
     assert.strictEqual(judge(line, { "*": "allow", "rm *": "deny", "git push *": "deny" }), "deny")
   })
 
-  it.each(lines)("CM-9: rules that name no wrapper ask about %j", (line) => {
+  it.each(lines)("BR-9: rules that name no wrapper ask about %j", (line) => {
     assert.notStrictEqual(
       judge(line.replaceAll("rm", "cat").replaceAll("push", "diff"), { ...careful, "sh *": "ask" }),
       "deny"
@@ -492,7 +492,7 @@ describe("commands that run commands", () => {
     "xargs *": "allow",
     "sudo cat *": "allow"
   }
-  table("CM-9", wrapping, [
+  table("BR-9", wrapping, [
     ["timeout 5 cat x", "allow"],
     ["timeout 5 ls", "ask"],
     ["timeout -s git diff rm x", "deny"],
@@ -515,13 +515,13 @@ describe("commands that run commands", () => {
 })
 
 describe("rules for every command", () => {
-  table("CM-10", { "*": "allow" }, [
+  table("BR-10", { "*": "allow" }, [
     ["ls", "allow"],
     ["$X y > z", "allow"],
     ['sh -c "$X"', "allow"],
     ["ls 'x", "allow"]
   ])
-  table("CM-10", { "*": "allow", "rm *": "deny", "git push *": "ask" }, [
+  table("BR-10", { "*": "allow", "rm *": "deny", "git push *": "ask" }, [
     ["ls", "allow"],
     ["ls > x", "allow"],
     ["ls $(cat x)", "allow"],
@@ -539,7 +539,7 @@ describe("rules for every command", () => {
     ["ls 'x", "ask"],
     ["ls $(rm x)", "deny"]
   ])
-  table("CM-10", { "*": "deny", "git diff *": "allow", "cat *": "allow" }, [
+  table("BR-10", { "*": "deny", "git diff *": "allow", "cat *": "allow" }, [
     ["git diff x", "allow"],
     ["(git diff x | cat -n)", "allow"],
     ["git diff x; ls", "deny"],
@@ -556,7 +556,7 @@ describe("approvals of exactly one line", () => {
     "rm -i 'a",
     'PATH=/x sh -c "$(cat y)"',
     "sort -o x *.txt"
-  ])("CM-11: an approval of exactly %j allows it, and nothing beside it", (line) => {
+  ])("BR-11: an approval of exactly %j allows it, and nothing beside it", (line) => {
     const rules: Written = { "*": "ask" }
     assert.strictEqual(judge(line, rules), "ask")
     assert.strictEqual(judge(line, rules, [literal(line)]), "allow")
@@ -565,14 +565,14 @@ describe("approvals of exactly one line", () => {
     assert.strictEqual(judge(`${line} > z`, rules, [literal(line)]), "ask")
   })
 
-  it("CM-11: an approval of one command allows it among others that are allowed", () => {
+  it("BR-11: an approval of one command allows it among others that are allowed", () => {
     assert.strictEqual(judge("make all && cat x", careful, ["make all"]), "allow")
     assert.strictEqual(judge("make all > x && cat x", careful, ["make all"]), "ask")
     assert.strictEqual(judge("PATH=/x make all && cat x", careful, ["make all"]), "ask")
     assert.strictEqual(judge("{ make all; } > x", careful, ["make all"]), "ask")
   })
 
-  it("CM-11: no approval allows what a rule denies", () => {
+  it("BR-11: no approval allows what a rule denies", () => {
     assert.strictEqual(judge("rm x", careful, ["rm x", "*"]), "deny")
     assert.strictEqual(judge("cat x; rm x", careful, ["cat x; rm x"]), "deny")
   })

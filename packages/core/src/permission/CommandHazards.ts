@@ -1,6 +1,6 @@
 /**
  * What a simple command may do besides what its name says: run other commands, write files, change what later names
- * mean. A rule has to name it, or a person is asked. Pure. Spec: CM-4..CM-9.
+ * mean. A rule has to name it, or a person is asked. Pure. Spec: BR-4..BR-9.
  */
 import type { SimpleCommand, Word } from "./CommandLine.ts"
 import { isHarmless, takesWords, writesOrRuns } from "./CommandOptions.ts"

@@ -1,7 +1,7 @@
 /**
  * A command line as the simple commands that it runs: the words after quote removal, assignments, redirections, and
  * what only the running shell can know. Owns the reading of the shell's grammar; leaves what a command may do to
- * `CommandHazards.ts`, and verdicts to `CommandRules.ts`. Pure. Spec: CM-1..CM-3.
+ * `CommandHazards.ts`, and verdicts to `CommandRules.ts`. Pure. Spec: BR-1..BR-3.
  */
 import type { Assignment, forEachChild, parse, ParsedScript, Redirection, SyntaxNode, WordPart } from "unbash"
 import { literal } from "./Rule.ts"

@@ -1,6 +1,6 @@
 /**
  * Which options and arguments of commands write files or run other commands. Commands that are not listed here are
- * taken to have the usual ones. Pure. Spec: CM-6, CM-7.
+ * taken to have the usual ones. Pure. Spec: BR-6, BR-7.
  */
 import type { Word } from "./CommandLine.ts"
 

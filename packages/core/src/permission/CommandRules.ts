@@ -1,6 +1,6 @@
 /**
  * The verdict of rules on a command line: every command that it runs has to be allowed, and one that is denied, however
- * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: CM-1..CM-11.
+ * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: BR-1..BR-11.
  */
 import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
 import {

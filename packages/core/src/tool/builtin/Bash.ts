@@ -1,6 +1,6 @@
 /**
  * The tool `bash`: runs a shell command with the host user's authority. It is no sandbox: the permission is the
- * boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, CM-1.
+ * boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1.
  */
 import { Tool } from "@effect/ai"
 import { Duration, Effect, Fiber, Schema, Stream } from "effect"
