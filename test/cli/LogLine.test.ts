@@ -33,6 +33,21 @@ describe("the log", () => {
     )
   })
 
+  it("CL-30: nothing hidden, and nothing that a terminal obeys, is in a line, whatever part of it says so", () => {
+    const hostile = "\u001b]52;c;x\u0007\u009b1A\u200b\u00ad\u202e\u2028\u{e0041}\ufe0f\ufeff\r\n▓"
+    const each = entry({
+      message: [hostile, new Error(hostile), { [hostile]: hostile }],
+      cause: Cause.die(new Error(hostile)),
+      annotations: HashMap.make(["sessionID", hostile], [hostile, hostile])
+    })
+    for (const format of ["text", "json"] as const) {
+      const line = logLine(each, format, [])
+      // oxlint-disable-next-line no-control-regex
+      assert.notMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f\u2028▓\p{Cf}]|\ufe0f/u)
+      assert.include(line, "\\u{202e}")
+    }
+  })
+
   it("CL-127: a line of JSON has the same as fields, and none that is empty", () => {
     assert.deepStrictEqual(JSON.parse(logLine(entry({ message: "x" }), "json", [])), {
       time: "2026-01-02T03:04:05.006Z",

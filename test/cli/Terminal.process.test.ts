@@ -212,6 +212,30 @@ describe("a terminal", () => {
     })
   )
 
+  it.scopedLive(
+    "CL-156: a command shows every character, whatever a terminal would make of it, and Ctrl-C withdraws it",
+    () =>
+      Effect.gen(function* () {
+        const { env, here, model } = yield* held
+        const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 40 } })
+        const first = yield* model.next
+        const command = "git status\n\u202erm\u200b -rf x\u001b]52;c;cm0=\u0007\u001b[1A\u001b[2K\rgit log ▓\u{e0041}"
+        yield* first.toolCall("call_1", "bash", { command })
+        yield* first.finish("tool_calls")
+        const asked = yield* run.until("stdout", (text) => text.includes("words to correct: "))
+        const lines = shown(asked, 80)
+        const from = lines.indexOf("▓ runs a command in .:")
+        assert.deepStrictEqual(lines.slice(from + 1, from + 3), [
+          "▓   1  git status",
+          "▓   2  \\u{202e}rm\\u{200b} -rf x␛]52;c;cm0=␇␛[1A␛[2K␍git log \\u{2593}\\u{e0041}"
+        ])
+        assert.notMatch(asked, /\u001b\]|\u001b\[[12][AK]/)
+        yield* run.type("\u0003")
+        const ended = yield* run.ended
+        assert.strictEqual(ended.code, 130, ended.stdout)
+      })
+  )
+
   it.scopedLive("CL-46: a terminal that understands nothing gets plain lines", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held

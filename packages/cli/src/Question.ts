@@ -118,12 +118,22 @@ export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Eff
   }).pipe(
     // Whatever comes next begins on a line of its own.
     Effect.onInterrupt(() => Effect.sync(() => place.write("\n"))),
-    (asking) =>
-      place.marksPastes
-        ? Effect.acquireUseRelease(
-            Effect.sync(() => place.write("\u001b[?2004h")),
-            () => asking,
-            () => Effect.sync(() => place.write("\u001b[?2004l"))
-          )
-        : asking
+    (asking) => (place.marksPastes ? marking(place, asking) : asking)
   )
+
+/** Has the terminal mark what is pasted, and no longer, also where the process leaves at once. */
+const marking = <A>({ write }: Place, asking: Effect.Effect<A>): Effect.Effect<A> => {
+  const end = () => write("\u001b[?2004l")
+  return Effect.acquireUseRelease(
+    Effect.sync(() => {
+      process.once("exit", end)
+      write("\u001b[?2004h")
+    }),
+    () => asking,
+    () =>
+      Effect.sync(() => {
+        process.off("exit", end)
+        end()
+      })
+  )
+}

@@ -48,17 +48,21 @@ const sign = (character: string): string => {
 const replaced = (text: string, what: RegExp, by: (character: string) => string): string =>
   text.replaceAll(what, (match, picture: unknown) => (typeof picture === "string" ? match : by(match)))
 
-const unsafeIn = (text: string): RegExp => (joint.test(text) ? unsafeOrEmoji() : unsafe())
+/** Most texts are ASCII: they need no tables at all. */
+const isPlain = (text: string): boolean => /^[\n\t\u0020-\u007e]*$/.test(text)
+
+const withSigns = (text: string, by: (character: string) => string): string =>
+  isPlain(text) ? text : replaced(text, joint.test(text) ? unsafeOrEmoji() : unsafe(), by)
 
 /** Text for a terminal or a log: what would be obeyed or is not seen becomes a sign; newlines and tabs stay (CL-30). */
-export const visible = (text: string): string => replaced(text.replaceAll("\r\n", "\n"), unsafeIn(text), sign)
+export const visible = (text: string): string => withSigns(text.replaceAll("\r\n", "\n"), sign)
 
 /** One line of what a person decides on: every unusual character is a sign, and no two texts look the same (CL-151). */
 export const exact = (line: string): string => replaced(line, unusual(), sign)
 
 /** JSON for a terminal: such characters stand only in its strings, where there is an escape for each (CL-32). */
 export const escaped = (json: string): string =>
-  replaced(json, unsafeIn(json), (character) =>
+  withSigns(json, (character) =>
     character
       .split("")
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
