@@ -69,15 +69,22 @@ export const escaped = (json: string): string =>
       .join("")
   )
 
-/** The longest emoji that is waited for. */
-const longestEmoji = 64
+/** Of a text that goes on, no more than this is looked at: longer than any emoji. */
+const longestEnd = 64
 
+/** A text that ends in what may be part of a line break or an emoji, or in half a surrogate pair. */
 const openEnd =
-  /(?:\r|[0-9#*]?(?:[\p{Extended_Pictographic}\p{RI}\p{Emoji_Modifier}\u{e0020}-\u{e007f}]|\u200d|\ufe0f)+|[\ud800-\udbff])[\ud800-\udbff]?$/u
+  /(?:\r|[0-9#*]?(?:[\p{Extended_Pictographic}\p{RI}\p{Emoji_Modifier}\u{e0020}-\u{e007f}]|\u200d|\ufe0f)+|[0-9#*]|[\ud800-\udbff])[\ud800-\udbff]?$/u
+
+let segmenter: Intl.Segmenter | undefined
 
 /** How much of a text that goes on can be shown now: not half a character, and no emoji that may be part of a longer one. */
 export const wholeLength = (text: string): number => {
-  const from = Math.max(0, text.length - longestEmoji)
-  const end = openEnd.exec(text.slice(from))
-  return end === null || (end.index === 0 && from > 0) ? text.length : from + end.index
+  const end = openEnd.exec(text.slice(-longestEnd))?.[0]
+  if (end === undefined) return text.length
+  const whole = end.replace(/[\ud800-\udbff]$/, "")
+  let last = 0
+  for (const { index } of (segmenter ??= new Intl.Segmenter()).segment(whole)) last = index
+  // A character that is longer than what is looked at is none that is waited for.
+  return last === 0 && end.length === longestEnd ? text.length : text.length - end.length + last
 }
