@@ -207,6 +207,8 @@ describe("what a rule has to name", () => {
     ["echo ${!x}", "ask"],
     ["echo ${x[y]}", "ask"],
     ["echo ${x:y}", "ask"],
+    ["echo ${PATH:=x}; cat y", "ask"],
+    ["echo ${x:+y}", "allow"],
     ["((x++)); cat y", "ask"],
     ["[[ $x -eq 1 ]] && cat y", "ask"],
     ["[[ -v x ]] && cat y", "ask"],
@@ -415,6 +417,7 @@ describe("commands that run commands", () => {
     "env rm x",
     "env -i A=b rm x",
     "env -S 'rm x'",
+    "env '-Srm x'",
     "sudo rm x",
     "sudo -u root rm x",
     "doas rm x",
@@ -490,7 +493,9 @@ describe("commands that run commands", () => {
     "timeout *": "allow",
     "sh -c *": "allow",
     "xargs *": "allow",
-    "sudo cat *": "allow"
+    "sudo cat *": "allow",
+    "npx tsc *": "allow",
+    "bash check.sh *": "allow"
   }
   table("BR-9", wrapping, [
     ["timeout 5 cat x", "allow"],
@@ -510,7 +515,13 @@ describe("commands that run commands", () => {
     ["sudo -u y cat x", "ask"],
     ["sudo ls", "ask"],
     ["env cat x", "ask"],
-    ["command -v ls", "ask"]
+    ["command -v ls", "ask"],
+    ["npx tsc -p x", "allow"],
+    ["npx -y tsc x", "ask"],
+    ["npx eslint x", "ask"],
+    ["bash check.sh a", "allow"],
+    ["bash other.sh a", "ask"],
+    ["bash -x check.sh a", "ask"]
   ])
 })
 
@@ -534,6 +545,12 @@ describe("rules for every command", () => {
     ["eval $X", "ask"],
     ["PATH=/x ls", "ask"],
     ["git $X", "ask"],
+    ["hyperfine 'rm x'", "ask"],
+    ["caffeinate -i rm x", "ask"],
+    ["git commit -m 'rm x'", "allow"],
+    ["bash x", "allow"],
+    ["echo $X | bash /dev/stdin", "ask"],
+    ["echo $X | sh -s", "ask"],
     ["git push x", "ask"],
     ["sudo git push x", "ask"],
     ["ls 'x", "ask"],

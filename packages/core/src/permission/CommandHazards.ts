@@ -40,7 +40,7 @@ const powerfulVariable = new RegExp(
     "|^(?:LD_|DYLD_|GIT_|BASH|npm_|NPM_|NODE_|PYTHON|PERL|RUBY|JAVA|LESS|MAN|SSH_|XDG_|CARGO|RUST|GO|DOCKER|MAKE|TAR_)"
 )
 
-const declaring = new Set("declare export local mapfile read readarray readonly typeset".split(" "))
+const declaring = new Set("declare export getopts local mapfile read readarray readonly typeset".split(" "))
 
 /** Commands that change what later commands of the line mean, or evaluate text. */
 const changing = new Set("alias enable hash let shopt trap unalias unset".split(" "))
@@ -149,7 +149,9 @@ const found = (words: ReadonlyArray<Word>): Inner => {
   return { type: "commands", commands }
 }
 
-const plain = new Set("busybox builtin doas exec nice nohup pkexec setsid sudo time toybox".split(" "))
+const plain = new Set(
+  "bunx busybox builtin doas exec nice nohup npx pkexec pnpx setsid sudo time toybox uvx".split(" ")
+)
 
 /** What the wrapper runs, where its arguments are of the simplest form. */
 export const innerOf = (command: SimpleCommand): Inner => {
@@ -158,7 +160,11 @@ export const innerOf = (command: SimpleCommand): Inner => {
   const [first] = words
   if (words.some(({ splits }) => splits) && name !== "find") return unknown
   if (plain.has(name)) return one(words)
-  if (shells.has(name)) return first?.text === "-c" && words[1] !== undefined ? script([words[1]]) : unknown
+  if (shells.has(name) || name === "source" || name === ".") {
+    if (shells.has(name) && first?.text === "-c" && words[1] !== undefined) return script([words[1]])
+    // A script in a file is a command by its path; what comes on a descriptor is not seen.
+    return /^(?:-$|\/dev\/|\/proc\/)/.test(first?.text ?? "-") ? unknown : one(words)
+  }
   switch (name) {
     case "command":
       return /^-[vV]$/.test(first?.text ?? "") ? { type: "commands", commands: [] } : one(words)

@@ -97,7 +97,7 @@ class Unreadable extends Error {}
 
 const globs = new Set<string>(["Glob", "ExtendedGlob", "BraceExpansion"])
 
-/** Whether an expansion runs what a variable holds: arithmetic runs the substitutions in it. */
+/** Whether an expansion sets a variable, or runs what one holds: arithmetic runs the substitutions in it. */
 const evaluates = (part: SyntaxNode): boolean => {
   if (part.type === "ArithmeticWord") return !/^\d+$/.test(part.value)
   if (part.type !== "ParameterExpansion") return false
@@ -105,6 +105,7 @@ const evaluates = (part: SyntaxNode): boolean => {
     part.prefix === "!" ||
     (part.index !== undefined && !/^(?:\d+|[@*])$/.test(part.index.text)) ||
     part.operation?.type === "Slice" ||
+    (part.operation?.type === "Default" && part.operation.operator.endsWith("=")) ||
     part.operation?.type === "Transform"
   )
 }

@@ -3,6 +3,7 @@
  * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: BR-1..BR-11.
  */
 import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
+import { isHarmless } from "./CommandOptions.ts"
 import {
   readCommandLine,
   type CommandLine,
@@ -117,7 +118,10 @@ const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> =
     if (!fixed || !looksLikeScript.test(text)) return []
     const value = text.slice(text.indexOf("=") + 1)
     // `git` marks a command of the shell with `!`; `printf` makes lines of `\\n`.
-    return [text, ...(value === text ? [] : [value])].map((each) => each.replace(/^!/, "").replaceAll("\\n", "\n"))
+    const attached = /^-[A-Za-z]/.test(text) ? [text.slice(2)] : []
+    return [text, ...attached, ...(value === text ? [] : [value])].map((each) =>
+      each.replace(/^!/, "").replaceAll("\\n", "\n")
+    )
   }),
   ...(words.length > 2 && words.every(({ fixed }) => fixed) ? [plain(words.slice(1))] : []),
   ...redirects.flatMap(({ input }) => (input === undefined ? [] : [input]))
@@ -140,16 +144,18 @@ const isDenied = (judge: Judge, command: SimpleCommand, depth = 0): boolean => {
   const texts = [...textsOf(command), plain(command.words), ...withoutOptions(command.words)]
   if (texts.some((text) => denies(text, "particular"))) return true
   const speaks = judge.feeds && /^(?:echo|printf|cat)$/.test(nameOf(command))
-  if (!speaks && !isWrapper(command) && !hazardsOf(command).some(({ hides }) => hides)) return false
-  if (beginnings(command.words.slice(1)).some((text) => denies(text, "beginning"))) return true
-  return (
-    depth < deepest &&
+  const runs = speaks || isWrapper(command) || hazardsOf(command).some(({ hides }) => hides)
+  return runs && holdsDenied(judge, command, depth)
+}
+
+/** Whether a command that a rule denies stands among the words and in the scripts of another one. */
+const holdsDenied = (judge: Judge, command: SimpleCommand, depth: number): boolean =>
+  beginnings(command.words.slice(1)).some((text) => said(judge.rules, text, "beginning") === "deny") ||
+  (depth < deepest &&
     scriptsIn(command).some((text) => {
       const line = readCommandLine(judge.grammar, text)
       return "commands" in line && line.commands.some((each) => isDenied(judge, each, depth + 1))
-    })
-  )
-}
+    }))
 
 const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
   words,
@@ -181,6 +187,9 @@ const spells = ({ pattern }: CommandRule, wrapper: SimpleCommand, inner: Readonl
     return at >= 0 && `${pattern.prefix} `.startsWith(`${apart(wrapper.words.slice(0, at + 1))} `)
   })
 
+/** Whether it is a program of which nothing is known: it may run what stands among its words. */
+const mayRunWords = (given: SimpleCommand): boolean => nameOf(given) !== "git" && !isHarmless(nameOf(given))
+
 /** Whether the rules allow the command, and what it runs. */
 const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: number): boolean => {
   const ran = ranBy(judge.grammar, given, depth)
@@ -197,6 +206,7 @@ const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: numb
       if (matched || others.some((text) => test(pattern, text))) return false
       if (dynamic !== undefined && meet(pattern, dynamic)) return false
     } else if (matched) {
+      if (pattern.universal && !rules.open && mayRunWords(given) && holdsDenied(judge, given, depth)) return false
       const spelled = pattern.literal === given.source || (inner.length > 0 && spells(rule, given, inner))
       const hazards = spelled ? [...own, ...inner.flatMap(hazardsOf)] : own
       const named = hazards.every((hazard) => names(rules, rule, hazard, given.source))
