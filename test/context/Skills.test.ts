@@ -8,9 +8,9 @@ import * as Skills from "../../packages/core/src/context/Skills.ts"
 import type { Rule } from "../../packages/core/src/permission/Rule.ts"
 import { layerHeadless } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
-import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
 import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
 import { makeSkill } from "../../packages/core/src/tool/builtin/Skill.ts"
+import { approvals } from "../support/Approvals.ts"
 import { callBy, textOf } from "../tools/Workbench.ts"
 import { folder, listener, put, registryAt } from "./support/Look.ts"
 
@@ -39,7 +39,7 @@ const toolAt = Effect.fnUntraced(function* (directory: string, permissions: Read
   const tool = yield* makeSkill.pipe(
     Effect.provideService(Skills.Skills, skills),
     Effect.provide(Permission.layer),
-    Effect.provide([layerHeadless, PermissionStore.layerMemory, Layer.succeed(CurrentLocation, { directory })])
+    Effect.provide([layerHeadless, approvals, Layer.succeed(CurrentLocation, { directory })])
   )
   return (name: string) => tool.execute({ name }, callBy({ name: "build", permissions }, directory))
 })

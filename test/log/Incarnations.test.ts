@@ -8,6 +8,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Layer, Option, Queue, Stream } from "effect"
 import { SessionID } from "../../packages/core/src/Identifiers.ts"
 import { EventLog, SessionNotFound, type ReadError } from "../../packages/core/src/log/EventLog.ts"
+import { beforeApprovals } from "../support/Approvals.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { begin, created, foreign, renamed, session } from "../support/Logs.ts"
@@ -177,6 +178,7 @@ it.scopedLive("ST-5: a database of before incarnations gives each session that o
       const sql = yield* SqlClient.SqlClient
       const first = yield* Effect.forEach(ids, (id) => Effect.map(begin(id, 2), ([{ position }]) => position))
       yield* sql`ALTER TABLE event_sequence DROP COLUMN incarnation`
+      yield* beforeApprovals
       yield* sql`DELETE FROM migration WHERE migration_id >= 5`
       return first
     }).pipe(Effect.provide(logAt(filename)))

@@ -132,7 +132,8 @@ describe("the list of tools", () => {
       "words",
       { name: "good", description: "once more" }
     ])
-    assert.deepStrictEqual(tools, [
+    const shown = tools.map(({ fingerprint: _print, ...tool }) => tool)
+    assert.deepStrictEqual(shown, [
       { name: "good", description: "Good", parameters: { type: "object", properties: {} } }
     ])
     assert.lengthOf(leftOut, 5)

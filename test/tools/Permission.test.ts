@@ -1,3 +1,5 @@
+import { realpathSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber, Layer, Queue } from "effect"
 import type { Agent } from "../../packages/core/src/agent/Agents.ts"
@@ -12,6 +14,10 @@ import * as PermissionStore from "../../packages/core/src/permission/PermissionS
 import { deniesAll, literal, matches, verdictOf, type Rule } from "../../packages/core/src/permission/Rule.ts"
 import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
 import { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { approvals, patterns, source } from "../support/Approvals.ts"
+
+/** Approvals are for a folder that is there. */
+const folder = realpathSync(tmpdir())
 
 const rule = (permission: string, resource: string, verdict: Rule["verdict"]): Rule => ({
   permission,
@@ -34,9 +40,9 @@ const request = (permissions: ReadonlyArray<Rule>, over: Partial<Permission.Auth
 
 const build = Effect.fnUntraced(function* (
   asker: Layer.Layer<PermissionAsker>,
-  store: Layer.Layer<PermissionStore.PermissionStore> = PermissionStore.layerMemory
+  store: Layer.Layer<PermissionStore.PermissionStore> = approvals
 ) {
-  const location = Layer.succeed(CurrentLocation, { directory: "/project" })
+  const location = Layer.succeed(CurrentLocation, { directory: folder })
   const context = yield* Layer.build(
     Permission.layer.pipe(Layer.provideMerge(store), Layer.provide(asker), Layer.provide(location))
   )
@@ -147,7 +153,7 @@ describe("Permission", () => {
       )
       const { answer, asked } = yield* Queue.take(desk.questions)
       assert.deepStrictEqual(asked.resources, ["b", "c"])
-      assert.deepStrictEqual(asked.location, { directory: "/project" })
+      assert.deepStrictEqual(asked.location, { directory: folder })
       yield* Deferred.succeed(answer, Answer.Once())
       yield* Fiber.join(fiber)
     })
@@ -176,7 +182,7 @@ describe("Permission", () => {
         yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.Session())
         yield* Fiber.join(first)
         yield* Fiber.join(yield* ask({ resources: ["src/other"] }))
-        assert.deepStrictEqual(yield* store.list("/project"), [])
+        assert.deepStrictEqual(yield* store.list(folder), [])
         for (const over of [
           { sessionID: SessionID.make("ses_other") },
           { permission: "bash" },
@@ -198,7 +204,7 @@ describe("Permission", () => {
       const fiber = yield* Effect.fork(permission.authorize(request([], { always: ["src/*"] })))
       yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.AlwaysFor({ resources: ["src/a*"] }))
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(yield* store.list("/project"), [{ permission: "edit", resource: "src/a*" }])
+      assert.deepStrictEqual(patterns(yield* store.list(folder)), [{ permission: "edit", resource: "src/a*" }])
     })
   )
 
@@ -213,9 +219,9 @@ describe("Permission", () => {
           yield* Fiber.join(fiber)
         })
       yield* answerNext(Answer.Once())
-      assert.deepStrictEqual(yield* store.list("/project"), [])
+      assert.deepStrictEqual(yield* store.list(folder), [])
       yield* answerNext(Answer.Always())
-      assert.deepStrictEqual(yield* store.list("/project"), [{ permission: "edit", resource: "src/*" }])
+      assert.deepStrictEqual(patterns(yield* store.list(folder)), [{ permission: "edit", resource: "src/*" }])
       yield* permission.authorize(request([], { resources: ["src/other.ts"] }))
       assert.strictEqual(yield* Queue.size(desk.questions), 0)
     })
@@ -239,7 +245,7 @@ describe("Permission", () => {
   it.scoped("PM-3: a saved approval never overrides a rule that denies", () =>
     Effect.gen(function* () {
       const { permission, store } = yield* build(layerHeadless)
-      yield* store.save("/project", [{ permission: "*", resource: "*" }])
+      yield* store.save(folder, [{ permission: "*", resource: "*" }], source)
       yield* permission.authorize(request([rule("edit", "*", "ask")]))
       const error = yield* Effect.flip(permission.authorize(request([rule("edit", "*", "deny")])))
       assert.strictEqual(error._tag, "ToolFailure")
@@ -292,7 +298,10 @@ describe("Permission", () => {
       const fault = new PermissionStore.PermissionStoreError({ operation: "reading them", cause: "disk" })
       const store = Layer.succeed(PermissionStore.PermissionStore, {
         list: () => Effect.fail(fault),
-        save: () => Effect.fail(fault)
+        listAll: Effect.fail(fault),
+        save: () => Effect.fail(fault),
+        used: () => Effect.fail(fault),
+        revoke: () => Effect.fail(fault)
       })
       const asker = Layer.succeed(PermissionAsker, { ask: () => Effect.succeed(Answer.Always()) })
       const { permission } = yield* build(asker, store)

@@ -2,11 +2,12 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import { guardsOf, namesGuards } from "../../packages/core/src/permission/ProtectedPaths.ts"
-import type { Approval, Rule } from "../../packages/core/src/permission/Rule.ts"
+import type { Rule } from "../../packages/core/src/permission/Rule.ts"
+import { approvals, source } from "../support/Approvals.ts"
 import { patchOf } from "./PatchTree.ts"
 import { allowAll, makeWorkbench, textOf, type Options } from "./Workbench.ts"
 
@@ -176,12 +177,15 @@ describe("protected paths", () => {
 
   it.scoped("PP-3: a saved approval of everything does not allow what is protected, one that names it does", () =>
     Effect.gen(function* () {
-      const saved: Array<Approval> = [{ permission: "*", resource: "*" }]
-      const store = Layer.succeed(PermissionStore, { list: () => Effect.sync(() => saved), save: () => Effect.void })
-      const { fail, succeed } = yield* makeDesk([".env", "a.txt"], { rules: [], store })
+      const store = Context.get(yield* Layer.build(approvals), PermissionStore)
+      const { fail, folder, succeed } = yield* makeDesk([".env", "a.txt"], {
+        rules: [],
+        store: Layer.succeed(PermissionStore, store)
+      })
+      yield* store.save(folder, [{ permission: "*", resource: "*" }], source)
       yield* succeed("read", { path: "a.txt" })
       yield* fail("read", { path: ".env" })
-      saved.push({ permission: "read", resource: ".env" })
+      yield* store.save(folder, [{ permission: "read", resource: ".env" }], source)
       yield* succeed("read", { path: ".env" })
     })
   )

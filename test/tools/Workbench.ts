@@ -11,13 +11,14 @@ import type { Agent } from "../../packages/core/src/agent/Agents.ts"
 import { MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import { Answer, PermissionAsker, type PermissionRequest } from "../../packages/core/src/permission/PermissionAsker.ts"
-import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
+import type { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import type { Rule } from "../../packages/core/src/permission/Rule.ts"
 import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
 import * as HostTools from "../../packages/core/src/tool/HostTools.ts"
 import type { ToolCall, ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
 import * as ToolOutputStore from "../../packages/core/src/tool/ToolOutputStore.ts"
 import * as ToolRegistry from "../../packages/core/src/tool/ToolRegistry.ts"
+import { approvals } from "../support/Approvals.ts"
 
 export const allowAll: ReadonlyArray<Rule> = [{ permission: "*", resource: "*", verdict: "allow" }]
 
@@ -48,7 +49,7 @@ export const textOf = (output: ToolOutput): string =>
 export interface Options {
   readonly rules?: ReadonlyArray<Rule>
   readonly answer?: (request: PermissionRequest) => Effect.Effect<Answer>
-  readonly store?: Layer.Layer<PermissionStore.PermissionStore>
+  readonly store?: Layer.Layer<PermissionStore>
   readonly outputs?: Layer.Layer<ToolOutputStore.ToolOutputStore>
 }
 
@@ -70,7 +71,7 @@ export const makeWorkbench = Effect.fnUntraced(function* (options: Options = {})
     ToolRegistry.layer.pipe(
       Layer.provideMerge(Permission.layer),
       Layer.provide(asker),
-      Layer.provide(options.store ?? PermissionStore.layerMemory),
+      Layer.provide(options.store ?? approvals),
       Layer.provideMerge(
         Layer.mergeAll(
           HostTools.layer,

@@ -39,7 +39,12 @@ export * from "./model/ModelResolver.ts"
 export * from "./model/ProviderError.ts"
 export * from "./permission/PermissionAsker.ts"
 export { FileChange as PermissionFileChange, PermissionSubject } from "./permission/PermissionSubject.ts"
-export { PermissionStore, PermissionStoreError } from "./permission/PermissionStore.ts"
+export {
+  PermissionStore,
+  PermissionStoreError,
+  SavedApproval,
+  type ApprovalSource
+} from "./permission/PermissionStore.ts"
 export { Rule, Verdict, type Approval } from "./permission/Rule.ts"
 export * as Rebuild from "./projection/Rebuild.ts"
 export { attachmentIndex } from "./prompt/AttachmentUri.ts"

@@ -3,6 +3,7 @@
  * reads the configuration file and the options of an application. Spec: MC-1, MC-2.
  */
 import { Duration, Option, Redacted, Schema } from "effect"
+import { fingerprint } from "../Fingerprint.ts"
 
 /** A message of our own: the schema's would show the value, and that may be a secret. */
 const saying = (text: string) => ({ message: () => ({ message: text, override: true }) })
@@ -91,6 +92,16 @@ export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }
   })
 )
 export type McpServers = typeof McpServers.Type
+
+/**
+ * Which server it is, for approvals: what is run, or who is asked. Values of variables and headers change without that.
+ * Spec: PM-40.
+ */
+export const serverFingerprint = (server: McpServer): string => {
+  if (!isStdio(server)) return fingerprint({ url: new URL(server.url).href })
+  const { args = [], command, cwd, env = {} } = server
+  return fingerprint({ command, args, cwd, env: Object.keys(env).sort() })
+}
 
 /** A server could not do what was asked of it. */
 export class McpError extends Schema.TaggedError<McpError>("@daybook/core/McpError")("McpError", {

@@ -18,12 +18,13 @@ import {
   Scope,
   SubscriptionRef
 } from "effect"
+import { fingerprint } from "../Fingerprint.ts"
 import type { JsonRecord } from "../session/Schemas.ts"
 import type { HostTools } from "../tool/HostTools.ts"
 import { fromJsonSchema, ToolFailure, type ToolCall, type ToolDefinition } from "../tool/ToolDefinition.ts"
 import { connect, ServerFault, type Connection } from "./Connection.ts"
 import { readProgress, readResult, wordsOf } from "./Content.ts"
-import { callTimeout, inSentence, redactor, type McpServer } from "./McpServer.ts"
+import { callTimeout, inSentence, redactor, serverFingerprint, type McpServer } from "./McpServer.ts"
 import { describeLeftOut, type ListedTool, type Listing } from "./ToolListing.ts"
 import { offeredNames } from "./ToolNames.ts"
 import type { Start } from "./StartFolder.ts"
@@ -80,6 +81,7 @@ const definitionOf = (
   tool: ListedTool
 ): ToolDefinition => {
   const timeout = callTimeout(configured)
+  const definition = fingerprint({ server: serverFingerprint(configured), tool: tool.fingerprint })
   const execute = Effect.fn("Mcp.call")(function* (input: JsonRecord, call: ToolCall) {
     yield* Effect.annotateCurrentSpan({ "mcp.server": server, "tool.name": offered })
     // What comes faster than it is stored is dropped: the next report says more.
@@ -125,7 +127,8 @@ const definitionOf = (
       title: `Call ${offered} of MCP server "${server}"`,
       subject: { type: "mcp", server, tool: tool.name, input },
       // The same input hardly comes twice, so "always" means the tool.
-      always: ["*"]
+      always: ["*"],
+      definition
     }),
     execute
   })

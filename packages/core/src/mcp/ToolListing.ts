@@ -5,13 +5,16 @@
  */
 import { Option, Predicate, Record, Schema } from "effect"
 import { JsonRecord } from "../session/Schemas.ts"
+import { fingerprint } from "../Fingerprint.ts"
 import { inSentence } from "./McpServer.ts"
 
 export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const
 
-/** A tool as its server describes it. Hints of harmlessness are not read: they have no authority. */
+/** A tool as its server describes it. Hints of harmlessness have no authority: they only count for the fingerprint. */
 export interface ListedTool {
   readonly name: string
+  /** The fingerprint of the whole description (PM-40). */
+  readonly fingerprint: string
   readonly description?: string
   readonly parameters: JsonRecord
 }
@@ -27,6 +30,7 @@ const Described = Schema.Struct({
   title: Schema.optional(Schema.Unknown),
   description: Schema.optional(Schema.Unknown),
   inputSchema: Schema.optional(Schema.Unknown),
+  annotations: Schema.optional(Schema.Unknown),
   execution: Schema.optional(Schema.Unknown)
 })
 const decode = Schema.decodeUnknownOption(Described)
@@ -56,7 +60,7 @@ export const objectSchema = (schema: JsonRecord): JsonRecord => {
 const readTool = (value: unknown): ListedTool | string => {
   const described = decode(value)
   if (Option.isNone(described)) return "a tool without a name"
-  const { description, execution, inputSchema, name, title } = described.value
+  const { annotations, description, execution, inputSchema, name, title } = described.value
   const without = (reason: string) => `${inSentence(name, 100)} (${reason})`
   if (Predicate.isRecord(execution) && execution["taskSupport"] === "required") {
     return without("it can only be called as a task, which is not supported")
@@ -67,9 +71,10 @@ const readTool = (value: unknown): ListedTool | string => {
     return without(`its schema has more than ${listingLimits.schemaBytes} bytes`)
   }
   const text = [description, title].find((each) => typeof each === "string" && each.trim() !== "")
-  if (typeof text !== "string") return { name, parameters }
+  const tool = { name, parameters, fingerprint: fingerprint({ name, title, description, inputSchema, annotations }) }
+  if (typeof text !== "string") return tool
   const { description: limit } = listingLimits
-  return { name, parameters, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
+  return { ...tool, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
 }
 
 /** Reads the tools of all pages; the first of two with one name is the tool. */

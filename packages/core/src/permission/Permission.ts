@@ -1,7 +1,7 @@
 /**
  * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
  * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
- * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PP-1..PP-6, TO-4, TO-5.
+ * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-45, PP-1..PP-6, TO-4, TO-5.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
@@ -12,7 +12,7 @@ import { SessionStore } from "../session/SessionStore.ts"
 import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
-import { PermissionStore } from "./PermissionStore.ts"
+import { PermissionStore, type PermissionStoreError, type SavedApproval } from "./PermissionStore.ts"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
 import { applies, decidingRule, literal, type Approval, type Rule, type Verdict } from "./Rule.ts"
@@ -39,6 +39,21 @@ export interface Authorization {
   readonly always?: ReadonlyArray<string>
   /** The verdict of rules and saved approvals on the call, where it is not that of matching each resource. */
   readonly verdict?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => Verdict
+  /** The fingerprint of what would run: an approval that was saved under another one does not count (PM-40). */
+  readonly definition?: string
+}
+
+/** An approval for the session, or a saved one, which has a number. */
+type Given = Approval & Partial<Pick<SavedApproval, "number">>
+
+/** How the resources of a call stand. */
+interface Standing {
+  /** Neither a rule nor an approval allows them. */
+  readonly open: ReadonlyArray<string>
+  /** The approvals that allowed the others. */
+  readonly used: ReadonlyArray<Given>
+  /** An approval would allow an open one, but for another definition. */
+  readonly changed: boolean
 }
 
 export class Permission extends Context.Tag("@daybook/core/Permission")<
@@ -80,6 +95,31 @@ const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArra
   return given.some((each) => namesGuards(each.resource, resource, guards)) ? "allow" : "ask"
 }
 
+/** The approvals that a resource is allowed by: the first that does alone, or those that do together. */
+const allowing = (request: Authorization, resource: string, approvals: ReadonlyArray<Given>): ReadonlyArray<Given> => {
+  const allow = (some: ReadonlyArray<Given>) => verdictOn(request, resource, some) === "allow"
+  if (!allow(approvals)) return []
+  const one = approvals.find((each) => allow([each]))
+  if (one !== undefined) return [one]
+  return approvals.reduce((kept, each) => {
+    const rest = kept.filter((other) => other !== each)
+    return allow(rest) ? rest : kept
+  }, approvals)
+}
+
+const changedSince =
+  "The tool or its server changed after a person answered for it: this definition is not the one that was approved."
+
+const approvalOf = ({ definition, permission }: Authorization, resource: string): Approval => ({
+  permission,
+  resource,
+  ...(definition === undefined ? {} : { definition })
+})
+
+/** Approvals that cannot be read or written never cost the call (PM-5). */
+const withoutFault = <A>(effect: Effect.Effect<A, PermissionStoreError>, instead: NoInfer<A>): Effect.Effect<A> =>
+  Effect.catchAll(effect, (error) => Effect.as(Effect.logWarning(error.message, error.cause), instead))
+
 const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
@@ -92,25 +132,37 @@ const make = Effect.gen(function* () {
   const sessions = yield* Effect.serviceOption(SessionStore)
   const locked = makeKeyedLock<SessionID>()
 
-  /** The resources that neither a rule nor a saved approval allows; fails when a rule denies one. */
-  const unsettled = Effect.fnUntraced(function* (request: Authorization) {
-    const open: Array<string> = []
+  /** Fails when a rule denies a resource. */
+  const judge = Effect.fnUntraced(function* (request: Authorization) {
+    const left: Array<string> = []
     for (const resource of request.resources) {
       const verdict = verdictOn(request, resource, [])
       if (verdict === "deny") {
         const what = named({ permission: request.permission, resources: [resource] })
         return yield* denied(`the rules of agent "${request.agent.name}" do not allow ${what}. Find another way.`)
       }
-      if (verdict !== "allow") open.push(resource)
+      if (verdict !== "allow") left.push(resource)
     }
-    if (open.length === 0) return open
+    if (left.length === 0) return { open: [], used: [], changed: false } satisfies Standing
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
-    const saved = yield* Effect.catchAll(store.list(location.directory), (error) =>
-      Effect.as(Effect.logWarning(error.message, error.cause), [])
-    )
-    const given = [...approvals.list(request.sessionID), ...saved]
-    return open.filter((resource) => verdictOn(request, resource, given) !== "allow")
+    const saved = yield* withoutFault(store.list(location.directory, request.permission), [])
+    const given: ReadonlyArray<Given> = [...approvals.list(request.sessionID), ...saved]
+    const valid = given.filter(({ definition }) => definition === request.definition)
+    const open: Array<string> = []
+    const used = new Set<Given>()
+    for (const resource of left) {
+      const allowed = allowing(request, resource, valid)
+      if (allowed.length === 0) open.push(resource)
+      for (const each of allowed) used.add(each)
+    }
+    const changed = open.some((resource) => verdictOn(request, resource, given) === "allow")
+    return { open, used: [...used], changed } satisfies Standing
   })
+
+  const recordUse = ({ used }: Standing) => {
+    const numbers = used.flatMap(({ number }) => number ?? [])
+    return numbers.length === 0 ? Effect.void : withoutFault(store.used(numbers), undefined)
+  }
 
   /** A question says whose it is also where the title cannot be read. */
   const titleOf = (sessionID: SessionID) =>
@@ -123,13 +175,14 @@ const make = Effect.gen(function* () {
         )
     })
 
-  const save = (permission: string, resources: ReadonlyArray<string>) =>
-    Effect.catchAll(
+  const save = (request: Authorization, resources: ReadonlyArray<string>) =>
+    withoutFault(
       store.save(
         location.directory,
-        resources.map((resource) => ({ permission, resource }))
+        resources.map((resource) => approvalOf(request, resource)),
+        { sessionID: request.sessionID, callID: request.callID, agent: request.agent.name }
       ),
-      (error) => Effect.logWarning(error.message, error.cause)
+      []
     )
 
   const settle = (request: Authorization, resources: NonEmptyReadonlyArray<string>, always: ReadonlyArray<string>) =>
@@ -139,11 +192,11 @@ const make = Effect.gen(function* () {
         Effect.sync(() =>
           approvals.add(
             request.sessionID,
-            always.map((resource) => ({ permission: request.permission, resource }))
+            always.map((resource) => approvalOf(request, resource))
           )
         ),
-      Always: () => save(request.permission, always),
-      AlwaysFor: ({ resources }) => save(request.permission, resources),
+      Always: () => save(request, always),
+      AlwaysFor: ({ resources }) => save(request, resources),
       Decline: () => new ToolDeclined({ tool: request.permission }),
       Correct: ({ message }) =>
         denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
@@ -158,12 +211,14 @@ const make = Effect.gen(function* () {
 
   return Permission.of({
     authorize: Effect.fn("Permission.authorize")(function* (request) {
-      if ((yield* unsettled(request)).length === 0) return
+      const standing = yield* judge(request)
+      if (standing.open.length === 0) return yield* recordUse(standing)
       // An "always" to the question before may have settled this one, so it is looked at again with the lock held.
       yield* locked(request.sessionID)(
         Effect.gen(function* () {
-          const resources = yield* unsettled(request)
-          if (!isNonEmptyReadonlyArray(resources)) return
+          const now = yield* judge(request)
+          const resources = now.open
+          if (!isNonEmptyReadonlyArray(resources)) return yield* recordUse(now)
           const always = request.always ?? resources.map(literal)
           const {
             agent,
@@ -174,7 +229,8 @@ const make = Effect.gen(function* () {
             tool = permission
           } = request
           const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
-          const title = protection === "" ? request.title : `${request.title}\n${protection}`
+          const notes = [protection, now.changed ? changedSince : ""].filter((note) => note !== "")
+          const title = [request.title, ...notes].join("\n")
           const asked = {
             sessionID,
             ...(yield* titleOf(sessionID)),
@@ -186,10 +242,11 @@ const make = Effect.gen(function* () {
             resources,
             title,
             subject: yield* subject,
-            notes: protection === "" ? [] : [protection],
+            notes,
             always
           }
           yield* settle(request, resources, always)(yield* asker.ask(asked))
+          yield* recordUse(now)
         })
       )
     })

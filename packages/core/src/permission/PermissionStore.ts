@@ -1,5 +1,9 @@
-/** What a project's people allowed for good. Spec: PM-3. The SQL form is in `SqlPermissionStore.ts`. */
-import { Context, Effect, Layer, Schema } from "effect"
+/**
+ * What people allowed for good in a folder: by which answer it came to be, how it was used, and taking it back. The SQL form
+ * is in `SqlPermissionStore.ts`. Spec: PM-3, PM-40..PM-45.
+ */
+import { Context, Schema, type Effect } from "effect"
+import { SessionID } from "../Identifiers.ts"
 import type { Approval } from "./Rule.ts"
 
 /** Saved approvals could not be read or written. */
@@ -11,30 +15,65 @@ export class PermissionStoreError extends Schema.TaggedError<PermissionStoreErro
   }
 }
 
-/** Saved approvals, by project. */
+/** The call that a person answered "always" to. */
+export interface ApprovalSource {
+  readonly sessionID: SessionID
+  readonly callID: string
+  /** The agent's name. */
+  readonly agent: string
+}
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** An approval that was saved. Approvals of before version 6 of the database have no source. */
+export const SavedApproval = Schema.Struct({
+  /** Names it in this database; never used twice. */
+  number: Schema.Int,
+  /** The canonical folder that it is for. */
+  folder: Schema.String,
+  permission: Schema.String,
+  resource: Schema.String,
+  definition: optional(Schema.String),
+  sessionID: optional(SessionID),
+  callID: optional(Schema.String),
+  agent: optional(Schema.String),
+  /** The user whose process took the answer. */
+  uid: optional(Schema.Int),
+  /** Milliseconds since the epoch. */
+  savedAt: Schema.Int,
+  /** How many calls it allowed, and the last of them: both may be a minute behind. */
+  uses: Schema.Int,
+  usedAt: optional(Schema.Int),
+  revokedAt: optional(Schema.Int),
+  revokedBy: optional(Schema.Int)
+})
+export type SavedApproval = typeof SavedApproval.Type
+
+/** Saved approvals, by folder. */
 export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<
   PermissionStore,
   {
-    /** The approvals of a project: the canonical directory of its Location. Oldest first. */
-    readonly list: (project: string) => Effect.Effect<ReadonlyArray<Approval>, PermissionStoreError>
-    /** Adds approvals; one that is there already stays as it is. */
-    readonly save: (project: string, approvals: ReadonlyArray<Approval>) => Effect.Effect<void, PermissionStoreError>
+    /**
+     * The approvals that count in the folder that stands at this canonical path now, that may be for one permission, or all. The oldest
+     * first.
+     */
+    readonly list: (
+      folder: string,
+      permission?: string
+    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+    /** Those of all folders, gone ones and revoked ones included. The oldest first. */
+    readonly listAll: Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+    /** Adds approvals; one that is there already stays as it is. Gives those that count for what was saved. */
+    readonly save: (
+      folder: string,
+      approvals: ReadonlyArray<Approval>,
+      source: ApprovalSource
+    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+    /** Counts one use of each; written at most once a minute. */
+    readonly used: (numbers: ReadonlyArray<number>) => Effect.Effect<void, PermissionStoreError>
+    /** Takes approvals back, at once and for every process. Gives those that counted until now. */
+    readonly revoke: (
+      numbers: ReadonlyArray<number>
+    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
   }
 >() {}
-
-/** Approvals that live as long as the process. */
-export const layerMemory: Layer.Layer<PermissionStore> = Layer.sync(PermissionStore, () => {
-  const projects = new Map<string, Map<string, Approval>>()
-  return PermissionStore.of({
-    list: (project) => Effect.sync(() => [...(projects.get(project)?.values() ?? [])]),
-    save: (project, approvals) =>
-      Effect.sync(() => {
-        const known = projects.get(project) ?? new Map<string, Approval>()
-        projects.set(project, known)
-        for (const { permission, resource } of approvals) {
-          const key = JSON.stringify([permission, resource])
-          if (!known.has(key)) known.set(key, { permission, resource })
-        }
-      })
-  })
-})

@@ -21,8 +21,14 @@ export const Rule = Schema.Struct({
 })
 export type Rule = typeof Rule.Type
 
-/** Something a person allowed for good: a rule whose verdict is `allow`. */
-export type Approval = Pick<Rule, "permission" | "resource">
+/** What a rule or an approval is for. */
+type Use = Pick<Rule, "permission" | "resource">
+
+/** Something that a person allowed for good: a rule whose verdict is `allow`, for as long as its definition stays. */
+export interface Approval extends Use {
+  /** The fingerprint of what the permission ran when it was allowed; none where that cannot change (PM-40). */
+  readonly definition?: string
+}
 
 /** The pattern that matches exactly this text. */
 export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$&")
@@ -31,7 +37,7 @@ export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$
 export const matches = (pattern: string, text: string): boolean => test(compile(pattern), text)
 
 /** Whether a rule or an approval is for this use of a resource. */
-export const applies = (rule: Approval, permission: string, resource: string): boolean =>
+export const applies = (rule: Use, permission: string, resource: string): boolean =>
   matches(rule.permission, permission) && matches(rule.resource, resource)
 
 /** The last rule that matches, which decides; undefined when none does. */

@@ -14,6 +14,7 @@ import context from "./migrations/0002_context.ts"
 import addresses from "./migrations/0003_addresses.ts"
 import leases from "./migrations/0004_leases.ts"
 import incarnations from "./migrations/0005_incarnations.ts"
+import approvals from "./migrations/0006_approvals.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -44,7 +45,8 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
   "0002_context": context,
   "0003_addresses": addresses,
   "0004_leases": leases,
-  "0005_incarnations": incarnations
+  "0005_incarnations": incarnations,
+  "0006_approvals": approvals
 }
 
 /** The newest schema that this build knows. */

@@ -69,6 +69,8 @@ export interface ToolAuthorization {
   readonly always?: ReadonlyArray<string>
   /** All of what would be done, for the person who is asked; by default the input of the call. */
   readonly subject?: PermissionSubject
+  /** A fingerprint of what the tool is, where others can change that: "always" counts for as long as it stays (PM-40). */
+  readonly definition?: string
 }
 
 /** A registered tool, its parameter and result types behind it. */

@@ -1,0 +1,48 @@
+/** Approvals that say which folder, which definition and whose answer they are from, and how they were used. Spec: specs/storage.md. */
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { folderIdentity } from "../../permission/FolderIdentity.ts"
+
+/** The folder that stands at a path now; empty, which no folder has, where it cannot be looked at. */
+const standing = (folder: string) =>
+  Effect.tryPromise(() => folderIdentity(folder)).pipe(
+    // A dead mount must not keep the database from opening.
+    Effect.timeout("2 seconds"),
+    Effect.orElseSucceed(() => "")
+  )
+
+export default Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // AUTOINCREMENT: people revoke by number, so a number is never used twice.
+  yield* sql`CREATE TABLE approval (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    folder TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    permission TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    session_id TEXT,
+    call_id TEXT,
+    agent TEXT,
+    uid INTEGER,
+    uses INTEGER NOT NULL DEFAULT 0,
+    time_created INTEGER NOT NULL,
+    time_used INTEGER,
+    time_revoked INTEGER,
+    revoked_uid INTEGER
+  ) STRICT`
+  yield* sql`CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition)
+    WHERE time_revoked IS NULL`
+  const projects = yield* sql<{ readonly project: string }>`SELECT DISTINCT project FROM permission`
+  const identities = yield* Effect.forEach(
+    projects,
+    ({ project }) => Effect.map(standing(project), (identity) => ({ project, identity })),
+    { concurrency: 16 }
+  )
+  for (const { identity, project } of identities) {
+    yield* sql`INSERT INTO approval (folder, identity, permission, resource, definition, time_created)
+      SELECT project, ${identity}, permission, resource, '', time_created FROM permission
+      WHERE project = ${project} ORDER BY time_created, permission, resource`
+  }
+  yield* sql`DROP TABLE permission`
+})
