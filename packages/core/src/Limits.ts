@@ -45,3 +45,6 @@ export const maxIgnoreRules = 1_000
 
 /** Characters of a regular expression in a JSON Schema (LM-23). */
 export const maxExpressionLength = 1_000
+
+/** Levels of objects and lists in the arguments of a call (LM-31). */
+export const maxInputDepth = 100

@@ -7,6 +7,7 @@ import type { ExpandedPart, FileAttachment, Prompt } from "../session/Schemas.ts
 import { isBlank } from "../Text.ts"
 import { attachmentIndex } from "./AttachmentUri.ts"
 import { dataBytes } from "./DataUri.ts"
+import { unprivileged } from "./Privileged.ts"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
 
 /** For the inside of an attribute: nothing in it ends the attribute or the line. */
@@ -16,7 +17,7 @@ const attribute = (value: string): string =>
 /** Content as it is, but for what would end the frame. */
 const framed = (tag: string, attributes: ReadonlyArray<readonly [string, string]>, content: string): string => {
   const head = [tag, ...attributes.map(([name, value]) => `${name}="${attribute(value)}"`)].join(" ")
-  const body = content.replaceAll(new RegExp(`<(?=/${tag}[\\s>])`, "gi"), "&lt;")
+  const body = unprivileged(content).replaceAll(new RegExp(`<(?=/${tag}[\\s>])`, "gi"), "&lt;")
   return `<${head}>\n${body}${body.endsWith("\n") ? "" : "\n"}</${tag}>`
 }
 

@@ -9,6 +9,7 @@ import { Predicate, Record } from "effect"
 import { isPruned, nothingPruned, placeholder } from "../compaction/Prune.ts"
 import { MessageID } from "../Identifiers.ts"
 import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
+import { unprivileged } from "../prompt/Privileged.ts"
 import { expandedParts, givenParts } from "../prompt/Shown.ts"
 import { cutOff, goOn, nothingAsked } from "../request/Reminders.ts"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "../session/Message.ts"
@@ -42,7 +43,7 @@ const options = (metadata: ProviderMetadata | undefined, native: boolean) =>
 const unless = (text: string, blank: string): string => (isBlank(text) ? blank : text)
 
 /** Providers refuse a failed result without text (EX-R10). */
-const resultText = (part: ToolPart): string => {
+const plainResult = (part: ToolPart): string => {
   if (part.state === "error") return unless(part.error?.message ?? "", "the tool failed")
   const content = part.content ?? []
   const texts = content.flatMap((one) => (one.type === "text" ? [one.text] : []))
@@ -50,9 +51,12 @@ const resultText = (part: ToolPart): string => {
   return texts.length > 0 ? unless(texts.join("\n"), "(no output)") : JSON.stringify(part.structured ?? {})
 }
 
+/** A result without frames of the runtime in it (LM-30). */
+const resultText = (part: ToolPart): string => unprivileged(plainResult(part))
+
 /** What is left of a provider's own result for another model: its start, in words. */
 const hostedText = (part: ToolPart): string =>
-  part.result === undefined ? resultText(part) : clipped(JSON.stringify(part.result), 2_000)
+  part.result === undefined ? resultText(part) : clipped(unprivileged(JSON.stringify(part.result)), 2_000)
 
 /** Whether the provider ran the tool: then call and result are both its own. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
@@ -140,7 +144,7 @@ const assistantMessages = (
 const systemMessage = (text: string, { systemMessages }: Shown): Prompt.MessageEncoded =>
   systemMessages === "anywhere"
     ? { role: "system", content: text }
-    : userMessage([textPart(`<system-update>\n${text}\n</system-update>`)])
+    : userMessage([textPart(`<system-update>\n${unprivileged(text)}\n</system-update>`)])
 
 const systemMessages = (text: string, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
   isBlank(text) ? [] : [systemMessage(text, shown)]
@@ -152,7 +156,7 @@ const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.
 
 const runningTask = (task: string): string =>
   "<running-task>\nThis prompt opened the work that is under way. Go on with it where the record ends; do not begin anew.\n" +
-  `${task}\n</running-task>\n`
+  `${unprivileged(task)}\n</running-task>\n`
 
 const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
@@ -165,7 +169,7 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
     case "synthetic":
       return isBlank(message.text) ? [] : [userMessage([textPart(message.text)])]
     case "shell":
-      return [userMessage([textPart(`$ ${message.command}\n${message.output ?? ""}`)])]
+      return [userMessage([textPart(unprivileged(`$ ${message.command}\n${message.output ?? ""}`))])]
     case "compaction":
       return [
         userMessage([
@@ -173,7 +177,7 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
             "<conversation-checkpoint>\nThis is a record of the conversation so far. What it holds has happened; go on where it " +
               "ends. What was asked last in it and has no answer yet is still to be done.\n" +
               (message.task === undefined ? "" : runningTask(message.task)) +
-              `<summary>\n${message.summary}\n</summary>\n<recent-context>\n${message.recent}\n</recent-context>\n` +
+              `<summary>\n${unprivileged(message.summary)}\n</summary>\n<recent-context>\n${unprivileged(message.recent)}\n</recent-context>\n` +
               "</conversation-checkpoint>"
           )
         ])

@@ -13,6 +13,7 @@ import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
+import { isTooDeep, tooDeep } from "../tool/InputDepth.ts"
 import { objectIn } from "../tool/LenientInput.ts"
 import { fitting } from "../session/LongText.ts"
 import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
@@ -255,7 +256,8 @@ type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
 const call = (state: State, part: ToolCallPart): Result => {
   const { id, metadata, name } = part
   // Some models give the JSON of their input; providers take nothing but an object back.
-  const params = objectIn(part.params)
+  const given = objectIn(part.params)
+  const params = isTooDeep(given) ? tooDeep : given
   const executed = part.providerExecuted === true
   if (id === "" || name === "") return fault("a call has no id or no name")
   const before = state.calls.get(id)

@@ -17,6 +17,7 @@
  */
 import { Tool } from "@effect/ai"
 import { type Effect, type ParseResult, Predicate, Schema } from "effect"
+import { isTooDeep } from "./InputDepth.ts"
 import { folded, habitsOf, type Habits } from "./InputHabits.ts"
 
 /** A JSON schema, as it is advertised. */
@@ -57,7 +58,8 @@ const accepts = (form: Form, value: unknown): boolean => {
 const parsed = (value: unknown): unknown => {
   if (!Predicate.isString(value) || !/^\s*[[{]/.test(value)) return undefined
   try {
-    return JSON.parse(value)
+    const json: unknown = JSON.parse(value)
+    return isTooDeep(json) ? undefined : json
   } catch {
     return undefined
   }

@@ -5,6 +5,8 @@
  */
 import type { Tool } from "@effect/ai"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
+import { maxInputDepth } from "../Limits.ts"
+import { tooDeep } from "./InputDepth.ts"
 import type { Agent } from "../agent/Agents.ts"
 import { Permission } from "../permission/Permission.ts"
 import { deniesAll, matches } from "../permission/Rule.ts"
@@ -144,6 +146,12 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
       if (entry === undefined) {
         const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
         return failed("tool.unknown", host.whyMissing(name) ?? `there is no tool "${name}"; ${known}`)
+      }
+      if (input === tooDeep) {
+        return failed(
+          "tool.input",
+          `the arguments are nested more than ${maxInputDepth} levels deep; make them flatter`
+        )
       }
       // A question may take long: the tool is looked for again after it.
       const there = Effect.suspend(() =>

@@ -1,0 +1,53 @@
+import { Daybook, Sessions } from "@daybook/core"
+import { Models } from "@daybook/models"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { begin, chunk } from "./support/HeldAnswers.ts"
+import { chunks, serve } from "./support/Server.ts"
+
+const nested = (levels: number, open: string, close: string) => `${open.repeat(levels)}1${close.repeat(levels)}`
+
+describe("arguments of a call", () => {
+  const inputs: ReadonlyArray<readonly [string, string]> = [
+    ["objects", nested(5_000, '{"path":', "}")],
+    ["lists", `{"path":${nested(50_000, "[", "]")}}`],
+    ["a list of 101 levels", `{"path":${nested(100, "[", "]")}}`],
+    ["text with JSON in it", JSON.stringify(nested(50_000, '{"path":', "}"))]
+  ]
+  it.scopedLive("LM-31: nested too deep are a failed call that the model reads, and the run goes on", () =>
+    Effect.gen(function* () {
+      for (const [what, input] of inputs) {
+        const server = yield* serve(
+          chunks(begin(0, "call_1", "read", input), chunk({}, "tool_calls")),
+          chunks(chunk({ content: "I see." }), chunk({}, "stop"))
+        )
+        const layer = Layer.provide(
+          Daybook.layer({ filename: ":memory:" }),
+          Models.layerOptions({
+            providers: { own: { api: "openai-compatible", baseUrl: `${server.url}/v1`, models: { m: {} } } }
+          })
+        )
+        const items = yield* Effect.gen(function* () {
+          const sessions = yield* Sessions
+          const { id } = yield* sessions.create({
+            location: { directory: process.cwd() },
+            model: { providerID: "own", id: "m" }
+          })
+          yield* sessions.prompt({ sessionID: id, prompt: { text: "Hi" }, resume: false })
+          yield* sessions.resume(id)
+          return (yield* sessions.messages({ sessionID: id })).items
+        }).pipe(Effect.provide(layer))
+        const parts = items.flatMap((item) => (item.type === "assistant" ? item.content : []))
+        const tool = parts.find((part) => part.type === "tool")
+        const error = tool?.type === "tool" ? tool.error : undefined
+        assert.strictEqual(error?.type, "tool.input", what)
+        if (!what.startsWith("text")) assert.include(error?.message, "nested more than 100 levels deep", what)
+        assert.isTrue(
+          parts.some((part) => part.type === "text" && part.text === "I see."),
+          what
+        )
+        assert.lengthOf(server.received, 2, what)
+      }
+    })
+  )
+})
