@@ -156,7 +156,7 @@ const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.
 
 const runningTask = (task: string): string =>
   "<running-task>\nThis prompt opened the work that is under way. Go on with it where the record ends; do not begin anew.\n" +
-  `${unprivileged(task)}\n</running-task>\n`
+  `${task}\n</running-task>\n`
 
 const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {

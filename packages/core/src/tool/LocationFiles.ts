@@ -15,6 +15,8 @@ import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { makeFolders } from "../storage/MakeFolders.ts"
+import { holdFolder, type Held } from "./HeldFolder.ts"
 import { makeKeyedLock } from "./KeyedLock.ts"
 import { parseReferenced, referenceRoot, References, type Reference, type ReferencedPath } from "./References.ts"
 import { ToolFailure } from "./ToolDefinition.ts"
@@ -62,6 +64,8 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     readonly relativeGlob: (folder: Target, pattern: string) => Effect.Effect<string, ToolFailure>
     /** Opens a regular file or a folder for reading. Never blocks: anything else is refused. */
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
+    /** The canonical folder to write to, made if it is missing, as one that nothing can take the place of (TO-90). */
+    readonly hold: (folder: string, name: string) => Effect.Effect<Held, ToolFailure, Scope.Scope>
     /** Keeps two changes of one file apart: the second begins when the first is done. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Fails when the canonical path is no longer canonical, or no longer in the Location (or in `root`). */
@@ -295,18 +299,37 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     }
   )
 
+  const recheck: LocationFiles["Type"]["recheck"] = Effect.fn("LocationFiles.recheck")(function* (real, within) {
+    const root = within ?? (yield* rootOf)
+    const now = yield* tryFile("use", real, () => fs.realpath(real))
+    if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
+  })
+
+  const hold: LocationFiles["Type"]["hold"] = Effect.fn("LocationFiles.hold")(function* (folder, name) {
+    const root = yield* rootOf
+    if (!isWithin(root, folder)) return yield* outside(name)
+    const held = yield* holdFolder(root, folder).pipe(
+      Effect.mapError((cause) =>
+        codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
+          ? refuse("path.outside", `a folder of ${quoted(name)} was replaced meanwhile; nothing was written`)
+          : fileFailure("write", name, cause)
+      )
+    )
+    if (held !== undefined) return held
+    yield* tryFile("write", name, () => makeFolders(folder))
+    yield* recheck(folder)
+    return (file) => path.join(folder, file)
+  })
+
   return LocationFiles.of({
     resolve,
     relativeGlob,
     resolveWritable,
     resolveFolder,
     open,
+    hold,
     exclusively: makeKeyedLock<string>(),
-    recheck: Effect.fn("LocationFiles.recheck")(function* (real, within) {
-      const root = within ?? (yield* rootOf)
-      const now = yield* tryFile("use", real, () => fs.realpath(real))
-      if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
-    })
+    recheck
   })
 }
 

@@ -5,8 +5,7 @@
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Effect } from "effect"
-import { makeFolders } from "../../storage/MakeFolders.ts"
+import { Effect, type Scope } from "effect"
 import { tryFile, type LocationFiles, type WritableTarget } from "../LocationFiles.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
@@ -25,13 +24,10 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
   files: LocationFiles["Type"],
   target: WritableTarget,
   content: string
-): Effect.fn.Return<void, ToolFailure> {
+): Effect.fn.Return<void, ToolFailure, Scope.Scope> {
   const name = target.resource
-  const folder = path.dirname(target.real)
-  yield* tryFile("write", name, () => makeFolders(folder))
-  // A folder on the way may have become a symbolic link while a person was asked.
-  yield* files.recheck(folder)
-  const temporary = path.join(folder, `.${randomUUID()}.tmp`)
+  const at = yield* files.hold(path.dirname(target.real), name)
+  const temporary = at(`.${randomUUID()}.tmp`)
   yield* Effect.acquireUseRelease(
     tryFile("write", name, () => fs.open(temporary, "wx", 0o666)),
     (handle) =>
@@ -39,7 +35,7 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
         await handle.writeFile(content)
         if (target.stats !== undefined) await handle.chmod(target.stats.mode & 0o7777)
         await handle.sync()
-        await fs.rename(temporary, target.real)
+        await fs.rename(temporary, at(path.basename(target.real)))
       }),
     (handle) =>
       Effect.promise(async () => {
@@ -48,4 +44,4 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
         await fs.rm(temporary, { force: true })
       })
   )
-})
+}, Effect.scoped)
