@@ -195,14 +195,40 @@ describe("a terminal", () => {
   it.scopedLive("CL-153: what was typed before a question appeared, with or without its end, is no answer to it", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
-      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 12 } })
+      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 24 } })
+      const echoed = (keys: RegExp) => run.until("stdout", (text) => keys.test(text))
+      const asked = (count: number) =>
+        run.until("stdout", (text) => text.split("words to correct: ").length === count + 1)
       const first = yield* model.next
-      yield* run.type("y\na\ny")
-      yield* run.until("stdout", (text) => /y\r\n[^]*a\r\n[^]*y/.test(text))
+      yield* run.type("y\n")
+      yield* echoed(/y\r\n/)
+      yield* first.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* first.finish("tool_calls")
+      yield* asked(1)
+      yield* run.type("another name\n")
+      const second = yield* model.next
+      yield* run.type("zyzzyva")
+      yield* echoed(/zyzzyva/)
+      yield* run.type("\u0015y")
+      yield* second.toolCall("call_2", "write", { path: "b.txt", content: "one\n" })
+      yield* second.finish("tool_calls")
+      yield* asked(2)
+      // The line is empty: the key before it is gone.
+      yield* run.type("\n")
+      const ended = yield* run.ended
+      assert.strictEqual(ended.code, 130, ended.stdout)
+      for (const name of ["a.txt", "b.txt"]) assert.isFalse(existsSync(join(here.cwd, name)))
+    })
+  )
+
+  it.scopedLive("CL-154: lines that come at once are no answer", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* here.start(["prompt", "Do it"], { env, terminal: { columns: 80, rows: 24 } })
+      const first = yield* model.next
       yield* first.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
       yield* first.finish("tool_calls")
       yield* run.until("stdout", (text) => text.includes("words to correct: "))
-      // Lines that come at once were not typed either.
       yield* run.type("y\ny\n")
       yield* run.until("stdout", (text) => /all at once[^]*words to correct: /.test(text))
       yield* run.type("n\n")
