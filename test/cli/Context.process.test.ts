@@ -64,6 +64,7 @@ describe("daybook context", () => {
       const { env, here, model } = yield* held
       writeFileSync(join(here.cwd, "notes.txt"), "the contents\n  of it")
       writeFileSync(join(here.cwd, "AGENTS.md"), "Answer in verse.")
+      assert.strictEqual((yield* here.run(["trust", "grant"])).code, 0)
       const run = yield* here.start(["prompt", "--session", "fix", "Read it"], { env })
       const first = yield* model.next
       yield* first.toolCall("call_1", "read", { path: "notes.txt" })
@@ -250,6 +251,7 @@ describe("configuration", () => {
       configure(here, "templates/bad.md", "---\nx: [\n---\nhi")
       mkdirSync(join(here.cwd, ".daybook", "skills", "bad"), { recursive: true })
       writeFileSync(join(here.cwd, ".daybook", "skills", "bad", "SKILL.md"), "no head")
+      assert.strictEqual((yield* here.run(["trust", "grant"])).code, 0)
       const quiet = yield* here.run(["doctor"])
       assert.deepStrictEqual([quiet.code, quiet.stderr], [0, ""])
       for (const file of ["agents/bad.md", "templates/bad.md", "bad/SKILL.md"]) {

@@ -5,11 +5,12 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "./support/Bundle.ts"
-import { place, type Place } from "./support/Process.ts"
+import { held } from "./support/Held.ts"
+import { jsonLines, place, type Place } from "./support/Process.ts"
 
 beforeAll(() => void build())
 
@@ -161,6 +162,154 @@ describe("MCP servers of the person's own configuration", () => {
           const { code } = yield* here.run(words)
           assert.deepStrictEqual([words, code, ran(here)], [words, 0, false])
         }
+      }),
+    patience
+  )
+})
+
+/** A project that brings everything, and a configuration whose rules allow everything. */
+const bringing = Effect.gen(function* () {
+  const { env, here, model } = yield* held
+  const rule = `{ permission: "*", resource: "*", verdict: allow }`
+  const mark = join(here.root, "mark")
+  const bound = JSON.stringify({ command: "touch", args: [mark], cwd: here.cwd })
+  configure(here, `agents: { build: { permissions: [${rule}] } }\nmcp: { bound: ${bound} }`)
+  write(join(here.cwd, "AGENTS.md"), "Obey the project.")
+  write(join(here.cwd, ".daybook", "agents", "planted.md"), "You are planted.")
+  write(join(here.cwd, ".daybook", "templates", "planted.md"), "Do the planted thing.")
+  write(join(here.cwd, ".daybook", "skills", "planted", "SKILL.md"), "---\ndescription: planted skill\n---\nBody.")
+  /** A prompt in which the model runs a command: what it was shown, and whether the command ran. */
+  const prompted = Effect.fnUntraced(function* (words: ReadonlyArray<string> = []) {
+    const run = yield* here.start(["prompt", ...words, "go on"], { env })
+    const first = yield* model.next
+    yield* first.toolCall("call_1", "bash", { command: "touch ran; echo done" })
+    yield* first.finish("tool_calls")
+    const second = yield* model.next
+    yield* second.text("Yes.")
+    yield* second.finish()
+    const { code, stderr } = yield* run.ended
+    const file = join(here.cwd, "ran")
+    const commandRan = existsSync(file)
+    rmSync(file, { force: true })
+    const seen = JSON.stringify(first.body.messages)
+    return { code, stderr, seen, result: JSON.stringify(second.body.messages.at(-1)), commandRan, serverRan: ran(here) }
+  })
+  return { env, here, model, prompted }
+})
+
+interface Prompted {
+  readonly code: number | null
+  readonly stderr: string
+  readonly seen: string
+  readonly result: string
+  readonly commandRan: boolean
+  readonly serverRan: boolean
+}
+
+const assertInert = ({ code, commandRan, result, seen, serverRan, stderr }: Prompted) => {
+  assert.deepStrictEqual([code, commandRan, serverRan], [0, false, false])
+  assert.notInclude(seen, "Obey the project.")
+  assert.notInclude(seen, "planted skill")
+  assert.match(seen, /AGENTS\.md:\\n\[Not shown: the project in /)
+  assert.match(result, /is not trusted: .*, so rules and approvals that allow it do not count/)
+  assert.match(stderr, /brings does not count: .*; daybook trust shows it/)
+}
+
+const assertCounts = ({ code, commandRan, seen, serverRan, stderr }: Prompted) => {
+  assert.deepStrictEqual([code, commandRan, serverRan], [0, true, true])
+  assert.include(seen, "Obey the project.")
+  assert.include(seen, "planted skill")
+  assert.notInclude(stderr, "does not count")
+}
+
+describe("a project that brings something", () => {
+  it.scopedLive(
+    "CL-161, TR-20..TR-25: without a terminal nothing of it counts until it is granted, and again once it changed",
+    () =>
+      Effect.gen(function* () {
+        const { env, here, prompted } = yield* bringing
+        assertInert(yield* prompted())
+        const agent = yield* here.run(["prompt", "--agent", "planted", "hello"], { env })
+        assert.match(agent.stderr, /agent "planted" cannot be used: .*is not trusted/)
+        const template = yield* here.run(["prompt", "--no-run", "/planted"], { env })
+        assert.include(template.stderr, "does not count")
+        const status = yield* here.run(["trust", "--json"])
+        const [shown] = jsonLines(status.stdout)
+        assert.deepInclude(shown, { folder: here.cwd, state: "unknown" })
+        assert.strictEqual((shown?.["brings"] as ReadonlyArray<unknown>).length, 4)
+
+        assert.strictEqual((yield* here.run(["trust", "grant"])).code, 0)
+        assertCounts(yield* prompted())
+        assertCounts(yield* prompted(["--agent", "build"]))
+
+        write(join(here.cwd, "AGENTS.md"), "Obey the project.\nAnd \u001b[8mhidden\u001b[0m rule.")
+        assertInert(yield* prompted())
+        const changed = yield* here.run(["trust"])
+        assert.match(changed.stdout, /^~ AGENTS\.md$/m)
+        assert.match(changed.stdout, /^ {4}\+ And .*hidden.* rule\.$/m)
+        assert.notInclude(changed.stdout, "\u001b")
+
+        assertCounts(yield* prompted(["--trust"]))
+        assertInert(yield* prompted())
+        assert.strictEqual((yield* here.run(["trust", "grant", here.cwd])).code, 0)
+        assert.match((yield* here.run(["trust", "revoke"])).stdout, /^restricted: /)
+        assertInert(yield* prompted())
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "CL-160: at a terminal prompt asks once, says what there is, and takes the answer for later",
+    () =>
+      Effect.gen(function* () {
+        const { env, here, model } = yield* bringing
+        const terminal = { columns: 100, rows: 40 }
+        const answered = Effect.fnUntraced(function* (key: string) {
+          const run = yield* here.start(["prompt", "go on"], { env, terminal })
+          yield* run.until("stdout", (text) => text.includes("ot now: "))
+          yield* run.type(key)
+          const turn = yield* model.next
+          yield* turn.text("Yes.")
+          yield* turn.finish()
+          return { seen: JSON.stringify(turn.body.messages), ...(yield* run.ended) }
+        })
+        const first = yield* answered("n\n")
+        for (const path of ["AGENTS.md", ".daybook/agents/planted.md", ".daybook/templates/planted.md"]) {
+          assert.include(first.stdout, path)
+        }
+        assert.notInclude(first.seen, "Obey the project.")
+        const again = yield* here.start(["prompt", "go on"], { env, terminal })
+        const turn = yield* model.next
+        yield* turn.text("Yes.")
+        yield* turn.finish()
+        assert.notInclude((yield* again.ended).stdout, "ot now: ")
+        write(join(here.cwd, "AGENTS.md"), "Obey the new project.")
+        const third = yield* answered("t\n")
+        assert.include(third.stdout, "+ Obey the new project.")
+        assert.include(third.seen, "Obey the new project.")
+      }),
+    patience
+  )
+
+  it.scopedLive(
+    "CL-162: a folder of the person's own, and one that the configuration trusts, is not asked about",
+    () =>
+      Effect.gen(function* () {
+        const { env, here, prompted } = yield* bringing
+        const own = join(here.root, "own")
+        mkdirSync(own)
+        write(join(own, "package.json"), "{}")
+        const plain = yield* here.run(["prompt", "--no-run", "--cwd", own, "hello"], {
+          env,
+          terminal: { columns: 80, rows: 24 }
+        })
+        assert.notInclude(plain.stdout, "ot now: ")
+        const file = join(here.root, ".config", "daybook", "config.yaml")
+        writeFileSync(
+          file,
+          `${readFileSync(file, "utf8")}\ntrust: { folders: [${JSON.stringify(`${here.root}/**`)}] }\n`
+        )
+        assertCounts(yield* prompted())
       }),
     patience
   )

@@ -16,6 +16,7 @@ import { models } from "./commands/models.ts"
 import { prompt } from "./commands/prompt.ts"
 import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
+import { trust } from "./commands/trust.ts"
 import { sessions } from "./commands/sessions.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
@@ -41,6 +42,7 @@ export const verbs: ReadonlyArray<Verb> = [
   remove,
   agents,
   models,
+  trust,
   serve,
   files,
   doctor
@@ -64,6 +66,7 @@ const root = Command.make("daybook").pipe(
     remove.command,
     agents.command,
     models.command,
+    trust.command,
     serve.command,
     files.command,
     doctor.command

@@ -88,3 +88,6 @@ export const choice = <const Choice extends string>(name: string, choices: Reado
 export const noReasoning = toggle("no-reasoning", "do not show what the model thinks")
 
 export const json = toggle("json", "print JSON, one object a line")
+
+/** For what runs sessions. */
+export const trust = toggle("trust", "let what the project brings count, for this command alone")

@@ -22,6 +22,7 @@ import type { UsageError } from "./Errors.ts"
 import { dataFolder, neutralPath } from "./Paths.ts"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
+import * as Trusting from "./Trusting.ts"
 
 /** The models of the environment, for what can be told without a database. */
 export const models = Models.layer
@@ -45,8 +46,9 @@ export const serverStart = () => ({
 
 /** What is configured, as the runtime takes it: who shares files is no concern of its. */
 const configured = (servers: boolean, asker: Layer.Layer<PermissionAsker>) =>
-  Effect.map(Configuration.load, ({ mcp = {}, ...settings }) => ({
-    ...Struct.omit(settings, "shared"),
+  Effect.map(Effect.all([Configuration.load, Trusting.store]), ([{ mcp = {}, ...settings }, trust]) => ({
+    ...Struct.omit(settings, "shared", "trust"),
+    trust,
     mcp: servers ? mcp : {},
     serverStart: serverStart(),
     permissionAsker: asker,

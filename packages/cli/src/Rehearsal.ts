@@ -8,6 +8,7 @@ import { OfflineModel } from "@daybook/models"
 import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
 import type { Check } from "./Checkup.ts"
 import * as Configuration from "./Configuration.ts"
+import * as Trusting from "./Trusting.ts"
 import { serverStart } from "./Host.ts"
 
 /** Any will do: it is never asked. */
@@ -68,7 +69,15 @@ export const rehearse = (
     const { estimate, frame } = yield* sessions.request({ sessionID })
     const status = servers ? yield* (yield* Mcp).status : []
     const known = yield* agents.list({ directory })
+    const { standing } = yield* (yield* Trusting.storeOf(settings)).report(directory)
+    const trusted = standing.state === "trusted"
     return [
+      {
+        about: "trust",
+        verdict: trusted ? "ok" : "warning",
+        says: `the project is ${standing.state}: ${standing.why}`,
+        ...(trusted ? {} : { fix: "daybook trust shows what it brings, daybook trust grant trusts it" })
+      },
       {
         about: "context",
         verdict: "ok",
@@ -79,12 +88,17 @@ export const rehearse = (
     ] satisfies ReadonlyArray<Check>
   }).pipe(
     Effect.provide(
-      Daybook.layer({
-        filename: ":memory:",
-        ...Struct.omit(settings, "shared"),
-        mcp: servers ? mcp : {},
-        serverStart: serverStart()
-      }).pipe(Layer.provide(anyModel))
+      Layer.unwrapEffect(
+        Effect.map(Trusting.storeOf(settings), (trust) =>
+          Daybook.layer({
+            filename: ":memory:",
+            ...Struct.omit(settings, "shared", "trust"),
+            trust,
+            mcp: servers ? mcp : {},
+            serverStart: serverStart()
+          })
+        )
+      ).pipe(Layer.provide(anyModel))
     ),
     Effect.catchAll(({ message }) => Effect.succeed([{ about: "context", verdict: "error", says: message } as const])),
     Effect.map((checks) => [...checks, ...warnings]),

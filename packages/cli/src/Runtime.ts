@@ -67,6 +67,17 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false })))
 
+const trust = Effect.promise(() => import("./Trusting.ts"))
+
+/** Asks about the project of a folder, where that is needed (CL-160). */
+export const trusting = (directory: string) => Effect.flatMap(trust, ({ settle }) => settle(directory))
+
+/** A command that was told with `--trust` to trust every project. */
+export const told =
+  (everything: boolean) =>
+  <A, E, R>(command: Effect.Effect<A, E, R>) =>
+    everything ? Effect.flatMap(trust, ({ Everything }) => Effect.provideService(command, Everything, true)) : command
+
 /** What the user configured. */
 export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
   Effect.promise(() => import("./Configuration.ts")),

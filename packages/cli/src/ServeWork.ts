@@ -19,7 +19,7 @@ import * as PermissionPrompt from "./PermissionPrompt.ts"
 import * as Question from "./Question.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import { jsonLine, oneLine } from "./render/Plain.ts"
-import { findAgent, readModel, resolveModel, withNoSessions, withTelemetry } from "./Runtime.ts"
+import { findAgent, readModel, resolveModel, trusting, withNoSessions, withTelemetry } from "./Runtime.ts"
 import * as ServerLog from "./ServerLog.ts"
 import * as Signal from "./Signal.ts"
 
@@ -108,6 +108,7 @@ const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: 
 /** Serves what is asked for, until a signal. */
 export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
+  if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()

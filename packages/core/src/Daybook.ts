@@ -44,6 +44,7 @@ import type { Budget, Price } from "./session/Schemas.ts"
 import * as SessionStore from "./session/SessionStore.ts"
 import type { StoreError } from "./session/StoreError.ts"
 import * as Database from "./storage/Database.ts"
+import { ProjectTrust, trustAll, type Trust } from "./trust/ProjectTrust.ts"
 import * as SessionTools from "./tool/builtin/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as References from "./tool/References.ts"
@@ -107,6 +108,11 @@ export interface Options {
    * `:memory:`; it is kept empty. `path`: their `PATH`, this process's own by default.
    */
   readonly serverStart?: Mcp.StartOptions
+  /**
+   * Whose projects count: what they bring, and what was allowed in them. `trustAll` by default, for applications that made
+   * the folders of their sessions; one that works in folders of others gives `TrustStore.make`, or a rule of its own.
+   */
+  readonly trust?: Trust
   /** Texts that prompts call as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
@@ -284,10 +290,12 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     Layer.provideMerge(storage)
   )
   const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
-  const { prices } = options
-  if (prices === undefined) return all
+  const { prices, trust = trustAll } = options
+  // Every service takes it when it is built, those of each Location too.
+  const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))
+  if (prices === undefined) return trusting
   return Layer.provide(
-    all,
+    trusting,
     Layer.effect(
       ModelResolver,
       Effect.map(ModelResolver, (own) => withPrices(own, prices))

@@ -23,6 +23,8 @@ import {
   findAgent,
   readModel,
   resolveModel,
+  told,
+  trusting,
   turn,
   withModels,
   withNewSessions,
@@ -115,6 +117,7 @@ interface Prepared {
 const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
   const sessions = yield* Sessions
   const { directory, model } = options
+  yield* trusting(session.location.directory)
   const { model: itsModel, name } = yield* findAgent(options.agent ?? session.agent, session.location.directory)
   if (options.inFolder && session.location.directory !== directory) {
     return yield* new UsageError({
@@ -134,6 +137,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
 const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
   const sessions = yield* Sessions
   const { directory, model, text } = options
+  yield* trusting(directory)
   const { model: itsModel, name } = yield* findAgent(options.agent, directory)
   if (model === undefined) yield* resolveModel(itsModel)
   const input = yield* inputOf(options, directory)
@@ -200,6 +204,7 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
 ) {
   const wanted = text === undefined ? undefined : yield* withModels(readModel(text))
   if (yield* DatabasePath.exists) return wanted
+  yield* trusting(directory)
   yield* withNoSessions(
     Effect.gen(function* () {
       const { model } = yield* findAgent(agent, directory)
@@ -235,6 +240,7 @@ export const prompt = {
     outputSchema,
     id,
     noRun,
+    Flags.trust,
     Flags.noReasoning,
     Flags.json
   ],
@@ -264,6 +270,7 @@ export const prompt = {
       outputSchema: outputSchema.options,
       id: id.options,
       noRun: noRun.options,
+      trust: Flags.trust.options,
       noReasoning: Flags.noReasoning.options,
       json: Flags.json.options
     },
@@ -293,6 +300,6 @@ export const prompt = {
           json: given.json
         }
         return yield* withNewSessions(run(options))
-      })
+      }).pipe(told(given.trust))
   )
 } satisfies Verb

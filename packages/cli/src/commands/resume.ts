@@ -4,7 +4,7 @@ import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
-import { turn, withRunning } from "../Runtime.ts"
+import { told, trusting, turn, withRunning } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -12,6 +12,7 @@ const run = Effect.fn("Command.resume")(function* (given: string | undefined, js
   const sessions = yield* Sessions
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
   yield* Folder.usable(session.location.directory, session.id)
+  yield* trusting(session.location.directory)
   const Turn = yield* turn
   yield* Turn.follow({
     sessionID: session.id,
@@ -29,15 +30,17 @@ export const resume = {
     "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
       "At least one turn is run. A tool call that was under way when its process died is never run again; the model is told."
   ],
-  flags: [Flags.noReasoning, Flags.json],
+  flags: [Flags.trust, Flags.noReasoning, Flags.json],
   examples: [["daybook resume", "goes on with the session used last in this folder"]],
   command: Command.make(
     "resume",
     {
       session: Args.optional(Args.text({ name: "SESSION" })),
+      trust: Flags.trust.options,
       noReasoning: Flags.noReasoning.options,
       json: Flags.json.options
     },
-    ({ json, noReasoning, session }) => withRunning(run(Option.getOrUndefined(session), json, !noReasoning))
+    ({ json, noReasoning, session, trust }) =>
+      withRunning(run(Option.getOrUndefined(session), json, !noReasoning)).pipe(told(trust))
   )
 } satisfies Verb

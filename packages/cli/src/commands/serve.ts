@@ -6,6 +6,7 @@ import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { oneLine } from "../render/Plain.ts"
+import { told } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
 /** An agent or a model as it is typed, and the name that it is to have. */
@@ -70,7 +71,7 @@ export const serve = {
     "stderr is its log: time, level, message, session and cause, an object a line with --log-format json. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there; prompt, resume and compact do as well."
   ],
-  flags: [agent, model, root, chroot, logFormat, logLevel, Flags.json],
+  flags: [agent, model, root, chroot, Flags.trust, logFormat, logLevel, Flags.json],
   examples: [
     ["daybook serve --agent build", "the agent build, on a socket below the default root"],
     [
@@ -89,6 +90,7 @@ export const serve = {
       model: model.options,
       root: root.options,
       chroot: chroot.options,
+      trust: Flags.trust.options,
       logFormat: logFormat.options,
       logLevel: logLevel.options,
       json: Flags.json.options
@@ -117,6 +119,6 @@ export const serve = {
           logLevel: Option.getOrElse(given.logLevel, () => "warning" as const),
           json: given.json
         })
-      })
+      }).pipe(told(given.trust))
   )
 } satisfies Verb

@@ -57,6 +57,7 @@ const codes = new Map<string, number>([
   ["DatabaseProblem", exitCode.database],
   ["DatabaseUnsound", exitCode.database],
   ["DatabaseError", exitCode.database],
+  ["TrustError", exitCode.database],
   ["LogUnavailable", exitCode.database],
   ["EventUnreadable", exitCode.database],
   ["MessageUnreadable", exitCode.database],

@@ -66,6 +66,8 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** Variables that commands get, by name. */
   readonly environment?: EnvironmentGrants
+  /** Folders of the person's own whose projects are trusted: absolute patterns, as `TrustOptions.folders` has them. */
+  readonly trust?: { readonly folders?: ReadonlyArray<string> }
   /** US dollars and tokens of one session. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
   /** US dollars per million tokens, by `provider/model`. */
@@ -158,6 +160,7 @@ const File = Schema.Struct({
     )
   ),
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
+  trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   shared: named(WrittenSpace)
@@ -255,7 +258,8 @@ export const parseConfig = (
     references,
     shared,
     skills,
-    templates
+    templates,
+    trust
   } = decoded.right
   const absolute = (written: string) =>
     path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
@@ -276,6 +280,7 @@ export const parseConfig = (
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, closed),
       environment: granted,
+      trust: trust && present({ folders: trust.folders?.map(absolute) }),
       budget,
       prices:
         prices &&

@@ -100,7 +100,7 @@ const builtins = Effect.gen(function* () {
     Environment.make(directory),
     modelIdentity,
     userInstructions(reader, settings.userFolder),
-    configuredInstructions(reader, directory, patterns),
+    configuredInstructions(reader, directory, patterns, trust),
     yield* remoteInstructions(addresses),
     ...(settings.projectConfig
       ? [projectInstructions(reader, directory, trust), nestedInstructions(reader, directory, known, trust)]

@@ -133,8 +133,8 @@ export interface Candidate {
   readonly files: ReadonlyArray<string>
   /** A canonical folder that the real path has to lie in. */
   readonly within?: string
-  /** Why its text does not count: the file is named then, and not read. */
-  readonly withheld?: string
+  /** Why a file's text does not count; the file is named then, and not read. */
+  readonly withheld?: (file: string) => string | undefined
 }
 
 const isThere = (path: string) =>
@@ -151,8 +151,9 @@ export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader,
   const seen = new Set<string>()
   for (const { files, withheld, within } of candidates) {
     for (const path of files) {
-      if (withheld !== undefined) {
-        if (yield* isThere(path)) entries.push(notShown(path, withheld))
+      const why = withheld?.(path)
+      if (why !== undefined) {
+        if (yield* isThere(path)) entries.push(notShown(path, why))
         continue
       }
       const found = yield* reader.read(path, within)

@@ -15,7 +15,7 @@ import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
-import { notCounting, projectAt } from "../trust/Project.ts"
+import { notCounting, projectAt, type Project } from "../trust/Project.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { warnOnce } from "./WarnOnce.ts"
 
@@ -133,19 +133,19 @@ const make = Effect.gen(function* () {
     return (yield* Effect.forEach(names.right, (name) => skill(path.join(real.value, name), within))).flat()
   })
 
-  const ofProject = Effect.gen(function* () {
-    if (!settings.projectConfig) return []
-    const project = yield* projectAt(trust, directory)
-    const { root } = project
-    if (notCounting(project) !== undefined) return []
-    return yield* shelf({ folder: path.join(root, ".daybook", "skills"), within: root })
-  })
+  const ofProject = (project: Project) =>
+    !settings.projectConfig || notCounting(project) !== undefined
+      ? Effect.succeed([])
+      : shelf({ folder: path.join(project.root, ".daybook", "skills"), within: project.root })
 
   return Skills.of({
     list: Effect.gen(function* () {
-      const above = (yield* Effect.forEach(shelves, shelf)).flat()
+      const project = yield* projectAt(trust, directory)
+      const counts = notCounting(project) === undefined
+      const usable = shelves.filter(({ folder }) => counts || !isWithin(project.root, folder))
+      const above = (yield* Effect.forEach(usable, shelf)).flat()
       const byName = new Map(above.map((each) => [each.name, each]))
-      const [mine, taken] = Arr.partition(yield* ofProject, ({ name }) => byName.has(name))
+      const [mine, taken] = Arr.partition(yield* ofProject(project), ({ name }) => byName.has(name))
       // Whoever trusts a name has the body in mind that the user gave it.
       for (const { folder, name } of taken) {
         yield* warn(

@@ -104,9 +104,14 @@ export const makeStart = Effect.fnUntraced(function* (
       catch: (cause) =>
         new ServerFault({ details: `its folder ${JSON.stringify(cwd)} cannot be used (${codeOf(cause)})` })
     })
-    const why = notCounting(yield* projectAt(trust, real))
+    const project = yield* projectAt(trust, real)
+    const undecided = project.standing.decided
+      ? undefined
+      : `nobody has decided to trust ${JSON.stringify(project.root)}`
+    // That a folder brings no instructions says nothing of the programs in it.
+    const why = notCounting(project) ?? undecided
     if (why === undefined) return { ...server, cwd: real }
-    return yield* new ServerFault({ details: `it starts in a project, and ${why}` })
+    return yield* new ServerFault({ details: `it starts in a folder, and ${why}; daybook trust grant decides` })
   })
 
   const start: Start = (server) => {

@@ -9,6 +9,8 @@ import type { Agent } from "../agent/Agents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { SessionStore } from "../session/SessionStore.ts"
+import { notCounting, projectAt } from "../trust/Project.ts"
+import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
@@ -66,6 +68,9 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
     readonly authorize: (request: Authorization) => Effect.Effect<void, ToolFailure | ToolDeclined>
   }
 >() {}
+
+/** What a rule of the person allows only where the project is trusted. */
+const changing: ReadonlySet<string> = new Set(["bash", "edit"])
 
 const denied = (message: string) => new ToolFailure({ type: "permission.denied", message })
 
@@ -131,6 +136,10 @@ const make = Effect.gen(function* () {
   )
   const sessions = yield* Effect.serviceOption(SessionStore)
   const locked = makeKeyedLock<SessionID>()
+  const trust = yield* ProjectTrust
+  /** Why what people allowed here does not count. */
+  const untrusted = Effect.map(projectAt(trust, location.directory), notCounting)
+  const counts = Effect.map(untrusted, (why) => why === undefined)
 
   /** Fails when a rule denies a resource. */
   const judge = Effect.fnUntraced(function* (request: Authorization) {
@@ -141,9 +150,11 @@ const make = Effect.gen(function* () {
         const what = named({ permission: request.permission, resources: [resource] })
         return yield* denied(`the rules of agent "${request.agent.name}" do not allow ${what}. Find another way.`)
       }
-      if (verdict !== "allow") left.push(resource)
+      const allowed = verdict === "allow" && (!changing.has(request.permission) || (yield* counts))
+      if (!allowed) left.push(resource)
     }
     if (left.length === 0) return { open: [], used: [], changed: false } satisfies Standing
+    if (!(yield* counts)) return { open: left, used: [], changed: false } satisfies Standing
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
     const saved = yield* withoutFault(store.list(location.directory, request.permission), [])
     const given: ReadonlyArray<Given> = [...approvals.list(request.sessionID), ...saved]
@@ -185,7 +196,12 @@ const make = Effect.gen(function* () {
       []
     )
 
-  const settle = (request: Authorization, resources: NonEmptyReadonlyArray<string>, always: ReadonlyArray<string>) =>
+  const settle = (
+    request: Authorization,
+    resources: NonEmptyReadonlyArray<string>,
+    always: ReadonlyArray<string>,
+    untrusted: string | undefined
+  ) =>
     Answer.$match({
       Once: () => Effect.void,
       Session: () =>
@@ -196,17 +212,22 @@ const make = Effect.gen(function* () {
           )
         ),
       Always: () => save(request, always),
-      AlwaysFor: ({ resources }) => save(request, resources),
+      AlwaysFor: ({ resources }) => (untrusted === undefined ? save(request, resources) : Effect.void),
       Decline: () => new ToolDeclined({ tool: request.permission }),
       Correct: ({ message }) =>
         denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
       Unavailable: () =>
-        denied(
-          `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
-            `give it. To allow it, run the session where questions can be answered, or give agent ` +
-            `"${request.agent.name}" a rule with permission "${request.permission}", resource ` +
-            `${quoted(always[0] ?? literal(resources[0]))} and verdict "allow".`
-        )
+        untrusted === undefined
+          ? denied(
+              `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
+                `give it. To allow it, run the session where questions can be answered, or give agent ` +
+                `"${request.agent.name}" a rule with permission "${request.permission}", resource ` +
+                `${quoted(always[0] ?? literal(resources[0]))} and verdict "allow".`
+            )
+          : denied(
+              `${named({ permission: request.permission, resources })} needs a person's approval, and nobody is here to ` +
+                `give it: ${untrusted}, so rules and approvals that allow it do not count.`
+            )
     })
 
   return Permission.of({
@@ -219,7 +240,9 @@ const make = Effect.gen(function* () {
           const now = yield* judge(request)
           const resources = now.open
           if (!isNonEmptyReadonlyArray(resources)) return yield* recordUse(now)
-          const always = request.always ?? resources.map(literal)
+          const why = yield* untrusted
+          // What would be saved does not count here.
+          const always = why !== undefined ? [] : (request.always ?? resources.map(literal))
           const {
             agent,
             callID,
@@ -245,7 +268,7 @@ const make = Effect.gen(function* () {
             notes,
             always
           }
-          yield* settle(request, resources, always)(yield* asker.ask(asked))
+          yield* settle(request, resources, always, why)(yield* asker.ask(asked))
           yield* recordUse(now)
         })
       )

@@ -30,12 +30,15 @@ export const holdingOf = (folder: Held, me: { readonly uid: number; readonly gid
   return (folder.mode & 0o020) === 0 || ownGroup ? "own" : "open"
 }
 
-/** How this user holds a folder, by its real path. One that cannot be looked at is not the user's. */
+const isMissing = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
+
+/** How this user holds a folder, by its real path. In one that is gone nobody put anything. */
 export const holding = async (folder: string): Promise<Holding> => {
   const me = self()
   if (me === undefined) return "own"
   return fs.lstat(folder).then(
     (stats) => holdingOf(stats, me),
-    () => "foreign" as const
+    (cause: unknown) => (isMissing(cause) ? ("own" as const) : ("foreign" as const))
   )
 }

@@ -1,4 +1,5 @@
 /** The project of a Location, and whether what it brings counts. Spec: TR-1, TR-20. */
+import * as path from "node:path"
 import { Effect } from "effect"
 import { projectRoot } from "../context/ProjectRoot.ts"
 import { isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
@@ -13,6 +14,18 @@ export interface Project {
 export const projectAt = (trust: Trust, directory: string): Effect.Effect<Project> =>
   Effect.flatMap(projectRoot(directory), (root) => Effect.map(trust.of(root), (standing) => ({ root, standing })))
 
-/** Why something of the project does not count, as a clause; undefined where the project is trusted. */
+const named = (root: string) => `the project in ${JSON.stringify(root)}`
+
+/** Why nothing of the project counts, as a clause; undefined where it is trusted. */
 export const notCounting = ({ root, standing }: Project): string | undefined =>
-  isTrusted(standing) ? undefined : `the project in ${JSON.stringify(root)} is not trusted: ${standing.why}`
+  isTrusted(standing) ? undefined : `${named(root)} is not trusted: ${standing.why}`
+
+/** The same for one of its instruction files: of a trusted project those count that were there when it was trusted. */
+export const notApproved = (project: Project, file: string): string | undefined => {
+  const { root, standing } = project
+  const why = notCounting(project)
+  if (why !== undefined || standing.approved === undefined) return why
+  return standing.approved.has(path.relative(root, file).replaceAll(path.sep, "/"))
+    ? undefined
+    : `it is not among the files that were trusted in ${named(root)}`
+}

@@ -7,10 +7,14 @@ import { holding } from "./FolderOwner.ts"
 
 /** How a project stands. */
 export interface Standing {
-  /** `unknown`: nobody decided yet. It counts as little as `restricted`. */
+  /** `unknown`: nobody decided about it as it is now. It counts as little as `restricted`. */
   readonly state: "trusted" | "restricted" | "unknown"
   /** Why, as a clause about the folder: "it belongs to another user". */
   readonly why: string
+  /** Somebody decided for it; otherwise it is trusted only because it brings nothing. */
+  readonly decided: boolean
+  /** The instruction files that were looked at, relative to the root, with `/`; undefined: whatever there is. */
+  readonly approved?: ReadonlySet<string>
 }
 
 /** Decides for projects. */
@@ -19,6 +23,8 @@ export interface Trust {
   readonly of: (root: string) => Effect.Effect<Standing>
 }
 
+export const foreign: Standing = { state: "restricted", why: "it belongs to another user", decided: false }
+
 /** For hosts that made the folders they work in: every project is trusted, but for folders of other users. */
 export const trustAll: Trust = {
   of: (root) =>
@@ -26,8 +32,8 @@ export const trustAll: Trust = {
       Effect.promise(() => holding(root)),
       (held): Standing =>
         held === "foreign"
-          ? { state: "restricted", why: "it belongs to another user" }
-          : { state: "trusted", why: "its host trusts every folder of this user" }
+          ? foreign
+          : { state: "trusted", why: "its host trusts every folder of this user", decided: true }
     )
 }
 

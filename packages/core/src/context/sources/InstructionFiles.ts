@@ -12,7 +12,7 @@ import { walk } from "../../glob/Walk.ts"
 import { isWithin } from "../../config/TextFile.ts"
 import type { InstructionReader } from "../InstructionFile.ts"
 import { instructionSource, loadFiles, notShown, type Candidate } from "../Instructions.ts"
-import { notCounting, projectAt } from "../../trust/Project.ts"
+import { notApproved, notCounting, projectAt } from "../../trust/Project.ts"
 import { trustAll, type Trust } from "../../trust/ProjectTrust.ts"
 import { foldersBetween, isOwnBelow } from "../ProjectRoot.ts"
 import { absent, available, type ContextSource } from "../SystemContext.ts"
@@ -70,21 +70,24 @@ const matching = (pattern: string, directory: string) => {
 export const configuredInstructions = (
   reader: InstructionReader,
   directory: string,
-  patterns: ReadonlyArray<string>
+  patterns: ReadonlyArray<string>,
+  trust: Trust = trustAll
 ): ContextSource =>
   instructionSource({
     key: "instructions/2-configured",
     what: "the configured instructions",
     rule: "Where two of them disagree, the later one counts.",
     load: () =>
-      Effect.flatMap(
-        Effect.forEach(patterns, (pattern) => matching(pattern, directory)),
-        (files) =>
-          loadFiles(
-            reader,
-            files.flat().map((file) => ({ files: [file] }))
-          )
-      )
+      Effect.gen(function* () {
+        const files = yield* Effect.forEach(patterns, (pattern) => matching(pattern, directory))
+        const project = yield* projectAt(trust, directory)
+        // A pattern that leads into the project has the project's words.
+        const withheld = (file: string) => (isWithin(project.root, file) ? notCounting(project) : undefined)
+        return yield* loadFiles(
+          reader,
+          files.flat().map((file) => ({ files: [file], withheld }))
+        )
+      })
   })
 
 /** From the project's root down to the Location. */
@@ -94,16 +97,15 @@ export const projectInstructions = (reader: InstructionReader, directory: string
     what: "the project's instructions",
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
     load: () =>
-      Effect.flatMap(projectAt(trust, directory), (project) => {
-        const withheld = notCounting(project)
-        return loadFiles(
+      Effect.flatMap(projectAt(trust, directory), (project) =>
+        loadFiles(
           reader,
           foldersBetween(project.root, directory).map((folder) => ({
             ...ofFolder(folder, project.root),
-            ...(withheld === undefined ? {} : { withheld })
+            withheld: (file) => notApproved(project, file)
           }))
         )
-      })
+      )
   })
 
 /** Of those that a session knows, the first so many are shown: each is looked at before every turn. */
@@ -136,10 +138,10 @@ export const nestedInstructions = (
       const found = [...new Set(inside.map((each) => path.dirname(each)))]
       const folders = yield* Effect.filter(found, (folder) => isOwnBelow(directory, folder))
       const [first, rest] = [folders.slice(0, maximumShown), folders.slice(maximumShown)]
-      const withheld = notCounting(yield* projectAt(trust, directory))
+      const project = yield* projectAt(trust, directory)
       const seen = yield* loadFiles(
         reader,
-        first.map((folder) => ({ ...ofFolder(folder, directory), ...(withheld === undefined ? {} : { withheld }) }))
+        first.map((folder) => ({ ...ofFolder(folder, directory), withheld: (file) => notApproved(project, file) }))
       )
       return seen._tag === "Available" && rest[0] !== undefined
         ? available([...seen.value, beyond(rest[0], rest.length)])

@@ -1,0 +1,92 @@
+/** `daybook trust`: how a project stands, and the decision about it. Spec: CL-163..CL-165. */
+import type { TrustStore } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect } from "effect"
+import { UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import type { Verb } from "../Verb.ts"
+
+const verbs = ["status", "grant", "revoke"] as const
+type Deed = (typeof verbs)[number]
+
+const isDeed = (word: string | undefined): word is Deed => verbs.some((verb) => verb === word)
+
+/** What it brings and what changed, without the texts. */
+const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
+  const plain = ({ hash, kind, path }: TrustStore.Report["brings"][number]) => ({ path, kind, hash })
+  const { state, why } = standing
+  return {
+    folder: root,
+    state,
+    why,
+    brings: brings.map(plain),
+    ...(changes === undefined
+      ? {}
+      : {
+          changes: {
+            added: changes.added.map(({ path }) => path),
+            removed: changes.removed.map(({ path }) => path),
+            changed: changes.changed.map(({ now }) => now.path)
+          }
+        })
+  }
+}
+
+const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, asJson: boolean) {
+  const output = yield* Output
+  const Trusting = yield* Effect.promise(() => import("../Trusting.ts"))
+  const { changesText, statusText } = yield* Effect.promise(() => import("../render/TrustText.ts"))
+  const [first, ...rest] = words
+  const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
+  if (more.length > 0) {
+    return yield* new UsageError({
+      message: `daybook trust takes one folder: "${oneLine(more.join(" "), 80)}" is too much`
+    })
+  }
+  const directory = yield* Folder.given(given, "FOLDER")
+  const store = yield* Trusting.store
+  const before = yield* store.report(directory)
+  const show = (report: TrustStore.Report) =>
+    output.write(asJson ? `${jsonLine(json(report), output.terminal)}\n` : statusText(report))
+  if (deed === "status") {
+    yield* show(before)
+    if (!asJson && before.changes !== undefined) yield* output.write(changesText(before))
+    return
+  }
+  yield* store.decide(before, deed === "grant" ? "trusted" : "restricted")
+  const after = yield* store.report(directory)
+  yield* show(after)
+  const wanted = deed === "grant" ? "trusted" : "restricted"
+  if (after.standing.state !== wanted) {
+    return yield* new UsageError({ message: `the project is ${after.standing.state}: ${after.standing.why}` })
+  }
+})
+
+export const trust = {
+  name: "trust",
+  summary: "show what a project brings, and decide whether it counts",
+  words: "[status|grant|revoke] [FOLDER]",
+  details: [
+    "A project brings instructions (AGENTS.md, CLAUDE.md), agents, templates and skills (.daybook), and that it is a clone of " +
+      "somebody's repository. None of it counts until you trust the project of FOLDER (the current one): instructions are " +
+      "named to the model and not shown, MCP servers with a cwd there do not start, and saved approvals and your own rules " +
+      "that allow commands and changes ask. When what it brings changes, you are asked again.",
+    "A folder of your own that brings nothing needs no decision. In a terminal, prompt asks about others once. Elsewhere they " +
+      "stay restricted, unless --trust is given or the configuration names them: trust: { folders: [~/work/**] }. Decisions " +
+      "lie in the data folder and hold for this folder alone, not for another one at the same place."
+  ],
+  flags: [Flags.json],
+  examples: [
+    ["daybook trust", "how the project of the current folder stands, and what it brings"],
+    ["daybook trust grant ~/work/site", "trusts it as it is now"],
+    ["daybook trust revoke", "takes that back"]
+  ],
+  command: Command.make(
+    "trust",
+    { words: Args.repeated(Args.text({ name: "WORD" })), json: Flags.json.options },
+    ({ json, words }) => run(words, json)
+  )
+} satisfies Verb

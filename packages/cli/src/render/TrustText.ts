@@ -1,0 +1,81 @@
+/** A project's standing and what it brings, for a person. Pure. Spec: CL-160..CL-165 in specs/cli.md. */
+import type { TrustStore } from "@daybook/core"
+import { columns, oneLine } from "./Plain.ts"
+
+type Thing = TrustStore.Report["brings"][number]
+
+/** Things that are listed, changed files that are shown, and lines of each. */
+const [mostListed, mostShown, mostLines] = [40, 10, 20]
+
+const kinds: Readonly<Record<Thing["kind"], string>> = {
+  instructions: "instructions to the model",
+  agent: "an agent",
+  template: "a template of prompts",
+  skill: "part of a skill",
+  other: "a file of .daybook",
+  link: "a link to",
+  clone: "it is a clone of"
+}
+
+const about = ({ kind, text }: Thing): string =>
+  kind === "clone" || kind === "link" ? `${kinds[kind]} ${oneLine(text ?? "somewhere", 200)}` : kinds[kind]
+
+const listed = (things: ReadonlyArray<Thing>, sign = " "): string => {
+  const rows = columns(
+    things.slice(0, mostListed).map((thing) => [`${sign} ${oneLine(thing.path, 100)}`, about(thing)])
+  )
+  const more = things.length - mostListed
+  return more > 0 ? `${rows}${sign} and ${more} more\n` : rows
+}
+
+/** What the person is asked about. */
+export const questionText = ({ brings, changes, root }: TrustStore.Report): string => {
+  const whose = oneLine(root, 400)
+  const begin =
+    changes === undefined
+      ? `\nThis project is not known yet: ${whose}\nIt brings:\n${listed(brings)}`
+      : `\nThis project has changed since it was decided on: ${whose}\n`
+  return brings.length === 0 ? `\nOthers may write to this folder: ${whose}\n` : begin
+}
+
+const lines = (sign: string, text: ReadonlyArray<string>): string => {
+  const shown = text.slice(0, mostLines).map((line) => `    ${sign} ${oneLine(line, 200)}\n`)
+  return `${shown.join("")}${text.length > mostLines ? `    ${sign} and ${text.length - mostLines} lines more\n` : ""}`
+}
+
+/** The lines between what is the same at the beginning and at the end. */
+const difference = (before: string, now: string): string => {
+  const [old, fresh] = [before.split("\n"), now.split("\n")]
+  let start = 0
+  while (start < old.length && start < fresh.length && old[start] === fresh[start]) start++
+  let end = 0
+  while (end < Math.min(old.length, fresh.length) - start && old.at(-1 - end) === fresh.at(-1 - end)) end++
+  return `    from line ${start + 1}\n${lines("-", old.slice(start, old.length - end))}${lines("+", fresh.slice(start, fresh.length - end))}`
+}
+
+/** What is different from what was decided on, with the lines of texts. */
+export const changesText = ({ changes, root }: TrustStore.Report): string => {
+  const what =
+    `Trusted, its texts reach the model, and what you allow for commands and changes holds here; not now, they do not.\n` +
+    `daybook trust decides again. Look into ${oneLine(root, 400)} first where you do not know it.\n`
+  if (changes === undefined) return what
+  const changed = changes.changed.map(({ before, now }, index) => {
+    const diff =
+      before.text === undefined || now.text === undefined || index >= mostShown ? "" : difference(before.text, now.text)
+    return `~ ${oneLine(now.path, 100)}\n${diff}`
+  })
+  const added = changes.added.map(
+    (thing, index) =>
+      `${listed([thing], "+")}${thing.text === undefined || index >= mostShown ? "" : lines("+", thing.text.split("\n"))}`
+  )
+  const shown = [...added.slice(0, mostListed), ...changed.slice(0, mostListed)].join("")
+  const left = added.length + changed.length - mostListed
+  return `${listed(changes.removed, "-")}${shown}${left > 0 ? `and ${left} more\n` : ""}${what}`
+}
+
+/** How a project stands. */
+export const statusText = (report: TrustStore.Report): string => {
+  const { brings, root, standing } = report
+  const head = `${standing.state}: ${oneLine(root, 400)}: ${standing.why}\n`
+  return `${head}${brings.length === 0 ? "it brings nothing\n" : `it brings:\n${listed(brings)}`}`
+}

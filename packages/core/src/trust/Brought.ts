@@ -1,0 +1,242 @@
+/**
+ * What a project brings that a session would follow: instruction files, `.daybook`, and that it is a clone. Walks no
+ * further than its bounds, follows no link, and reads each file once. Spec: specs/trust.md TR-4..TR-6.
+ */
+import { createHash } from "node:crypto"
+import { constants, type Dirent } from "node:fs"
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Schema } from "effect"
+import { isWithin, stampOf } from "../config/TextFile.ts"
+import { holding } from "./FolderOwner.ts"
+
+/** One thing of a project. The hash says whether it is as it was; small texts are kept, to show what changed. */
+export const Brought = Schema.Struct({
+  /** Relative to the project's root, with `/`. */
+  path: Schema.NonEmptyString,
+  kind: Schema.Literal("instructions", "agent", "template", "skill", "other", "link", "clone"),
+  hash: Schema.String,
+  text: Schema.optionalWith(Schema.String, { exact: true })
+})
+export type Brought = typeof Brought.Type
+
+/** Folders that are looked into, things that are listed, and bytes. */
+export const limits = { folders: 1_000, entries: 20_000, depth: 16, things: 500, hashed: 1024 * 1024, kept: 16 * 1024 }
+const keptInAll = 512 * 1024
+
+/** Files with instructions, in any folder. */
+const instructionNames: ReadonlySet<string> = new Set(["AGENTS.md", "CLAUDE.md"])
+
+/** Folders whose files are not the project's own words. */
+const skipped: ReadonlySet<string> = new Set([".git", "node_modules"])
+
+const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex")
+
+const kindOf = (relative: string): Brought["kind"] => {
+  if (instructionNames.has(path.posix.basename(relative)) && !relative.startsWith(".daybook/")) return "instructions"
+  const [, kind] = relative.split("/")
+  return kind === "agents" ? "agent" : kind === "templates" ? "template" : kind === "skills" ? "skill" : "other"
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+const textOf = (bytes: Uint8Array): string | undefined => {
+  try {
+    return bytes.length <= limits.kept ? utf8.decode(bytes) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The first bytes of a regular file, never through a link and never waiting for a writer. */
+const head = async (file: string, limit: number): Promise<Uint8Array> => {
+  const handle = await fs.open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile()) return new Uint8Array()
+    const buffer = new Uint8Array(Math.min(limit, stats.size + 1))
+    let length = 0
+    while (length < buffer.length) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    return buffer.subarray(0, length)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Things that did not change since they were looked at, by path: they cost an `lstat`. */
+type Known = Map<string, { readonly stamp: string; readonly thing: Brought }>
+const mostKnown = 2_000
+
+const lookAt = async (known: Known, root: string, relative: string): Promise<Brought | undefined> => {
+  const file = path.join(root, ...relative.split("/"))
+  const kind = kindOf(relative)
+  try {
+    const stats = await fs.lstat(file, { bigint: true })
+    if (stats.isDirectory()) return undefined
+    if (stats.isSymbolicLink()) {
+      const to = await fs.readlink(file)
+      // What it leads to is part of it: a target in the project may change on its own.
+      const target = await fs.realpath(file).then(
+        (real) => head(real, limits.hashed),
+        () => new Uint8Array()
+      )
+      return { path: relative, kind: "link", hash: sha256(`${to}\0${sha256(target)}`), text: to.slice(0, 4_096) }
+    }
+    if (!stats.isFile()) return { path: relative, kind, hash: "special" }
+    const stamp = stampOf(stats)
+    const before = known.get(file)
+    if (before?.stamp === stamp) return before.thing
+    const bytes = await head(file, limits.hashed)
+    // The rest of a larger file is never read by anything: its size is enough.
+    const hash = stats.size > limits.hashed ? `${sha256(bytes)}:${stats.size}` : sha256(bytes)
+    const text = textOf(bytes)
+    const thing: Brought = { path: relative, kind, hash, ...(text === undefined ? {} : { text }) }
+    if (known.size >= mostKnown) known.clear()
+    known.set(file, { stamp, thing })
+    return thing
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
+    return code === "ENOENT" || code === "ENOTDIR" ? undefined : { path: relative, kind, hash: `unreadable:${code}` }
+  }
+}
+
+/** That the project came from elsewhere: the addresses of its remotes, or what its `.git` file points at. */
+const clone = async (root: string): Promise<Brought | undefined> => {
+  const git = path.join(root, ".git")
+  try {
+    const file = (await fs.lstat(git)).isDirectory() ? path.join(git, "config") : git
+    const text = new TextDecoder().decode(await head(file, 64 * 1024))
+    const urls =
+      file === git
+        ? [text.trim()]
+        : [...text.matchAll(/^[ \t]*(?:push)?url[ \t]*=[ \t]*(.*)$/gim)].map(([, url = ""]) => url.trim())
+    return urls.length === 0
+      ? undefined
+      : { path: ".git", kind: "clone", hash: sha256(urls.join("\n")), text: urls.join("\n").slice(0, 4_096) }
+  } catch {
+    return undefined
+  }
+}
+
+interface Walk {
+  readonly root: string
+  readonly found: Array<string>
+  folders: number
+  entries: number
+  /** There is more than the bounds let see. */
+  more: boolean
+}
+
+const newWalk = (root: string): Walk => ({ root, found: [], folders: 0, entries: 0, more: false })
+
+/** The names in a folder, sorted; none of one that cannot be listed. */
+const namesIn = async (walk: Walk, folder: string) => {
+  const entries: Array<Dirent> = []
+  try {
+    for await (const entry of await fs.opendir(folder)) {
+      if (++walk.entries > limits.entries) {
+        walk.more = true
+        break
+      }
+      entries.push(entry)
+    }
+  } catch {
+    return []
+  }
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Looks at the folders down from `top`, the nearest first. `enter` says of an entry whether it is a folder to look into. */
+const walkDown = async (
+  walk: Walk,
+  top: string,
+  enter: (relative: string, entry: Dirent) => Promise<boolean>,
+  wanted: (name: string) => boolean
+) => {
+  let level = [top]
+  for (let depth = 0; level.length > 0; depth++) {
+    const next: Array<string> = []
+    for (const folder of level) {
+      walk.more ||= ++walk.folders > limits.folders || depth > limits.depth
+      if (walk.more) return
+      for (const entry of await namesIn(walk, path.join(walk.root, folder))) {
+        const relative = folder === "" ? entry.name : `${folder}/${entry.name}`
+        if (await enter(relative, entry)) next.push(relative)
+        if (entry.isDirectory() || !wanted(entry.name)) continue
+        walk.more ||= walk.found.length >= limits.things
+        if (!walk.more) walk.found.push(relative)
+      }
+    }
+    level = next
+  }
+}
+
+/** Folders of `.daybook`, and links to folders of the project: files are read through them. */
+const inDaybook = (root: string) => async (relative: string, entry: Dirent) => {
+  if (!entry.isSymbolicLink()) return entry.isDirectory()
+  const real = await fs.realpath(path.join(root, relative)).catch(() => undefined)
+  return real !== undefined && isWithin(root, real) && (await fs.lstat(real)).isDirectory()
+}
+
+/** Folders of the project's own: neither another project's nor other users'. */
+const inProject = (root: string) => async (relative: string, entry: Dirent) =>
+  entry.isDirectory() &&
+  !skipped.has(entry.name) &&
+  relative !== ".daybook" &&
+  (await holding(path.join(root, relative))) === "own"
+
+/** Stands for what lies beyond the bounds; a project with it in `.daybook` cannot be trusted. */
+export const beyond = "beyond"
+
+/** What lies in `.daybook`, and that it is a link where it is one. */
+const ofDaybook = async (root: string): Promise<Walk> => {
+  const walk = newWalk(root)
+  const top = await fs.lstat(path.join(root, ".daybook")).catch(() => undefined)
+  if (top === undefined) return walk
+  if (!top.isDirectory()) walk.found.push(".daybook")
+  if (top.isDirectory() || top.isSymbolicLink()) await walkDown(walk, ".daybook", inDaybook(root), () => true)
+  return walk
+}
+
+/** Looks at projects, and remembers what did not change. */
+export const makeSurveyor = () => {
+  const known: Known = new Map()
+
+  const lookAll = async (root: string, relatives: Iterable<string>): Promise<ReadonlyArray<Brought>> => {
+    const things: Array<Brought> = []
+    let kept = 0
+    for (const relative of relatives) {
+      const thing = await lookAt(known, root, relative)
+      if (thing === undefined) continue
+      const { text, ...rest } = thing
+      kept += text?.length ?? 0
+      things.push(text === undefined || kept > keptInAll ? rest : thing)
+    }
+    return things
+  }
+
+  const gather = async (root: string, more: ReadonlyArray<string>): Promise<ReadonlyArray<Brought>> => {
+    const daybook = await ofDaybook(root)
+    const things = await lookAll(root, new Set([...daybook.found, ...instructionNames, ...more]))
+    const from = await clone(root)
+    const rest: ReadonlyArray<Brought> = daybook.more ? [{ path: ".daybook/...", kind: "other", hash: beyond }] : []
+    return [...things, ...rest, ...(from === undefined ? [] : [from])].sort((a, b) => (a.path < b.path ? -1 : 1))
+  }
+
+  return {
+    /** One thing as it is now; undefined when there is nothing. */
+    look: (root: string, relative: string) => lookAt(known, root, relative),
+    /** What counts at once, without a walk through the project: `.daybook`, the root's instructions, the clone. */
+    atRoot: (root: string) => gather(root, []),
+    /** Everything. */
+    survey: async (root: string) => {
+      const walk = newWalk(root)
+      await walkDown(walk, "", inProject(root), (name) => instructionNames.has(name))
+      return gather(root, walk.found)
+    }
+  }
+}

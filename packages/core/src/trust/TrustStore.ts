@@ -1,0 +1,234 @@
+/**
+ * What a person decided about projects: a file for each, in a folder of the person's own. A decision holds for one folder
+ * (path, device, number, owner) and for what the project brought then. Spec: specs/trust.md TR-7..TR-14.
+ */
+import { createHash, randomUUID } from "node:crypto"
+import { constants } from "node:fs"
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { Clock, Effect, Option, Schema } from "effect"
+import { projectRoot } from "../context/ProjectRoot.ts"
+import { compile, test } from "../permission/Pattern.ts"
+import { beyond, Brought, makeSurveyor } from "./Brought.ts"
+import { holding } from "./FolderOwner.ts"
+import { foreign, isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
+
+/** A decision could not be read or kept. */
+export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {
+  path: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
+
+const Decision = Schema.Struct({
+  version: Schema.Literal(1),
+  path: Schema.NonEmptyString,
+  device: Schema.String,
+  inode: Schema.String,
+  owner: Schema.Int,
+  state: Schema.Literal("trusted", "restricted"),
+  time: Schema.Int,
+  brought: Schema.Array(Brought)
+})
+type Decision = typeof Decision.Type
+
+/** What differs between what was decided on and what is there. */
+export interface Changes {
+  readonly added: ReadonlyArray<Brought>
+  readonly removed: ReadonlyArray<Brought>
+  readonly changed: ReadonlyArray<{ readonly before: Brought; readonly now: Brought }>
+}
+
+/** A project as it is now. */
+export interface Report {
+  readonly root: string
+  readonly standing: Standing
+  readonly brings: ReadonlyArray<Brought>
+  /** Since the last decision; absent where there is none for this folder. */
+  readonly changes?: Changes
+}
+
+export interface TrustOptions {
+  /** Where decisions are kept; made for this user alone. It must not lie in a project. */
+  readonly folder: string
+  /**
+   * Folders of the person's own that need no decision, absolute. In a name `*` stands for any characters; `/**` at the end
+   * for everything below.
+   */
+  readonly folders?: ReadonlyArray<string> | undefined
+  /** Every project is trusted, whoever it belongs to: for one command of a person who says so. */
+  readonly everything?: boolean | undefined
+}
+
+/** The decisions of a person. */
+export interface TrustStore extends Trust {
+  /** Looks at the project of a canonical folder. */
+  readonly report: (directory: string) => Effect.Effect<Report, TrustError>
+  /** Decides about the project as the report has it. */
+  readonly decide: (report: Report, state: Decision["state"]) => Effect.Effect<void, TrustError>
+}
+
+/** More than a decision ever has. */
+const maximumBytes = 8 * 1024 * 1024
+
+const decode = Schema.decodeUnknownOption(Schema.parseJson(Decision))
+const encode = Schema.encodeSync(Schema.parseJson(Decision))
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
+
+const identity = async (root: string) => {
+  const { dev, ino, uid } = await fs.lstat(root, { bigint: true })
+  return { path: root, device: String(dev), inode: String(ino), owner: Number(uid) }
+}
+
+/** Whether a folder is what the pattern says. Pure. */
+export const covers = (pattern: string, folder: string): boolean => {
+  const below = pattern.endsWith("/**")
+  const wanted = (below ? pattern.slice(0, -3) : pattern).replace(/\/+$/, "").split("/")
+  const names = folder.split("/")
+  if (below ? names.length < wanted.length : names.length !== wanted.length) return false
+  return wanted.every((name, at) => test(compile(name), names[at] ?? ""))
+}
+
+const differences = (before: ReadonlyArray<Brought>, now: ReadonlyArray<Brought>): Changes => {
+  const then = new Map(before.map((each) => [each.path, each]))
+  const here = new Set(now.map((each) => each.path))
+  return {
+    added: now.filter((each) => !then.has(each.path)),
+    removed: before.filter((each) => !here.has(each.path)),
+    changed: now.flatMap((each) => {
+      const old = then.get(each.path)
+      return old === undefined || old.hash === each.hash ? [] : [{ before: old, now: each }]
+    })
+  }
+}
+
+const isEmpty = ({ added, changed, removed }: Changes) => added.length + removed.length + changed.length === 0
+
+const approvedOf = (things: ReadonlyArray<Brought>): ReadonlySet<string> => new Set(things.map((each) => each.path))
+
+/** The decisions in a folder. It is read at every question, so a decision holds in every process at once. */
+export const make = ({ everything = false, folder, folders = [] }: TrustOptions): TrustStore => {
+  const fileOf = (root: string) => path.join(folder, `${createHash("sha256").update(root).digest("hex")}.json`)
+
+  const { atRoot, look, survey } = makeSurveyor()
+
+  /** What counts at the root is as it was, and so is every file that was looked at. */
+  const isUnchanged = async ({ brought, path: root }: Decision, now: ReadonlyArray<Brought>): Promise<boolean> => {
+    const known = new Map(brought.map((each) => [each.path, each.hash]))
+    if (now.some((each) => known.get(each.path) !== each.hash)) return false
+    const seen = new Set(now.map((each) => each.path))
+    for (const each of brought) {
+      if (!seen.has(each.path) && (await look(root, each.path))?.hash !== each.hash) return false
+    }
+    return true
+  }
+
+  /** The decision about this very folder. One that cannot be read decides nothing. */
+  const read = async (root: string): Promise<Decision | undefined> => {
+    const handle = await fs
+      .open(fileOf(root), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+      .catch(() => undefined)
+    if (handle === undefined) return undefined
+    try {
+      const stats = await handle.stat()
+      if (!stats.isFile() || stats.size > maximumBytes || stats.uid !== (process.geteuid?.() ?? stats.uid)) {
+        return undefined
+      }
+      const decision = Option.getOrUndefined(decode(await handle.readFile("utf8")))
+      if (decision === undefined) return undefined
+      const { device, inode, owner, path: where } = await identity(root)
+      const same =
+        decision.path === where && decision.device === device && decision.inode === inode && decision.owner === owner
+      return same ? decision : undefined
+    } finally {
+      await handle.close()
+    }
+  }
+
+  const standing = async (root: string): Promise<Standing> => {
+    if (everything) return { state: "trusted", why: "this command was told to trust it", decided: true }
+    const held = await holding(root)
+    if (held === "own" && folders.some((pattern) => covers(pattern, root))) {
+      return { state: "trusted", why: "the configuration trusts it", decided: true }
+    }
+    const [decision, brings] = await Promise.all([read(root), atRoot(root)])
+    if (brings.some(({ hash }) => hash === beyond)) {
+      return { state: "restricted", why: "its folder .daybook holds more than can be looked at", decided: false }
+    }
+    const unchanged = decision !== undefined && (await isUnchanged(decision, brings))
+    if (decision?.state === "restricted" && unchanged) {
+      return { state: "restricted", why: "it was decided not to trust it", decided: true }
+    }
+    if (decision?.state === "trusted") {
+      return unchanged
+        ? { state: "trusted", why: "it was trusted", decided: true, approved: approvedOf(decision.brought) }
+        : { state: "unknown", why: "what it brings has changed since it was trusted", decided: false }
+    }
+    if (held === "foreign") return foreign
+    if (brings.length > 0) {
+      return { state: "unknown", why: "nobody has decided yet whether to trust what it brings", decided: false }
+    }
+    return held === "own"
+      ? { state: "trusted", why: "it brings nothing, and is this user's own", decided: false, approved: new Set() }
+      : { state: "unknown", why: "others may write to it", decided: false }
+  }
+
+  const unreadable = (root: string) => (cause: unknown) =>
+    new TrustError({ path: root, details: `it cannot be looked at (${codeOf(cause)})` })
+
+  const of = (root: string): Effect.Effect<Standing> =>
+    Effect.orElseSucceed(
+      Effect.tryPromise(() => standing(root)),
+      (): Standing => ({ state: "restricted", why: "it cannot be looked at", decided: false })
+    )
+
+  return {
+    of,
+    report: Effect.fn("TrustStore.report")(function* (directory) {
+      const root = yield* projectRoot(directory)
+      const [now, brings, decision] = yield* Effect.all([
+        of(root),
+        Effect.tryPromise({ try: () => survey(root), catch: unreadable(root) }),
+        Effect.tryPromise({ try: () => read(root), catch: unreadable(root) })
+      ])
+      const changes = decision === undefined ? undefined : differences(decision.brought, brings)
+      const asks =
+        isTrusted(now) && now.approved !== undefined && (changes === undefined ? brings.length > 0 : !isEmpty(changes))
+      const standing: Standing = asks
+        ? {
+            state: "unknown",
+            why:
+              changes === undefined
+                ? "nobody has decided yet whether to trust what it brings"
+                : "what it brings has changed since it was trusted",
+            decided: false
+          }
+        : now
+      return { root, standing, brings, ...(changes === undefined || isEmpty(changes) ? {} : { changes }) }
+    }),
+    decide: Effect.fn("TrustStore.decide")(function* ({ brings, root }, state) {
+      const file = fileOf(root)
+      const time = yield* Clock.currentTimeMillis
+      yield* Effect.tryPromise({
+        try: async () => {
+          await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+          await fs.chmod(folder, 0o700)
+          const text = encode({ version: 1, ...(await identity(root)), state, time, brought: brings })
+          const temporary = `${file}.${randomUUID()}.tmp`
+          try {
+            await fs.writeFile(temporary, text, { mode: 0o600, flag: "wx", flush: true })
+            await fs.rename(temporary, file)
+          } finally {
+            await fs.rm(temporary, { force: true })
+          }
+        },
+        catch: (cause) => new TrustError({ path: file, details: `the decision cannot be kept (${codeOf(cause)})` })
+      })
+    })
+  }
+}
