@@ -129,6 +129,8 @@ const reader = await build({
     "*/ModelList.ts",
     "*/ServeWork.ts",
     "*/Telemetry.ts",
+    "*/Trusting.ts",
+    "*/TrustText.ts",
     "*/Turn.ts"
   ]
 })
