@@ -236,7 +236,7 @@ describe("a project that brings something", () => {
         const status = yield* here.run(["trust", "--json"])
         const [shown] = jsonLines(status.stdout)
         assert.deepInclude(shown, { folder: here.cwd, state: "unknown" })
-        assert.strictEqual((shown?.["brings"] as ReadonlyArray<unknown>).length, 4)
+        assert.strictEqual((shown?.["brings"] as ReadonlyArray<unknown> | undefined)?.length, 4)
 
         assert.strictEqual((yield* here.run(["trust", "grant"])).code, 0)
         assertCounts(yield* prompted())
