@@ -480,7 +480,7 @@ describe("commands that run commands", () => {
     assert.strictEqual(judge(line, { "*": "allow", "rm *": "deny", "git push *": "deny" }), "deny")
   })
 
-  it.each(lines)("BR-9: rules that name no wrapper ask about %j", (line) => {
+  it.each(lines)("BR-12: rules that name no wrapper ask about %j", (line) => {
     assert.notStrictEqual(
       judge(line.replaceAll("rm", "cat").replaceAll("push", "diff"), { ...careful, "sh *": "ask" }),
       "deny"
@@ -497,7 +497,7 @@ describe("commands that run commands", () => {
     "npx tsc *": "allow",
     "bash check.sh *": "allow"
   }
-  table("BR-9", wrapping, [
+  table("BR-12", wrapping, [
     ["timeout 5 cat x", "allow"],
     ["timeout 5 ls", "ask"],
     ["timeout -s git diff rm x", "deny"],
@@ -545,6 +545,8 @@ describe("rules for every command", () => {
     ["eval $X", "ask"],
     ["PATH=/x ls", "ask"],
     ["git $X", "ask"],
+    [`sudo ${"-n ".repeat(100)}rm x`, "ask"],
+    [`git ${"-p ".repeat(100)}push x`, "ask"],
     ["hyperfine 'rm x'", "ask"],
     ["caffeinate -i rm x", "ask"],
     ["git commit -m 'rm x'", "allow"],

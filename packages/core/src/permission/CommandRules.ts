@@ -1,6 +1,6 @@
 /**
  * The verdict of rules on a command line: every command that it runs has to be allowed, and one that is denied, however
- * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: BR-1..BR-11.
+ * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: BR-1..BR-12.
  */
 import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
 import { isHarmless } from "./CommandOptions.ts"
@@ -74,7 +74,9 @@ const patternOf = (words: ReadonlyArray<Word>): Pattern => {
 }
 
 /** How many words of a command are looked at as the beginning of a command. */
-const maximumBeginnings = 200
+const maximumBeginnings = 64
+/** How many options and values may stand before what a command is to do. */
+const maximumOptions = 32
 
 /** The words that options and their values leave: `git push` of `git -C folder push`. */
 const withoutOptions = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
@@ -82,7 +84,7 @@ const withoutOptions = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   if (first === undefined) return []
   const reached = new Set([0])
   for (const at of reached) {
-    if (at < maximumBeginnings && rest[at]?.text.startsWith("-")) reached.add(at + 1).add(at + 2)
+    if (at < maximumOptions && rest[at]?.text.startsWith("-")) reached.add(at + 1).add(at + 2)
   }
   return [...reached].map((at) => [baseName(first.text), ...rest.slice(at).map(({ text }) => text)].join(" "))
 }
@@ -176,7 +178,11 @@ const ranBy = (grammar: Grammar, wrapper: SimpleCommand, depth: number): Ran => 
   const line = inner.type === "script" && depth < deepest ? readCommandLine(grammar, inner.text) : undefined
   if (line !== undefined && "commands" in line && line.loose.length === 0) return line.commands
   const hides =
-    isReader(wrapper) || isShell(wrapper) || inner.type === "script" || wrapper.words.some(({ fixed }) => !fixed)
+    wrapper.words.length > maximumBeginnings ||
+    isReader(wrapper) ||
+    isShell(wrapper) ||
+    inner.type === "script" ||
+    wrapper.words.some(({ fixed }) => !fixed)
   return { hazard: { what: `what ${nameOf(wrapper)} runs cannot be seen`, hides } }
 }
 
@@ -198,6 +204,7 @@ const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: numb
   if (own.length === 0 && (given.words.length === 0 || given.defined)) return true
   const texts = textsOf(given)
   const others = [plain(given.words), ...withoutOptions(given.words)]
+  if (!rules.open && others.length > maximumOptions) return false
   const dynamic = given.words.some(({ fixed }) => !fixed) ? patternOf(given.words) : undefined
   for (const rule of rules.list) {
     const { pattern, verdict } = rule
