@@ -3,7 +3,7 @@
  * further than its bounds, follows no link, and reads each file once. Spec: specs/trust.md TR-4..TR-6.
  */
 import { createHash } from "node:crypto"
-import { constants, type Dirent } from "node:fs"
+import { constants, lstatSync, type Dirent } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Schema } from "effect"
@@ -70,13 +70,15 @@ const head = async (file: string, limit: number): Promise<Uint8Array> => {
 /** Things that did not change since they were looked at, by path: they cost an `lstat`. */
 type Known = Map<string, { readonly stamp: string; readonly thing: Brought }>
 const mostKnown = 2_000
+const freshMillis = 2_000
 
 const lookAt = async (known: Known, root: string, relative: string): Promise<Brought | undefined> => {
   const file = path.join(root, ...relative.split("/"))
   const kind = kindOf(relative)
   try {
-    const stats = await fs.lstat(file, { bigint: true })
-    if (stats.isDirectory()) return undefined
+    // Before every decision: the waiting for a thread would cost more than the look.
+    const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false })
+    if (stats === undefined || stats.isDirectory()) return undefined
     if (stats.isSymbolicLink()) {
       const to = await fs.readlink(file)
       // What it leads to is part of it: a target in the project may change on its own.
@@ -96,7 +98,8 @@ const lookAt = async (known: Known, root: string, relative: string): Promise<Bro
     const text = textOf(bytes)
     const thing: Brought = { path: relative, kind, hash, ...(text === undefined ? {} : { text }) }
     if (known.size >= mostKnown) known.clear()
-    known.set(file, { stamp, thing })
+    // A second write within the clock's tick would have the same times: what is new is read again.
+    if (Number(stats.ctimeNs / 1_000_000n) < Date.now() - freshMillis) known.set(file, { stamp, thing })
     return thing
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
@@ -187,7 +190,7 @@ const inProject = (root: string) => async (relative: string, entry: Dirent) =>
   entry.isDirectory() &&
   !skipped.has(entry.name) &&
   relative !== ".daybook" &&
-  (await holding(path.join(root, relative))) === "own"
+  holding(path.join(root, relative)) === "own"
 
 /** Stands for what lies beyond the bounds; a project with it in `.daybook` cannot be trusted. */
 export const beyond = "beyond"

@@ -2,7 +2,7 @@
  * Who may put files into a folder: this user and root alone, or others too. A folder that others can fill says nothing
  * about what this user wants. Spec: specs/trust.md TR-1, TR-2.
  */
-import * as fs from "node:fs/promises"
+import { lstatSync } from "node:fs"
 
 /** What decides: the numbers of the folder and its mode. */
 export interface Held {
@@ -34,11 +34,12 @@ const isMissing = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
 
 /** How this user holds a folder, by its real path. In one that is gone nobody put anything. */
-export const holding = async (folder: string): Promise<Holding> => {
+export const holding = (folder: string): Holding => {
   const me = self()
   if (me === undefined) return "own"
-  return fs.lstat(folder).then(
-    (stats) => holdingOf(stats, me),
-    (cause: unknown) => (isMissing(cause) ? ("own" as const) : ("foreign" as const))
-  )
+  try {
+    return holdingOf(lstatSync(folder), me)
+  } catch (cause) {
+    return isMissing(cause) ? "own" : "foreign"
+  }
 }

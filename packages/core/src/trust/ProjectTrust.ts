@@ -29,7 +29,7 @@ export const foreign: Standing = { state: "restricted", why: "it belongs to anot
 export const trustAll: Trust = {
   of: (root) =>
     Effect.map(
-      Effect.promise(() => holding(root)),
+      Effect.sync(() => holding(root)),
       (held): Standing =>
         held === "foreign"
           ? foreign

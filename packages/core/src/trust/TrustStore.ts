@@ -152,7 +152,7 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
 
   const standing = async (root: string): Promise<Standing> => {
     if (everything) return { state: "trusted", why: "this command was told to trust it", decided: true }
-    const held = await holding(root)
+    const held = holding(root)
     if (held === "own" && folders.some((pattern) => covers(pattern, root))) {
       return { state: "trusted", why: "the configuration trusts it", decided: true }
     }
