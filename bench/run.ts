@@ -15,6 +15,7 @@ import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
 import * as Permissions from "./Permissions.ts"
 import * as Replay from "./Replay.ts"
+import * as SandboxedCommand from "./SandboxedCommand.ts"
 import * as SlowClient from "./SlowClient.ts"
 import * as Turn from "./Turn.ts"
 
@@ -173,13 +174,17 @@ const largeAnswer = async ({ directory, quick, rounds }: Options): Promise<Reado
   ]
 }
 
-const permissions = async ({ rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+const permissions = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
   const found = await Permissions.measure(rounds)
+  const sandbox = await SandboxedCommand.measure(directory, rounds)
   return [
     { name: "load the shell's grammar", value: found.loading, unit: "ms", note: "once, at the first command" },
     { name: "decision, a command", value: found.one, unit: "ms", bar: atMost(1) },
     { name: "decision, a line of 14 commands", value: found.many, unit: "ms", bar: atMost(1) },
-    { name: "decision, a line of 331 commands", value: found.longest, unit: "ms" }
+    { name: "decision, a line of 331 commands", value: found.longest, unit: "ms" },
+    { name: "command", value: sandbox.bare, unit: "ms" },
+    { name: "command in a sandbox", value: sandbox.sandboxed, unit: "ms" },
+    { name: "command in a sandbox, above a bare one", value: sandbox.more, unit: "ms", bar: atMost(15) }
   ]
 }
 

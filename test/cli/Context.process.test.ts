@@ -6,6 +6,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { rehearse } from "../../packages/cli/src/Rehearsal.ts"
 import { placesOf } from "../../packages/cli/src/Configuration.ts"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -263,6 +264,21 @@ describe("configuration", () => {
       assert.strictEqual(asked.code, 2)
       assert.match(asked.stdout, /^(?:ok|warning) +mcp every +connected, \d+ tools/m)
       assert.match(asked.stdout, /^error +mcp none +failed: .*\/not\/there/m)
+    })
+  )
+
+  it.scopedLive.skipIf(process.platform !== "linux")("SB-11: doctor says whether a sandbox can be made", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      configure(here, "config.yaml", "sandbox: {mode: on}")
+      const fine = yield* here.run(["doctor"])
+      assert.strictEqual(fine.code, 0)
+      assert.match(fine.stdout, /^ok +sandbox +\/.*bwrap makes sandboxes here/m)
+      const settings = { userFolder: here.cwd, sandbox: { mode: "on", program: "/nowhere/bwrap" } } as const
+      const missing = yield* rehearse(here.cwd, settings, false)
+      const check = missing.find(({ about }) => about === "sandbox")
+      assert.strictEqual(check?.verdict, "error")
+      assert.include(check?.says, "apt-get install bubblewrap")
     })
   )
 })

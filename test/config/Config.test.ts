@@ -49,6 +49,15 @@ describe("the example", () => {
     })
     assert.deepStrictEqual(settings.skills, ["/home/ada/skills"])
     assert.deepStrictEqual(settings.environment, { bash: ["JAVA_HOME", "SSH_AUTH_SOCK"] })
+    assert.deepStrictEqual(settings.sandbox, {
+      mode: "off",
+      network: "off",
+      writable: ["/home/ada/.cache/pip"],
+      readable: ["/home/ada/.nvm"],
+      autoAllow: false,
+      processes: 1_024,
+      memory: 4_096
+    })
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
     assert.deepStrictEqual(settings.prices, {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
@@ -129,6 +138,16 @@ describe("faults", () => {
       "a variable's name that is none",
       "environment: {bash: [A-B]}\n",
       /environment\.bash\[0\]: expected the name of a variable, found "A-B"/
+    ],
+    [
+      "a sandbox that is neither on nor off",
+      "sandbox: {mode: maybe, memory: 0, shared: []}\n",
+      /sandbox\.mode: expected off or on, found "maybe"[^]*sandbox\.memory: expected a whole number, 1 or more[^]*shared: there is no such key/
+    ],
+    [
+      "a server's sandbox that is neither",
+      "mcp: {a: {command: x, sandbox: {mode: 1}}}\n",
+      /sandbox\.mode: expected off or on/
     ],
     ["a list instead of settings", "- a\n", /expected a map of settings, found a list/],
     ["a text instead of settings", "hello\n", /expected a map of settings, found "hello"/],

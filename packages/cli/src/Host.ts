@@ -19,7 +19,7 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import * as Configuration from "./Configuration.ts"
 import type { UsageError } from "./Errors.ts"
-import { dataFolder, neutralPath } from "./Paths.ts"
+import { dataFolder, neutralPath, rootPath } from "./Paths.ts"
 import * as PermissionPrompt from "./PermissionPrompt.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import * as Trusting from "./Trusting.ts"
@@ -44,33 +44,49 @@ export const serverStart = () => ({
   path: neutralPath(process.env)
 })
 
+/** The runtime's own files, which a sandbox hides wherever they lie; `root` is where session files and sockets are. */
+const ownFiles = (root: string) =>
+  Effect.map(Configuration.places, ({ file }) => [file, root, dataFolder(process.env, homedir())])
+
 /** What is configured, as the runtime takes it: who shares files is no concern of its. */
-const configured = (servers: boolean, asker: Layer.Layer<PermissionAsker>) =>
-  Effect.map(Effect.all([Configuration.load, Trusting.store]), ([{ mcp = {}, ...settings }, trust]) => ({
-    ...Struct.omit(settings, "shared", "trust"),
-    trust,
-    mcp: servers ? mcp : {},
-    serverStart: serverStart(),
-    permissionAsker: asker,
-    questions: QuestionPrompt.somebodyAnswers()
-  }))
+const configured = (
+  servers: boolean,
+  asker: Layer.Layer<PermissionAsker>,
+  root = rootPath(process.env, homedir(), process.cwd())
+) =>
+  Effect.map(
+    Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
+    ([{ mcp = {}, ...settings }, trust, hidden]) => ({
+      ...Struct.omit(settings, "shared", "trust"),
+      trust,
+      mcp: servers ? mcp : {},
+      sandbox: { ...settings.sandbox, hidden },
+      serverStart: serverStart(),
+      permissionAsker: asker,
+      questions: QuestionPrompt.somebodyAnswers()
+    })
+  )
 
 /** Everything; MCP servers are started only with `servers`. Permissions are asked at the terminal, or where `asker` does. */
 export const layer = (
   filename: string,
   {
     asker = PermissionPrompt.layer,
+    root,
     servers
-  }: { readonly servers: boolean; readonly asker?: Layer.Layer<PermissionAsker> }
+  }: { readonly servers: boolean; readonly asker?: Layer.Layer<PermissionAsker>; readonly root?: string }
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
-  Layer.unwrapEffect(Effect.map(configured(servers, asker), (options) => Daybook.layer({ filename, ...options }))).pipe(
-    Layer.provideMerge(Models.layer)
-  )
+  Layer.unwrapEffect(
+    Effect.map(configured(servers, asker, root), (options) => Daybook.layer({ filename, ...options }))
+  ).pipe(Layer.provideMerge(Models.layer))
 
 /** The same in memory, with nothing on disk: for sessions that end with their clients. */
-export const layerInMemory = (asker: Layer.Layer<PermissionAsker>): Layer.Layer<Services, OpenFailure | UsageError> =>
+export const layerInMemory = (
+  asker: Layer.Layer<PermissionAsker>,
+  root: string
+): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
-    Effect.map(configured(true, asker), (options) =>
+    Effect.map(configured(true, asker, root), (options) =>
       Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
     )
   ).pipe(Layer.provideMerge(Models.layer))

@@ -3,7 +3,7 @@
  * would be and sent to nobody. What the runtime warns of meanwhile (instructions, agents, templates, skills that cannot
  * be used) is the report. Spec: CL-93 in specs/cli.md.
  */
-import { Agents, Daybook, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
+import { Agents, Daybook, findSandbox, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
 import { OfflineModel } from "@daybook/models"
 import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
 import type { Check } from "./Checkup.ts"
@@ -40,6 +40,20 @@ export const configuration = Effect.gen(function* () {
   })
 })
 
+/** Whether the sandbox can be made that commands or servers are to run in. */
+const sandbox = ({
+  mcp = {},
+  sandbox: settings = {}
+}: Configuration.Configured): Effect.Effect<ReadonlyArray<Check>> => {
+  const asked = [settings, ...Object.values(mcp).map((server) => ("sandbox" in server ? server.sandbox : undefined))]
+  return asked.some((each) => each?.mode === "on")
+    ? Effect.match(findSandbox(settings), {
+        onFailure: ({ message }): ReadonlyArray<Check> => [{ about: "sandbox", verdict: "error", says: message }],
+        onSuccess: (program) => [{ about: "sandbox", verdict: "ok", says: `${program} makes sandboxes here` }]
+      })
+    : Effect.succeed([])
+}
+
 /** The MCP servers that are configured; nothing is started. */
 const named = (mcp: Config.Settings["mcp"]): ReadonlyArray<Check> => {
   const names = Object.keys(mcp ?? {})
@@ -51,9 +65,10 @@ const named = (mcp: Config.Settings["mcp"]): ReadonlyArray<Check> => {
 /** Rehearses a prompt in the folder; with `servers`, MCP servers are started and asked for their tools. */
 export const rehearse = (
   directory: string,
-  { mcp = {}, ...settings }: Configuration.Configured,
+  configured: Configuration.Configured,
   servers: boolean
 ): Effect.Effect<ReadonlyArray<Check>> => {
+  const { mcp = {}, ...settings } = configured
   const warnings: Array<Check> = []
   const gather = Logger.make(({ logLevel, message }) => {
     if (LogLevel.greaterThanEqual(logLevel, LogLevel.Warning)) {
@@ -84,6 +99,7 @@ export const rehearse = (
         says: `a prompt in ${directory} begins with ${estimate.system + estimate.tools} tokens: ${frame.system.length} system texts, ${frame.tools.length} tools`
       },
       { about: "agents", verdict: "ok", says: known.map(({ name }) => name).join(", ") },
+      ...(yield* sandbox(configured)),
       ...(servers ? status.map(serverCheck) : named(mcp))
     ] satisfies ReadonlyArray<Check>
   }).pipe(

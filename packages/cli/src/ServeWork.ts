@@ -89,7 +89,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
     models,
     shared: yield* shared,
     asks,
-    temp: Host.layerInMemory(askerOf(asks))
+    temp: Host.layerInMemory(askerOf(asks), root)
   })
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
@@ -116,7 +116,7 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
     Effect.flatMap(Signal.first, (signal) =>
       until({ request, root, models, asks }, signal).pipe(
         Effect.provide(
-          Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true, asker: askerOf(asks) }))
+          Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true, asker: askerOf(asks), root }))
         )
       )
     )

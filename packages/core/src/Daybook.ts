@@ -2,11 +2,13 @@
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import type { SqlClient } from "@effect/sql"
-import { dirname, join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Layer } from "effect"
 import * as Agents from "./agent/Agents.ts"
 import * as ChildEnvironment from "./child/ChildEnvironment.ts"
 import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
+import * as Sandbox from "./child/Sandbox.ts"
+import type { SandboxSettings } from "./child/Sandbox.ts"
 import * as Compaction from "./compaction/Compaction.ts"
 import type { CompactionSettings } from "./compaction/Limits.ts"
 import * as Templates from "./config/Templates.ts"
@@ -113,6 +115,8 @@ export interface Options {
    * the folders of their sessions; one that works in folders of others gives `TrustStore.make`, or a rule of its own.
    */
   readonly trust?: Trust
+  /** How commands and MCP servers are confined; not at all by default. */
+  readonly sandbox?: SandboxSettings
   /** Texts that prompts call as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
   /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
@@ -160,10 +164,20 @@ const outputs = ({ filename, toolOutputs }: Options) => {
     : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
 }
 
+/** The sandbox of children; of this runtime's own files they see nothing. */
+const sandbox = ({ filename, sandbox: settings = {}, toolOutputs, userFolder }: Options) => {
+  const own = filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+  const outputs = typeof toolOutputs === "string" ? toolOutputs : join(dirname(filename), "tool-output")
+  const folders = [filename === ":memory:" && toolOutputs === undefined ? undefined : outputs, userFolder]
+  const hidden = [...own, ...folders.flatMap((name) => (name === undefined ? [] : [resolve(name)]))]
+  return Sandbox.layer({ ...settings, hidden: [...hidden, ...(settings.hidden ?? [])] })
+}
+
 /** Their tools are the host's. */
-const servers = ({ filename, mcp = {}, serverStart }: Options) => {
+const servers = (options: Options) => {
+  const { filename, mcp = {}, serverStart } = options
   const folder = filename === ":memory:" ? undefined : join(dirname(filename), "mcp")
-  return Layer.provide(Mcp.layer(mcp, { folder, ...serverStart }), HostTools.layer)
+  return Layer.provide(Mcp.layer(mcp, { folder, ...serverStart }), [HostTools.layer, sandbox(options)])
 }
 
 /** Prompts are expanded with the templates of the host, its user and the project, and the servers' resources. */
@@ -200,7 +214,7 @@ const locationLayer = (options: Options) =>
     Layer.provide([ToolRegistry.layer, ContextRegistry.layer]),
     Layer.provide(SessionTools.layer({ questions: options.questions === true, taskDepth: taskDepth(options) })),
     Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer]),
-    Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment)])
+    Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment), sandbox(options)])
   )
 
 /** Deeper than a family may be is as deep as that. */

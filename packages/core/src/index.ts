@@ -16,6 +16,7 @@ export {
 } from "./agent/Agents.ts"
 export { baseInstructions, modelFamily } from "./agent/BaseInstructions.ts"
 export type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
+export { findProgram as findSandbox, SandboxUnavailable, type SandboxSettings } from "./child/Sandbox.ts"
 export { defaultSettings as defaultCompaction, type CompactionSettings } from "./compaction/Limits.ts"
 export { isPruned, nothingPruned } from "./compaction/Prune.ts"
 export { estimate, messageTokens, type Estimate } from "./compaction/TokenEstimate.ts"

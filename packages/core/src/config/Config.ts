@@ -8,6 +8,7 @@ import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from
 import { ConfiguredAgent, userAgent } from "../agent/AgentDefinition.ts"
 import type { Agent } from "../agent/Agents.ts"
 import type { EnvironmentGrants } from "../child/ChildEnvironment.ts"
+import type { SandboxSettings } from "../child/Sandbox.ts"
 import { HttpServer, isStdio, StdioServer, type McpServer } from "../mcp/McpServer.ts"
 import { isName, nameRule as addressRule } from "../session/Address.ts"
 import type { Price } from "../session/Schemas.ts"
@@ -64,6 +65,8 @@ export interface Settings {
   readonly templates?: ReadonlyArray<Template>
   /** Environment and headers are redacted. */
   readonly mcp?: Readonly<Record<string, McpServer>>
+  /** Paths are absolute. */
+  readonly sandbox?: SandboxSettings
   /** Variables that commands get, by name. */
   readonly environment?: EnvironmentGrants
   /** Folders of the person's own whose projects are trusted: absolute patterns, as `TrustOptions.folders` has them. */
@@ -106,6 +109,17 @@ const WrittenPrice = Schema.Struct({
 
 const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
 const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
+
+const toggle = optional(Schema.Literal("off", "on").pipe(expects("off or on")))
+const WrittenSandbox = Schema.Struct({
+  mode: toggle,
+  network: toggle,
+  writable: optional(texts),
+  readable: optional(texts),
+  auto_allow: optional(boolean),
+  processes: optional(counting),
+  memory: optional(counting)
+}).pipe(shaped("a map"))
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
@@ -161,6 +175,7 @@ const File = Schema.Struct({
   ),
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
+  sandbox: optional(WrittenSandbox),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   shared: named(WrittenSpace)
@@ -212,9 +227,22 @@ const redacted = (values: Readonly<Record<string, string | Redacted.Redacted>>) 
     Object.entries(values).map(([key, value]) => [key, Redacted.isRedacted(value) ? value : Redacted.make(value)])
   )
 
-const closed = (server: McpServer): McpServer =>
+const located = <A extends { readonly writable?: ReadonlyArray<string>; readonly readable?: ReadonlyArray<string> }>(
+  sandbox: A,
+  absolute: (written: string) => string
+): A => ({
+  ...sandbox,
+  ...(sandbox.writable === undefined ? {} : { writable: sandbox.writable.map(absolute) }),
+  ...(sandbox.readable === undefined ? {} : { readable: sandbox.readable.map(absolute) })
+})
+
+const closed = (server: McpServer, absolute: (written: string) => string): McpServer =>
   isStdio(server)
-    ? { ...server, ...(server.env === undefined ? {} : { env: redacted(server.env) }) }
+    ? {
+        ...server,
+        ...(server.env === undefined ? {} : { env: redacted(server.env) }),
+        ...(server.sandbox === undefined ? {} : { sandbox: located(server.sandbox, absolute) })
+      }
     : { ...server, ...(server.headers === undefined ? {} : { headers: redacted(server.headers) }) }
 
 const mapValues = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
@@ -226,6 +254,11 @@ const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], 
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof A]?: Exclude<A[K], undefined>
   }
+
+const sandboxOf = (
+  { auto_allow: autoAllow, ...settings }: typeof WrittenSandbox.Type,
+  absolute: (written: string) => string
+): SandboxSettings => ({ ...located(settings, absolute), ...(autoAllow === undefined ? {} : { autoAllow }) })
 
 /** Where the file is, and what its texts refer to. */
 export interface Surroundings {
@@ -256,6 +289,7 @@ export const parseConfig = (
     mcp,
     prices,
     references,
+    sandbox,
     shared,
     skills,
     templates,
@@ -278,9 +312,10 @@ export const parseConfig = (
       skills: skills?.map(absolute),
       agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
-      mcp: mcp && mapValues(mcp, closed),
+      mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
       environment: granted,
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
+      sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,
       prices:
         prices &&

@@ -61,6 +61,17 @@ const ofEvery = {
   enabled: optional(Schema.Boolean)
 }
 
+const Switch = Schema.Literal("off", "on").annotations(saying("expected off or on"))
+const Folders = Schema.Array(Schema.NonEmptyString).annotations(saying("expected a list of paths"))
+
+/** What a server's sandbox has that is not the host's; its folder is read-only unless it is `writable`. */
+const ServerSandbox = Schema.Struct({
+  mode: optional(Switch),
+  network: optional(Switch),
+  writable: optional(Folders),
+  readable: optional(Folders)
+})
+
 /** A server that is a process of ours, spoken to over its standard streams. */
 export const StdioServer = Schema.Struct({
   command: Schema.NonEmptyString,
@@ -68,6 +79,8 @@ export const StdioServer = Schema.Struct({
   /** Given to the process besides a few harmless variables (EN-1); nothing else is passed on. */
   env: optional(Environment),
   cwd: optional(Schema.NonEmptyString),
+  /** Comes before the sandbox of the host. */
+  sandbox: optional(ServerSandbox),
   ...ofEvery
 })
 export type StdioServer = typeof StdioServer.Type

@@ -4,10 +4,13 @@
  * to `Connection.ts`. Spec: MC-3..MC-5.
  */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
-import { Effect, Record, type Scope } from "effect"
+import { Effect, Option, Record, type Scope } from "effect"
 import { childEnvironment } from "../child/ChildEnvironment.ts"
+import { Sandbox } from "../child/Sandbox.ts"
+import { watch } from "../child/SandboxWatch.ts"
 import { maxBodyBytes } from "../Limits.ts"
 import { boundedFetch } from "./BoundedFetch.ts"
+import { ServerFault } from "./Connection.ts"
 import {
   inSentence,
   isStdio,
@@ -59,18 +62,47 @@ const makeTail = (redact: Redactor) => {
   }
 }
 
+const environmentOf = (server: StdioServer) => ({
+  ...childEnvironment(process.env),
+  ...Record.map(server.env ?? {}, reveal)
+})
+
+/** The server's sandbox, where one is asked for. Its folder is read-only unless it is named as writable. */
+const confine = Effect.fnUntraced(function* (server: StdioServer) {
+  const sandbox = yield* Sandbox
+  const { cwd = "/tmp", sandbox: own = {} } = server
+  const wanted = { cwd, readable: server.cwd === undefined ? [] : [cwd], writable: [], env: environmentOf(server), own }
+  return yield* Effect.mapError(sandbox.confine(wanted), ({ message }) => new ServerFault({ details: message }))
+})
+
 const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Redactor) {
   const { StdioClientTransport } = yield* Effect.promise(() => import("@modelcontextprotocol/sdk/client/stdio.js"))
+  const confined = yield* confine(server)
+  const [command = server.command, ...args] = [
+    ...Option.match(confined, { onNone: () => [], onSome: ({ prefix }) => prefix }),
+    server.command,
+    ...(server.args ?? [])
+  ]
+  const cwd = Option.isSome(confined) ? "/" : server.cwd
   const transport = new StdioClientTransport({
-    command: server.command,
-    args: [...(server.args ?? [])],
+    command,
+    args,
     // The package adds `HOME`, `PATH` and four more by itself, which are among these.
-    env: { ...childEnvironment(process.env), ...Record.map(server.env ?? {}, reveal) },
+    env: Option.match(confined, { onNone: () => environmentOf(server), onSome: ({ env }) => ({ ...env }) }),
     stderr: "pipe",
     maxBufferSize: maxBodyBytes.mcp,
-    ...(server.cwd === undefined ? {} : { cwd: server.cwd })
+    ...(cwd === undefined ? {} : { cwd })
   })
   const tail = makeTail(redact)
+  if (Option.isSome(confined)) {
+    yield* watch(() => transport.pid, confined.value.limits).pipe(
+      Effect.map((bound) => {
+        tail.add(`\nended by its sandbox: too much of ${bound}`)
+        if (transport.pid !== null) process.kill(transport.pid, "SIGKILL")
+      }),
+      Effect.forkScoped
+    )
+  }
   // Decoded as it comes: a character that is cut between two chunks must not become two.
   const decoder = new TextDecoder()
   transport.stderr?.on("data", (chunk: Uint8Array) => tail.add(decoder.decode(chunk, { stream: true })))
@@ -101,5 +133,5 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
 })
 
 /** The way to a server, for as long as a scope. A process is asked to end when its scope closes, then killed. */
-export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, never, Scope.Scope> =>
+export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, ServerFault, Scope.Scope> =>
   isStdio(server) ? openStdio(server, redact) : openHttp(server)

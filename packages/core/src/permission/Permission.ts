@@ -29,6 +29,8 @@ export interface Authorization {
   readonly permission: string
   /** What it acts on; every one of them has to be allowed. */
   readonly resources: NonEmptyReadonlyArray<string>
+  /** The call runs in a sandbox, and the host allows what runs there: it is not asked about. */
+  readonly confined?: boolean
   /** How the call spelled a resource that it reached through links; a protected name on that way counts too. */
   readonly spelled?: ReadonlyMap<string, string>
   /** One line for the person who is asked. */
@@ -155,6 +157,7 @@ const make = Effect.gen(function* () {
     }
     if (left.length === 0) return { open: [], used: [], changed: false } satisfies Standing
     if (!(yield* counts)) return { open: left, used: [], changed: false } satisfies Standing
+    if (request.confined === true) return { open: [], used: [], changed: false } satisfies Standing
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
     const saved = yield* withoutFault(store.list(location.directory, request.permission), [])
     const given: ReadonlyArray<Given> = [...approvals.list(request.sessionID), ...saved]

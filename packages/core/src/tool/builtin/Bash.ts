@@ -1,17 +1,19 @@
 /**
- * The tool `bash`: runs a shell command with the host user's authority. It is no sandbox: the permission is the
- * boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1.
+ * The tool `bash`: runs a shell command. Unless the host asks for a sandbox, that has the host user's authority, and
+ * the permission is the boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1, SB-1.
  */
 import { Tool } from "@effect/ai"
-import { Duration, Effect, Fiber, Schema, Stream } from "effect"
+import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "../../child/ChildEnvironment.ts"
+import { Sandbox, type Confined } from "../../child/Sandbox.ts"
+import { watch } from "../../child/SandboxWatch.ts"
 import { readCommandLine } from "../../permission/CommandLine.ts"
 import { lineVerdict } from "../../permission/CommandRules.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
 import type { ToolContent } from "../../session/Schemas.ts"
 import { LocationFiles } from "../LocationFiles.ts"
-import { define, type ToolCall, type ToolOutput } from "../ToolDefinition.ts"
+import { define, ToolFailure, type ToolCall, type ToolOutput } from "../ToolDefinition.ts"
 import { ToolOutputStore, type OutputFile } from "../ToolOutputStore.ts"
 import { pathsOutside } from "./CommandAdvice.ts"
 import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
@@ -48,7 +50,7 @@ const BashTool = Tool.make("bash", {
     exitCode: Schema.NullOr(Schema.Int),
     signal: optional(Schema.String),
     /** Why the command was ended before its own end. */
-    stopped: optional(Schema.Literal("timeout", "output")),
+    stopped: optional(Schema.Literal("timeout", "output", "processes", "memory")),
     bytes: Schema.Int,
     warnings: Schema.Array(Schema.String),
     notices: Schema.Array(Schema.String),
@@ -87,24 +89,37 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
   }
 }
 
-type Outcome =
-  { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: "timeout" | "output" }
+type Why = NonNullable<Result["stopped"]>
+type Outcome = { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: Why }
 
-const describe = (outcome: Outcome, { maximum, seconds }: Run): ReadonlyArray<string> => {
-  if (outcome.type === "stopped") {
-    return outcome.why === "output"
-      ? [`Stopped: it printed more than ${maximum} bytes.`]
-      : [`Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`]
+const stopped = (why: Why): Outcome => ({ type: "stopped", why })
+
+const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => {
+  switch (why) {
+    case "output":
+      return `Stopped: it printed more than ${maximum} bytes.`
+    case "timeout":
+      return `Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`
+    case "processes":
+      return `Stopped: the sandbox allows ${confined?.limits.processes ?? 0} processes and threads at a time.`
+    case "memory":
+      return `Stopped: the sandbox allows ${confined?.limits.bytes ?? 0} bytes of memory for all processes together.`
   }
+}
+
+const describe = (outcome: Outcome, command: Run): ReadonlyArray<string> => {
+  if (outcome.type === "stopped") return [describeStop(outcome.why, command)]
   const { code, signal } = outcome.exit
-  if (signal !== null) return [`Ended by signal ${signal}.`]
-  return code === 0 ? [] : [`Exit code ${code}.`]
+  if (code === 0) return []
+  const ended = signal === null ? `Exit code ${code}.` : `Ended by signal ${signal}.`
+  return command.confined === undefined ? [ended] : [ended, command.confined.summary]
 }
 
 interface Run {
   readonly text: string
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
+  readonly confined: Confined | undefined
   readonly seconds: number
   /** Bytes of output. */
   readonly maximum: number
@@ -112,18 +127,28 @@ interface Run {
 }
 
 const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: ToolCall, command: Run) {
-  const { cwd, env, maximum, seconds, warnings } = command
+  const { confined, cwd, maximum, seconds, warnings } = command
   const window = makeOutputWindow()
   const recorder = makeRecorder(store, call, window, maximum)
-  const shell = yield* runShell({ command: command.text, cwd, env })
+  const shell = yield* runShell(
+    confined === undefined
+      ? { command: command.text, cwd, env: command.env }
+      : { command: command.text, cwd: "/", env: confined.env, prefix: confined.prefix }
+  )
   const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
   const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
-  const stopped = (why: "timeout" | "output"): Outcome => ({ type: "stopped", why })
   // The pump ends early when it fails, when there is too much, or when the command closes its output and goes on.
   const pumped = Effect.flatMap(Fiber.join(pump), () =>
     window.bytes() > maximum ? Effect.succeed(stopped("output")) : ended
   )
-  const outcome = yield* Effect.timeoutTo(Effect.raceFirst(ended, pumped), {
+  const passed =
+    confined === undefined
+      ? Effect.never
+      : Effect.map(
+          watch(() => shell.pid, confined.limits),
+          stopped
+        )
+  const outcome = yield* Effect.timeoutTo(Effect.raceAll([ended, pumped, passed]), {
     duration: Duration.seconds(seconds),
     onSuccess: (value) => value,
     onTimeout: () => stopped("timeout")
@@ -157,6 +182,19 @@ const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutpu
   return { structured, content, ...(outputPath === undefined ? {} : { outputPaths: [outputPath] }) }
 }
 
+/** The command's sandbox, where the host asks for one. */
+const confine = (
+  { confine: make }: Sandbox["Type"],
+  root: string,
+  cwd: string,
+  env: Readonly<Record<string, string>>
+) =>
+  Effect.mapBoth(make({ cwd, env, writable: [root] }), {
+    onSuccess: Option.getOrUndefined,
+    onFailure: ({ _tag, message }) =>
+      new ToolFailure({ type: _tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message })
+  })
+
 /** `bash`, in the current Location. A working folder outside it needs `external_directory` first. */
 export const makeBash = Effect.fnUntraced(function* (options: { readonly outputBytes?: number } = {}) {
   const maximum = options.outputBytes ?? bashLimits.outputBytes
@@ -164,11 +202,14 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
   const permission = yield* Permission
   const store = yield* ToolOutputStore
   const grants = yield* Granted
+  const sandbox = yield* Sandbox
   return define(BashTool, {
     render,
     handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir = "." }, call) {
       const root = yield* files.resolveFolder(".")
       const folder = yield* files.resolveFolder(workdir)
+      const env = childEnvironment(process.env, grants.bash)
+      const early = yield* confine(sandbox, root.real, folder.real, env)
       if (!folder.inside) {
         yield* permission.authorize({
           ...call,
@@ -180,7 +221,8 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
           always: [literal(folder.real)]
         })
       }
-      const outside = pathsOutside(command, root.real)
+      // In a sandbox they are other files, or none.
+      const outside = early === undefined ? pathsOutside(command, root.real) : []
       const warnings =
         outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
       const grammar = yield* shellGrammar
@@ -191,14 +233,16 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         permission: "bash",
         subject: Effect.succeed({ type: "command", command, folder: folder.resource, warnings }),
         resources: [command],
+        confined: early !== undefined && sandbox.settings.autoAllow === true,
         title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
         always: [literal(command)],
         verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line)
       })
       if (folder.inside) yield* files.recheck(folder.real)
-      const env = childEnvironment(process.env, grants.bash)
+      // Made anew: what the folders hold may have changed while a person was asked.
+      const confined = early === undefined ? early : yield* confine(sandbox, root.real, folder.real, env)
       return yield* Effect.scoped(
-        run(store, call, { text: command, cwd: folder.real, env, seconds: timeout, maximum, warnings })
+        run(store, call, { text: command, cwd: folder.real, env, confined, seconds: timeout, maximum, warnings })
       )
     })
   })

@@ -24,7 +24,18 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
+/** What to run, and how. */
+export interface Command {
+  readonly command: string
+  readonly cwd: string
+  readonly env: NodeJS.ProcessEnv
+  /** A program with its arguments that runs the shell. */
+  readonly prefix?: ReadonlyArray<string>
+}
+
 export interface ShellProcess {
+  /** The number of the process, and of its group. */
+  readonly pid: number
   /** Both streams, in the order of arrival; ends when the command and all that hold its streams have ended. */
   readonly output: Stream.Stream<Chunk, ToolFailure>
   /** How the shell itself ended; its children may still run. */
@@ -84,10 +95,11 @@ interface Started {
   readonly pid: number
 }
 
-const start = (command: string, cwd: string, env: NodeJS.ProcessEnv, exit: Deferred.Deferred<Exit>) =>
+const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Deferred<Exit>) =>
   Effect.async<Started, ToolFailure>((resume) => {
     try {
-      const child = spawn(shell, ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
+      const [file = shell, ...args] = [...prefix, shell, "-c", command]
+      const child = spawn(file, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
       child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
       child.on("error", (cause) => resume(broken("started", cause)))
       child.on("spawn", () => {
@@ -102,11 +114,9 @@ const start = (command: string, cwd: string, env: NodeJS.ProcessEnv, exit: Defer
   })
 
 /** Starts a command with a closed standard input. */
-export const runShell = Effect.fn("ShellProcess.run")(function* (options: {
-  readonly command: string
-  readonly cwd: string
-  readonly env: NodeJS.ProcessEnv
-}): Effect.fn.Return<ShellProcess, ToolFailure, Scope.Scope> {
+export const runShell = Effect.fn("ShellProcess.run")(function* (
+  options: Command
+): Effect.fn.Return<ShellProcess, ToolFailure, Scope.Scope> {
   const exit = yield* Deferred.make<Exit>()
   const ended = yield* Deferred.make<void>()
   const endOnce = (pid: number) =>
@@ -116,16 +126,14 @@ export const runShell = Effect.fn("ShellProcess.run")(function* (options: {
         Effect.negate(Deferred.isDone(ended))
       )
     )
-  const { child, pid } = yield* Effect.acquireRelease(
-    start(options.command, options.cwd, options.env, exit),
-    (started) =>
-      Effect.zipRight(
-        endOnce(started.pid),
-        Effect.sync(() => {
-          started.child.stdout.destroy()
-          started.child.stderr.destroy()
-        })
-      )
+  const { child, pid } = yield* Effect.acquireRelease(start(options, exit), (started) =>
+    Effect.zipRight(
+      endOnce(started.pid),
+      Effect.sync(() => {
+        started.child.stdout.destroy()
+        started.child.stderr.destroy()
+      })
+    )
   )
   const read = (stream: "stdout" | "stderr") =>
     Stream.map(
@@ -136,6 +144,7 @@ export const runShell = Effect.fn("ShellProcess.run")(function* (options: {
       (bytes): Chunk => ({ stream, bytes })
     )
   return {
+    pid,
     output: Stream.merge(read("stdout"), read("stderr")),
     exit: Deferred.await(exit),
     end: Effect.asVoid(endOnce(pid))
