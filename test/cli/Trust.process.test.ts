@@ -299,6 +299,10 @@ describe("a project that brings something", () => {
         const own = join(here.root, "own")
         mkdirSync(own)
         write(join(own, "package.json"), "{}")
+        const cloned = join(here.root, "cloned")
+        write(join(cloned, ".git", "config"), "[remote]\n\turl = https://example.com\n")
+        const quiet = yield* here.run(["prompt", "--no-run", "--cwd", cloned, "hello"], { env })
+        assert.strictEqual(quiet.stderr, "")
         const plain = yield* here.run(["prompt", "--no-run", "--cwd", own, "hello"], {
           env,
           terminal: { columns: 80, rows: 24 }

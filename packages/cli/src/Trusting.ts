@@ -53,6 +53,8 @@ export const settle = Effect.fn("Trusting.settle")(function* (directory: string)
       return yield* decisions.decide(report, trusts ? "trusted" : "restricted")
     }
   }
+  // Of a clone that brings no texts nothing is left out: a refused command says why.
+  if (report.brings.every(({ kind }) => kind === "clone")) return
   yield* output.note(
     `what the project in ${oneLine(root, 400)} brings does not count: ${standing.why}; daybook trust shows it\n`
   )
