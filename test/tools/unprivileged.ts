@@ -1,7 +1,8 @@
 /** Tools on files that may not be written, in a process without privileges: run by `ReadOnly.test.ts`. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import { patchOf } from "./PatchTree.ts"
 import { makeWorkbench } from "./Workbench.ts"
 
@@ -18,10 +19,13 @@ const attempts = [
   ["read", { path: "hidden" }]
 ] as const
 
+/** The rules allow everything, so nothing is asked of the store. */
+const withoutApprovals = Layer.mock(PermissionStore, {})
+
 const results = await Effect.runPromise(
   Effect.scoped(
     Effect.gen(function* () {
-      const bench = yield* makeWorkbench()
+      const bench = yield* makeWorkbench({ store: withoutApprovals })
       const at = (name: string) => join(bench.folder, name)
       writeFileSync(at("kept"), "old\n", { mode: 0o444 })
       writeFileSync(at("hidden"), "secret", { mode: 0o000 })
