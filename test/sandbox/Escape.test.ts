@@ -296,6 +296,19 @@ describe.skipIf(process.platform !== "linux")("a command in a sandbox", () => {
     })
   )
 
+  it.scopedLive("SB-9: a fork bomb is held, and the host goes on", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeConfined({ processes: 64 })
+      const life = yield* makeLifeline(bench.folder)
+      // It would begin 8,192 processes, and then no more.
+      const bomb =
+        "exec 3>life; echo on >&3; b() { test $1 -gt 12 || { b $(($1 + 1)) | b $(($1 + 1)) & wait; }; sleep 5; }; b 1"
+      const output = yield* bench.run(`{ ${bomb}; } 2>/dev/null; sleep 60`)
+      yield* life.ended
+      assert.strictEqual(output.structured["stopped"], "processes")
+    })
+  )
+
   it.scopedLive("SB-9: memory is bounded, of one process and of all together", () =>
     Effect.gen(function* () {
       const bench = yield* makeConfined({ memory: 256 })

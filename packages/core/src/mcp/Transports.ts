@@ -6,6 +6,7 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"
 import { childEnvironment } from "../child/ChildEnvironment.ts"
+import { bounded } from "../child/ControlGroup.ts"
 import { Sandbox } from "../child/Sandbox.ts"
 import { watch } from "../child/SandboxWatch.ts"
 import { maxBodyBytes } from "../Limits.ts"
@@ -78,7 +79,9 @@ const confine = Effect.fnUntraced(function* (server: StdioServer) {
 const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Redactor) {
   const { StdioClientTransport } = yield* Effect.promise(() => import("@modelcontextprotocol/sdk/client/stdio.js"))
   const confined = yield* confine(server)
+  const bounds = Option.isSome(confined) ? yield* bounded(confined.value.limits) : []
   const [command = server.command, ...args] = [
+    ...bounds,
     ...Option.match(confined, { onNone: () => [], onSome: ({ prefix }) => prefix }),
     server.command,
     ...(server.args ?? [])

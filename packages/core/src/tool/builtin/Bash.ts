@@ -5,6 +5,7 @@
 import { Tool } from "@effect/ai"
 import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "../../child/ChildEnvironment.ts"
+import { bounded } from "../../child/ControlGroup.ts"
 import { Sandbox, type Confined } from "../../child/Sandbox.ts"
 import { watch } from "../../child/SandboxWatch.ts"
 import { readCommandLine } from "../../permission/CommandLine.ts"
@@ -130,10 +131,11 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
   const { confined, cwd, maximum, seconds, warnings } = command
   const window = makeOutputWindow()
   const recorder = makeRecorder(store, call, window, maximum)
+  const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
   const shell = yield* runShell(
     confined === undefined
       ? { command: command.text, cwd, env: command.env }
-      : { command: command.text, cwd: "/", env: confined.env, prefix: confined.prefix }
+      : { command: command.text, cwd: "/", env: confined.env, prefix: [...bounds, ...confined.prefix] }
   )
   const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
   const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
