@@ -13,7 +13,7 @@ import {
 import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
 import { deniesAll, literal, matches, verdictOf, type Rule } from "../../packages/core/src/permission/Rule.ts"
 import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
-import { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
 import { approvals, patterns, source } from "../support/Approvals.ts"
 
 /** Approvals are for a folder that is there. */
@@ -29,6 +29,7 @@ const request = (permissions: ReadonlyArray<Rule>, over: Partial<Permission.Auth
   const agent: Agent = { name: "tester", permissions }
   return {
     sessionID: SessionID.make("ses_a"),
+    messageID: MessageID.make("msg_a"),
     callID: "call_1",
     agent,
     permission: "edit",
@@ -301,6 +302,7 @@ describe("Permission", () => {
         listAll: Effect.fail(fault),
         save: () => Effect.fail(fault),
         used: () => Effect.fail(fault),
+        decisions: () => Effect.fail(fault),
         revoke: () => Effect.fail(fault)
       })
       const asker = Layer.succeed(PermissionAsker, { ask: () => Effect.succeed(Answer.Always()) })

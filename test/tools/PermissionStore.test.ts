@@ -1,15 +1,13 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { SqliteClient } from "@effect/sql-sqlite-node"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope, TestClock } from "effect"
 import { folderIdentity } from "../../packages/core/src/permission/FolderIdentity.ts"
 import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
-import * as Database from "../../packages/core/src/storage/Database.ts"
 import { approvals, beforeApprovals, patterns, source } from "../support/Approvals.ts"
-import { temporaryDatabase, temporaryFolder } from "../support/Database.ts"
+import { logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 
 const [edit, bash] = [
   { permission: "edit", resource: "src/*" },
@@ -23,7 +21,7 @@ const makeFolder = Effect.map(temporaryFolder, (base) => {
   return { base, folder }
 })
 
-const inFile = (filename: string) => Layer.provideMerge(SqlPermissionStore.layer, Database.layer({ filename }))
+const inFile = (filename: string) => Layer.provideMerge(SqlPermissionStore.layer, logAt(filename))
 
 it.layer(approvals)("saved approvals", (it) => {
   it.scoped("PM-3: approvals belong to their folder, and saving one twice keeps one", () =>
@@ -222,11 +220,10 @@ it.scoped("PM-42: two folders differ, two spellings of one do not", () =>
 
 it.effect("PM-5: a database without the table is a typed error that says what failed", () =>
   Effect.gen(function* () {
-    const store = yield* PermissionStore
+    const [store, sql] = [yield* PermissionStore, yield* SqlClient.SqlClient]
+    yield* sql`DROP TABLE approval`
     const error = yield* Effect.flip(store.list(process.cwd()))
     assert.strictEqual(error._tag, "PermissionStoreError")
     assert.include(error.message, "reading them")
-  }).pipe(
-    Effect.provide(Layer.provide(SqlPermissionStore.layer, Layer.orDie(SqliteClient.layer({ filename: ":memory:" }))))
-  )
+  }).pipe(Effect.provide(Layer.provideMerge(SqlPermissionStore.layer, memoryLog)))
 )

@@ -278,7 +278,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     ContextSettings.layer(options),
     HostRequests.layer,
     expander(options, mcp),
-    SqlPermissionStore.layer,
+    Layer.provide(SqlPermissionStore.layer, eventLog),
     Layer.provide(SessionApprovals.layer, eventLog),
     options.permissionAsker ?? layerHeadless,
     outputs(options)

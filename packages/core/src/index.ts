@@ -44,7 +44,8 @@ export {
   PermissionStore,
   PermissionStoreError,
   SavedApproval,
-  type ApprovalSource
+  type ApprovalSource,
+  type PermissionEvent
 } from "./permission/PermissionStore.ts"
 export { Rule, Verdict, type Approval } from "./permission/Rule.ts"
 export * as Rebuild from "./projection/Rebuild.ts"

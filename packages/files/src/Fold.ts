@@ -201,6 +201,8 @@ const fold = (out: Out, event: SessionEvent): void => {
     case "session.next.compaction.started":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
+    case "session.next.permission.decided":
+    case "session.next.permission.revoked":
       return
   }
 }

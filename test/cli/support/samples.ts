@@ -83,6 +83,20 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   "session.next.context.pruned": [{ through: 4 }, { through: -1 }],
   "session.next.question.answered": [{ ...call, answers: ["one", "two\nthree"] }],
   "session.next.question.dismissed": [call],
+  "session.next.permission.decided": [
+    { ...call, permission: "bash", resources: ["make test"], decision: "once", uid: 1000 },
+    {
+      ...call,
+      permission: "own_echo",
+      resources: ["{}"],
+      decision: "always",
+      patterns: ["*"],
+      definition: "ab",
+      saved: [3]
+    },
+    { ...call, permission: "bash", resources: ["make"], decision: "approved", used: [1, 2] }
+  ],
+  "session.next.permission.revoked": [{ number: 3, permission: "own_echo", resource: "*", uid: 1000 }],
   "session.next.budget.set": [{ budget: { cost: 1.5, tokens: 10 } }, { budget: {} }]
 }
 

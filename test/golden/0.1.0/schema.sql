@@ -11,6 +11,7 @@ CREATE TABLE session_message ( id TEXT PRIMARY KEY, session_id TEXT NOT NULL REF
 CREATE TABLE session_part ( session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, message_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT, status TEXT NOT NULL, opened TEXT, raw TEXT, called TEXT, progress TEXT, settled TEXT, time_created INTEGER NOT NULL, time_ran INTEGER, time_settled INTEGER, PRIMARY KEY (session_id, message_id, kind, key) ) STRICT;
 CREATE TABLE session_removal ( number INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, position INTEGER NOT NULL ) STRICT;
 CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition) WHERE time_revoked IS NULL;
+CREATE INDEX event_permission ON event (position) WHERE type >= 'session.next.permission.' AND type < 'session.next.permission/';
 CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL;
 CREATE INDEX session_directory ON session (directory, time_updated, id);
 CREATE INDEX session_input_waiting ON session_input (session_id, admitted_seq) WHERE promoted_seq IS NULL;

@@ -85,6 +85,12 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.callID} ${event.data.answers.join(" | ")}`
     case "session.next.question.dismissed":
       return event.data.callID
+    case "session.next.permission.decided": {
+      const { callID, decision, permission, resources } = event.data
+      return `${callID} ${decision} ${permission} ${resources.join(" | ")}`
+    }
+    case "session.next.permission.revoked":
+      return `${event.data.number} ${event.data.permission} ${event.data.resource}`
     case "session.next.budget.set":
       return limits(event.data.budget)
     case "session.next.activity.started":

@@ -262,6 +262,33 @@ export const QuestionAnswered = durable("session.next.question.answered", 1, {
 })
 export const QuestionDismissed = durable("session.next.question.dismissed", 1, question)
 
+/** What a person, or what a person approved before, decided about a call. Rules decide without it. */
+export const PermissionDecided = durable("session.next.permission.decided", 1, {
+  ...question,
+  permission: Schema.String,
+  /** What the call acts on, shortened: the call has it whole. */
+  resources: Schema.Array(Schema.String),
+  /** `approved`: approvals of before allowed it. The others are a person's answers. */
+  decision: Schema.Literal("once", "session", "always", "declined", "corrected", "approved"),
+  /** The patterns that the answer keeps, for the session or for good. */
+  patterns: optional(Schema.Array(Schema.String)),
+  /** The fingerprint of the tool that they are for. */
+  definition: optional(Schema.String),
+  /** The numbers of the approvals that the answer saved. */
+  saved: optional(Schema.Array(Schema.Int)),
+  /** The numbers of the saved approvals that allowed it, or a part of it. */
+  used: optional(Schema.Array(Schema.Int)),
+  /** The user whose process took the decision. */
+  uid: optional(Schema.Int)
+})
+/** An approval that this session saved was taken back. */
+export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
+  number: Schema.Int,
+  permission: Schema.String,
+  resource: Schema.String,
+  uid: optional(Schema.Int)
+})
+
 /** From now on the session and its children may spend this much in all; without fields there is no limit. */
 export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget })
 
@@ -307,6 +334,8 @@ export const durableDefinitions = [
   ContextPruned,
   QuestionAnswered,
   QuestionDismissed,
+  PermissionDecided,
+  PermissionRevoked,
   BudgetSet
 ] as const
 

@@ -1,12 +1,14 @@
 /**
  * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
  * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
- * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-45, PP-1..PP-6, TO-4, TO-5.
+ * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-47, PP-1..PP-6, TO-4, TO-5.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import type { Agent } from "../agent/Agents.ts"
-import type { SessionID } from "../Identifiers.ts"
+import { draft, type EventOfType } from "../events/SessionEvents.ts"
+import type { MessageID, SessionID } from "../Identifiers.ts"
+import { EventLog } from "../log/EventLog.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { notCounting, projectAt } from "../trust/Project.ts"
@@ -14,7 +16,7 @@ import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { makeKeyedLock } from "../tool/KeyedLock.ts"
 import { ToolDeclined, ToolFailure } from "../tool/ToolDefinition.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
-import { PermissionStore, type PermissionStoreError, type SavedApproval } from "./PermissionStore.ts"
+import { ownUid, PermissionStore, type PermissionStoreError, type SavedApproval } from "./PermissionStore.ts"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
 import { applies, decidingRule, literal, type Approval, type Rule, type Verdict } from "./Rule.ts"
@@ -23,6 +25,7 @@ import * as SessionApprovals from "./SessionApprovals.ts"
 /** What a call wants to do. */
 export interface Authorization {
   readonly sessionID: SessionID
+  readonly messageID: MessageID
   readonly callID: string
   readonly agent: Agent
   /** The action's name: `read`, `edit`, `bash`, `external_directory` and so on. */
@@ -123,6 +126,13 @@ const approvalOf = ({ definition, permission }: Authorization, resource: string)
   ...(definition === undefined ? {} : { definition })
 })
 
+/** As much of texts as an event holds. */
+const shortened = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  texts.slice(0, 20).map((text) => (text.length <= 500 ? text : `${text.slice(0, 500)}...`))
+
+/** What an event says of a decision, beside the call that it is about. */
+type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "decision" | "patterns" | "saved">
+
 /** Approvals that cannot be read or written never cost the call (PM-5). */
 const withoutFault = <A>(effect: Effect.Effect<A, PermissionStoreError>, instead: NoInfer<A>): Effect.Effect<A> =>
   Effect.catchAll(effect, (error) => Effect.as(Effect.logWarning(error.message, error.cause), instead))
@@ -131,12 +141,13 @@ const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
   const store = yield* PermissionStore
-  // A host that builds this layer by itself has neither: its approvals then live as long as the layer.
+  // A host that builds this layer by itself has none of these: its approvals then live as long as the layer, and no event says what was decided.
   const approvals = Option.getOrElse(
     yield* Effect.serviceOption(SessionApprovals.SessionApprovals),
     SessionApprovals.make
   )
   const sessions = yield* Effect.serviceOption(SessionStore)
+  const log = yield* Effect.serviceOption(EventLog)
   const locked = makeKeyedLock<SessionID>()
   const trust = yield* ProjectTrust
   /** Why what people allowed here does not count. */
@@ -173,10 +184,34 @@ const make = Effect.gen(function* () {
     return { open, used: [...used], changed } satisfies Standing
   })
 
-  const recordUse = ({ used }: Standing) => {
+  /** Counts the approvals that were used, and makes the decision an event. A call that cannot be recorded is not made. */
+  const record = Effect.fnUntraced(function* (request: Authorization, { used }: Standing, decision: Decision) {
     const numbers = used.flatMap(({ number }) => number ?? [])
-    return numbers.length === 0 ? Effect.void : withoutFault(store.used(numbers), undefined)
-  }
+    if (numbers.length > 0) yield* withoutFault(store.used(numbers), undefined)
+    if (Option.isNone(log)) return
+    const { callID, definition, messageID, permission, resources, sessionID } = request
+    const uid = ownUid()
+    const event = draft("session.next.permission.decided", {
+      assistantMessageID: messageID,
+      callID,
+      permission,
+      resources: shortened(resources),
+      ...decision,
+      ...(definition === undefined ? {} : { definition }),
+      ...(numbers.length === 0 ? {} : { used: numbers }),
+      ...(uid === undefined ? {} : { uid })
+    })
+    yield* Effect.catchAll(log.value.append(sessionID, [event]), (error) =>
+      Effect.zipRight(
+        Effect.logWarning(`a decision about ${permission} could not be recorded: ${error.message}`),
+        denied(`the decision on ${named(request)} could not be recorded, so nothing was done; try again later`)
+      )
+    )
+  })
+
+  /** Nothing is asked: rules decided alone, which no event says, or approvals did. */
+  const allowed = (request: Authorization, standing: Standing) =>
+    standing.used.length === 0 ? Effect.void : record(request, standing, { decision: "approved" })
 
   /** A question says whose it is also where the title cannot be read. */
   const titleOf = (sessionID: SessionID) =>
@@ -189,17 +224,43 @@ const make = Effect.gen(function* () {
         )
     })
 
-  const save = (request: Authorization, resources: ReadonlyArray<string>) =>
-    withoutFault(
-      store.save(
+  const save = (request: Authorization, patterns: ReadonlyArray<string>) =>
+    store
+      .save(
         location.directory,
-        resources.map((resource) => approvalOf(request, resource)),
+        patterns.map((resource) => approvalOf(request, resource)),
         { sessionID: request.sessionID, callID: request.callID, agent: request.agent.name }
-      ),
-      []
-    )
+      )
+      .pipe(
+        Effect.map((saved) => ({ saved: saved.map(({ number }) => number) })),
+        (saving) => withoutFault<Partial<Decision>>(saving, {}),
+        Effect.map((saved): Decision => ({ decision: "always", patterns: shortened(patterns), ...saved }))
+      )
 
-  const settle = (
+  /** Keeps what the answer allows, where something may be kept. Nobody's answer decides nothing. */
+  const keep = (request: Authorization, always: ReadonlyArray<string>, untrusted: string | undefined) => {
+    const decided = (decision: Decision) => Effect.succeed<Decision | undefined>(decision)
+    const once = decided({ decision: "once" })
+    return Answer.$match({
+      Once: () => once,
+      Session: () => {
+        if (always.length === 0) return once
+        approvals.add(
+          request.sessionID,
+          always.map((resource) => approvalOf(request, resource))
+        )
+        return decided({ decision: "session", patterns: shortened(always) })
+      },
+      Always: () => (always.length === 0 ? once : save(request, always)),
+      AlwaysFor: ({ resources }) => (untrusted === undefined ? save(request, resources) : once),
+      Decline: () => decided({ decision: "declined" }),
+      Correct: () => decided({ decision: "corrected" }),
+      Unavailable: () => Effect.succeed(undefined)
+    })
+  }
+
+  /** Fails where the answer does not allow the call. */
+  const refuse = (
     request: Authorization,
     resources: NonEmptyReadonlyArray<string>,
     always: ReadonlyArray<string>,
@@ -207,15 +268,9 @@ const make = Effect.gen(function* () {
   ) =>
     Answer.$match({
       Once: () => Effect.void,
-      Session: () =>
-        Effect.sync(() =>
-          approvals.add(
-            request.sessionID,
-            always.map((resource) => approvalOf(request, resource))
-          )
-        ),
-      Always: () => save(request, always),
-      AlwaysFor: ({ resources }) => (untrusted === undefined ? save(request, resources) : Effect.void),
+      Session: () => Effect.void,
+      Always: () => Effect.void,
+      AlwaysFor: () => Effect.void,
       Decline: () => new ToolDeclined({ tool: request.permission }),
       Correct: ({ message }) =>
         denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
@@ -236,13 +291,13 @@ const make = Effect.gen(function* () {
   return Permission.of({
     authorize: Effect.fn("Permission.authorize")(function* (request) {
       const standing = yield* judge(request)
-      if (standing.open.length === 0) return yield* recordUse(standing)
+      if (standing.open.length === 0) return yield* allowed(request, standing)
       // An "always" to the question before may have settled this one, so it is looked at again with the lock held.
       yield* locked(request.sessionID)(
         Effect.gen(function* () {
           const now = yield* judge(request)
           const resources = now.open
-          if (!isNonEmptyReadonlyArray(resources)) return yield* recordUse(now)
+          if (!isNonEmptyReadonlyArray(resources)) return yield* allowed(request, now)
           const why = yield* untrusted
           // What would be saved does not count here.
           const always = why !== undefined ? [] : (request.always ?? resources.map(literal))
@@ -271,8 +326,10 @@ const make = Effect.gen(function* () {
             notes,
             always
           }
-          yield* settle(request, resources, always, why)(yield* asker.ask(asked))
-          yield* recordUse(now)
+          const answer = yield* asker.ask(asked)
+          const decision = yield* keep(request, always, why)(answer)
+          if (decision !== undefined) yield* record(request, now, decision)
+          yield* refuse(request, resources, always, why)(answer)
         })
       )
     })

@@ -1,8 +1,9 @@
 /**
  * What people allowed for good in a folder: by which answer it came to be, how it was used, and taking it back. The SQL form
- * is in `SqlPermissionStore.ts`. Spec: PM-3, PM-40..PM-45.
+ * is in `SqlPermissionStore.ts`. Spec: PM-3, PM-40..PM-47.
  */
 import { Context, Schema, type Effect } from "effect"
+import type { EventOfType } from "../events/SessionEvents.ts"
 import { SessionID } from "../Identifiers.ts"
 import type { Approval } from "./Rule.ts"
 
@@ -14,6 +15,9 @@ export class PermissionStoreError extends Schema.TaggedError<PermissionStoreErro
     return `saved approvals could not be used: ${this.operation} failed`
   }
 }
+
+/** The user that this process works for; undefined where the system has no users. */
+export const ownUid = (): number | undefined => process.getuid?.()
 
 /** The call that a person answered "always" to. */
 export interface ApprovalSource {
@@ -49,6 +53,9 @@ export const SavedApproval = Schema.Struct({
 })
 export type SavedApproval = typeof SavedApproval.Type
 
+/** What was decided about a call, or an approval that was taken back, in its session. */
+export type PermissionEvent = EventOfType<"session.next.permission.decided" | "session.next.permission.revoked">
+
 /** Saved approvals, by folder. */
 export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<
   PermissionStore,
@@ -71,7 +78,15 @@ export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore"
     ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
     /** Counts one use of each; written at most once a minute. */
     readonly used: (numbers: ReadonlyArray<number>) => Effect.Effect<void, PermissionStoreError>
-    /** Takes approvals back, at once and for every process. Gives those that counted until now. */
+    /** The last decisions in the sessions that work in a folder, or in all of them. The oldest first. */
+    readonly decisions: (options: {
+      readonly folder?: string
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<PermissionEvent>, PermissionStoreError>
+    /**
+     * Takes approvals back, at once and for every process. Gives those that counted until now. Their sessions have it as an
+     * event, unless they were removed.
+     */
     readonly revoke: (
       numbers: ReadonlyArray<number>
     ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>

@@ -1,8 +1,19 @@
-/** `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-45. */
+/** `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-47. */
 import { SqlClient } from "@effect/sql"
-import { Clock, Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer, Option, Schema } from "effect"
+import { draft, type SessionEvent } from "../events/SessionEvents.ts"
+import { EventLog } from "../log/EventLog.ts"
+import { toEvent } from "../log/EventRow.ts"
+import { ReadSql } from "../storage/Database.ts"
 import { folderIdentity } from "./FolderIdentity.ts"
-import { PermissionStore, PermissionStoreError, SavedApproval, type ApprovalSource } from "./PermissionStore.ts"
+import {
+  ownUid,
+  PermissionStore,
+  PermissionStoreError,
+  SavedApproval,
+  type ApprovalSource,
+  type PermissionEvent
+} from "./PermissionStore.ts"
 import type { Approval } from "./Rule.ts"
 
 const columns = `number, folder, permission, resource, nullif(definition, '') AS definition, session_id AS sessionID,
@@ -20,8 +31,8 @@ const failed =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, PermissionStoreError, R> =>
     Effect.mapError(effect, (cause) => new PermissionStoreError({ operation, cause }))
 
-/** The user that this process works for; none where the system has no users. */
-const ownUid = (): number | null => process.getuid?.() ?? null
+const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
+  event.type === "session.next.permission.decided" || event.type === "session.next.permission.revoked"
 
 /** Uses of one approval are written at most this often, in milliseconds. */
 const usesEvery = 60_000
@@ -34,6 +45,8 @@ interface Counted {
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  const readSql = yield* ReadSql
   const counted = new Map<number, Counted>()
 
   const standing = (folder: string) =>
@@ -59,6 +72,20 @@ const make = Effect.gen(function* () {
       yield* sql`UPDATE approval SET uses = uses + ${uses}, time_used = ${now} WHERE number = ${number}`
     }
   }, failed("counting their uses"))
+
+  /** In the session that saved it, where it is still there. */
+  const recordRevoked = ({ number, permission, resource, revokedBy, sessionID }: SavedApproval) => {
+    if (sessionID === undefined) return Effect.void
+    const uid = revokedBy === undefined ? {} : { uid: revokedBy }
+    const event = draft("session.next.permission.revoked", { number, permission, resource, ...uid })
+    return log.append(sessionID, [event]).pipe(
+      // A session that was removed takes no events.
+      Effect.catchTag("EventRefused", () => Effect.void),
+      Effect.catchAll((error) =>
+        Effect.logWarning(`approval ${number} was revoked, without an event: ${error.message}`)
+      )
+    )
+  }
 
   yield* Effect.addFinalizer(() =>
     Clock.currentTimeMillis.pipe(
@@ -93,7 +120,7 @@ const make = Effect.gen(function* () {
         session_id: sessionID,
         call_id: callID,
         agent,
-        uid: ownUid(),
+        uid: ownUid() ?? null,
         time_created: now
       }))
       // One statement, so it is stored whole or not at all without a transaction of its own.
@@ -114,14 +141,28 @@ const make = Effect.gen(function* () {
       }
       yield* writeUses(now, usesEvery)
     }),
+    decisions: Effect.fn("PermissionStore.decisions")(function* ({ folder, limit }) {
+      const rows = yield* failed("reading what was decided")(
+        readSql<Record<string, unknown>>`SELECT event.position, event.id, event.session_id, event.seq, event.type,
+            event.created, event.data, event.checksum
+          FROM event JOIN session ON session.id = event.session_id
+          WHERE event.type >= 'session.next.permission.' AND event.type < 'session.next.permission/'
+          AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
+          ORDER BY event.position DESC LIMIT ${limit}`
+      )
+      const events = yield* failed("reading what was decided")(
+        Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
+      )
+      return events.filter(isPermissionEvent).toReversed()
+    }),
     revoke: Effect.fn("PermissionStore.revoke")(function* (numbers) {
       if (numbers.length === 0) return []
       const now = yield* Clock.currentTimeMillis
       return yield* failed("revoking them")(
-        Effect.flatMap(
-          sql`UPDATE approval SET time_revoked = ${now}, revoked_uid = ${ownUid()}
-            WHERE ${sql.in("number", numbers)} AND time_revoked IS NULL RETURNING ${sql.literal(columns)}`,
-          read
+        sql`UPDATE approval SET time_revoked = ${now}, revoked_uid = ${ownUid() ?? null}
+          WHERE ${sql.in("number", numbers)} AND time_revoked IS NULL RETURNING ${sql.literal(columns)}`.pipe(
+          Effect.flatMap(read),
+          Effect.tap((revoked) => Effect.forEach(revoked, recordRevoked, { discard: true }))
         )
       )
     })
@@ -129,4 +170,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Approvals in the host's database. */
-export const layer: Layer.Layer<PermissionStore, never, SqlClient.SqlClient> = Layer.scoped(PermissionStore, make)
+export const layer: Layer.Layer<PermissionStore, never, EventLog | ReadSql | SqlClient.SqlClient> = Layer.scoped(
+  PermissionStore,
+  make
+)

@@ -353,6 +353,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [session(event, { budget: json(event.data.budget) })]
     case "session.next.question.answered":
     case "session.next.question.dismissed":
+    case "session.next.permission.decided":
+    case "session.next.permission.revoked":
     case "session.next.interrupt.requested":
       return []
     case "session.next.retried":

@@ -33,6 +33,9 @@ export default Effect.gen(function* () {
   ) STRICT`
   yield* sql`CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition)
     WHERE time_revoked IS NULL`
+  // Few events are about permissions: every other one stays out of this.
+  yield* sql`CREATE INDEX event_permission ON event (position)
+    WHERE type >= 'session.next.permission.' AND type < 'session.next.permission/'`
   const projects = yield* sql<{ readonly project: string }>`SELECT DISTINCT project FROM permission`
   const identities = yield* Effect.forEach(
     projects,
