@@ -3,6 +3,7 @@ import { Effect, Option, Record, Stream } from "effect"
 import { mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { childEnvironment } from "../packages/core/src/child/ChildEnvironment.ts"
+import { bounded } from "../packages/core/src/child/ControlGroup.ts"
 import * as Sandbox from "../packages/core/src/child/Sandbox.ts"
 import { runShell } from "../packages/core/src/tool/builtin/ShellProcess.ts"
 import { median } from "./Figures.ts"
@@ -14,8 +15,9 @@ const run = (cwd: string) =>
     const started = performance.now()
     const env = childEnvironment(process.env)
     const confined = Option.getOrUndefined(yield* (yield* Sandbox.Sandbox).confine({ cwd, writable: [cwd], env }))
-    const command = { command: "true", cwd, env: confined?.env ?? env, prefix: confined?.prefix ?? [] }
-    const shell = yield* runShell(command)
+    const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
+    const prefix = [...bounds, ...(confined?.prefix ?? [])]
+    const shell = yield* runShell({ command: "true", cwd, env: confined?.env ?? env, prefix })
     yield* Stream.runDrain(shell.output)
     yield* shell.exit
     return performance.now() - started
