@@ -13,6 +13,7 @@ import { events } from "./commands/events.ts"
 import { files } from "./commands/files.ts"
 import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
+import { permissions } from "./commands/permissions.ts"
 import { prompt } from "./commands/prompt.ts"
 import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
@@ -40,6 +41,7 @@ export const verbs: ReadonlyArray<Verb> = [
   switchTo,
   rename,
   remove,
+  permissions,
   agents,
   models,
   trust,
@@ -64,6 +66,7 @@ const root = Command.make("daybook").pipe(
     switchTo.command,
     rename.command,
     remove.command,
+    permissions.command,
     agents.command,
     models.command,
     trust.command,

@@ -9,6 +9,7 @@ import {
   type Identifiers,
   type ModelResolver,
   type PermissionAsker,
+  type PermissionStore,
   type SessionExecution,
   type Sessions,
   type SessionStore
@@ -30,7 +31,8 @@ export const models = Models.layer
 /** Reads `provider/model`. */
 export const parseModel = Catalog.parseModel
 
-type Services = Agents | EventLog | Identifiers | ModelResolver | SessionExecution | Sessions | SessionStore
+type Services =
+  Agents | EventLog | Identifiers | ModelResolver | PermissionStore | SessionExecution | Sessions | SessionStore
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 

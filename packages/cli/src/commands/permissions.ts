@@ -1,0 +1,141 @@
+/** `daybook permissions`: what was allowed for good, taking it back, and what was decided. Spec: CL-170..CL-172. */
+import { PermissionStore, type SavedApproval } from "@daybook/core"
+import { Args, Command } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { NotFound, UsageError } from "../Errors.ts"
+import * as Flags from "../Flags.ts"
+import * as Folder from "../Folder.ts"
+import { Output } from "../Output.ts"
+import * as Question from "../Question.ts"
+import { approvalTable, decisionTable } from "../render/ApprovalText.ts"
+import { eventJson } from "../render/EventLine.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { withSessions } from "../Runtime.ts"
+import type { Verb } from "../Verb.ts"
+
+const all = Flags.toggle("all", "of every folder, not only of this one")
+const yes = Flags.toggle("yes", "do not ask")
+const limit = Flags.integer("limit", "N", "audit: at most the last N decisions (50)", 1)
+
+interface Options {
+  readonly action: string
+  readonly words: ReadonlyArray<string>
+  readonly all: boolean
+  readonly yes: boolean
+  readonly limit: number
+  readonly json: boolean
+}
+
+/** The approvals that count here; with `all`, those of every folder that are not revoked. */
+const valid = Effect.fnUntraced(function* (everywhere: boolean) {
+  const store = yield* PermissionStore
+  if (!everywhere) return yield* store.list(yield* Folder.current)
+  return (yield* store.listAll).filter(({ revokedAt }) => revokedAt === undefined)
+})
+
+const list = Effect.fn("Command.permissions.list")(function* ({ all, json }: Options) {
+  const output = yield* Output
+  const approvals = yield* valid(all)
+  yield* output.write(
+    json
+      ? approvals.map((approval) => `${jsonLine(approval, output.terminal)}\n`).join("")
+      : approvalTable(approvals, all)
+  )
+  if (approvals.length === 0) {
+    yield* output.note(all ? "nothing is allowed for good\n" : "nothing is allowed for good in this folder\n")
+  }
+})
+
+/** A number names one approval; other words its permission, its pattern, or both. */
+const isNamed = (word: string, { number, permission, resource }: SavedApproval): boolean =>
+  /^\d+$/.test(word) ? Number(word) === number : [permission, resource, `${permission} ${resource}`].includes(word)
+
+const revoke = Effect.fn("Command.permissions.revoke")(function* ({ all, json, words, yes }: Options) {
+  const output = yield* Output
+  if (words.length === 0) {
+    return yield* new UsageError({ message: "revoke which? give numbers or patterns of daybook permissions list" })
+  }
+  const approvals = yield* valid(all)
+  const missing = words.find((word) => !approvals.some((approval) => isNamed(word, approval)))
+  if (missing !== undefined) {
+    const where = all ? "" : " in this folder; --all looks in every folder"
+    return yield* new NotFound({ message: `no approval "${oneLine(missing, 80)}" counts${where}` })
+  }
+  const chosen = approvals.filter((approval) => words.some((word) => isNamed(word, approval)))
+  if (!yes) {
+    yield* output.note(approvalTable(chosen, all))
+    const answer = yield* Question.ask(`Revoke ${chosen.length === 1 ? "it" : `these ${chosen.length}`}? [y/N] `)
+    if (answer === undefined) {
+      return yield* new UsageError({ message: "nothing was revoked; say --yes when nobody can be asked" })
+    }
+    if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: "nothing was revoked" })
+  }
+  const store = yield* PermissionStore
+  const revoked = yield* store.revoke(chosen.map(({ number }) => number))
+  if (json) yield* output.write(revoked.map((approval) => `${jsonLine(approval, output.terminal)}\n`).join(""))
+  else yield* output.note(`revoked: ${revoked.map(({ number }) => number).join(", ")}\n`)
+})
+
+const audit = Effect.fn("Command.permissions.audit")(function* ({ all, json, limit }: Options) {
+  const output = yield* Output
+  const store = yield* PermissionStore
+  const folder = all ? {} : { folder: yield* Folder.current }
+  const events = yield* store.decisions({ ...folder, limit })
+  yield* output.write(
+    json ? events.map((event) => `${eventJson(event, output.terminal)}\n`).join("") : decisionTable(events)
+  )
+  if (events.length === 0) yield* output.note("nothing was decided yet\n")
+})
+
+const run = (options: Options) => {
+  const { action, words } = options
+  if (action === "revoke") return revoke(options)
+  if (words.length > 0) {
+    return Effect.fail(new UsageError({ message: `permissions ${oneLine(action, 40)} takes no further words` }))
+  }
+  if (action === "list") return list(options)
+  if (action === "audit") return audit(options)
+  return Effect.fail(
+    new UsageError({ message: `there is no "permissions ${oneLine(action, 40)}"; there are list, revoke and audit` })
+  )
+}
+
+export const permissions = {
+  name: "permissions",
+  summary: "list what was allowed for good, take it back, or see what was decided",
+  words: "[list|revoke|audit] [NUMBER|PATTERN...]",
+  details: [
+    'list shows the answers "always" that count in this folder: number, when, by which user, in which session and by which ' +
+      "agent, how often they were used, permission, pattern. An approval of an MCP tool counts for as long as the tool and " +
+      "its server stay as they were.",
+    "revoke takes approvals back by number, permission or pattern, and asks first. Sessions that run ask from then on. audit " +
+      "shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
+      "agents are not listed."
+  ],
+  flags: [all, yes, limit, Flags.json],
+  examples: [
+    ["daybook permissions", "what is allowed for good in this folder"],
+    ["daybook permissions revoke 3 7", "takes two of them back"],
+    ['daybook permissions revoke "npm test" --yes', "takes that pattern back without asking"],
+    ["daybook permissions audit --all --json", "the last decisions of every folder, as JSON"]
+  ],
+  command: Command.make(
+    "permissions",
+    {
+      action: Args.optional(Args.text({ name: "ACTION" })),
+      words: Args.repeated(Args.text({ name: "WORD" })),
+      all: all.options,
+      yes: yes.options,
+      limit: limit.options,
+      json: Flags.json.options
+    },
+    (given) =>
+      withSessions(
+        run({
+          ...given,
+          action: Option.getOrElse(given.action, () => "list"),
+          limit: Option.getOrElse(given.limit, () => 50)
+        })
+      )
+  )
+} satisfies Verb
