@@ -117,6 +117,8 @@ interface Prepared {
 const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
   const sessions = yield* Sessions
   const { directory, model } = options
+  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
+  if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
   yield* trusting(session.location.directory)
   const { model: itsModel, name } = yield* findAgent(options.agent ?? session.agent, session.location.directory)
   if (options.inFolder && session.location.directory !== directory) {
@@ -124,8 +126,6 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
       message: `${session.id} works in ${oneLine(session.location.directory, 400)}; --cwd is for a new session`
     })
   }
-  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
-  if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
   if (model === undefined) yield* resolveModel(session.model ?? itsModel)
   const input = yield* inputOf(options, session.location.directory)
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
