@@ -140,6 +140,18 @@ describe("the list of tools", () => {
     assert.include(leftOut.join(), "large (its schema has more than 32768 bytes)")
   })
 
+  it("MC-12: a tool that is nested too deeply is left out, wherever that is, and takes nothing with it", () => {
+    const deep: unknown = JSON.parse("[".repeat(100_000) + "]".repeat(100_000))
+    for (const part of ["inputSchema", "annotations", "title"]) {
+      const { leftOut, tools } = readListing([{ name: "one" }, { name: "deep", [part]: { deep } }, { name: "two" }])
+      assert.deepStrictEqual(
+        tools.map(({ name }) => name),
+        ["one", "two"]
+      )
+      assert.deepStrictEqual(leftOut, ["a tool that is nested too deeply"])
+    }
+  })
+
   it("MC-12: a description is bounded", () => {
     const [tool] = readListing([{ name: "wordy", description: "x".repeat(10_000) }]).tools
     assert.strictEqual(tool?.description, `${"x".repeat(4_000)}...`)

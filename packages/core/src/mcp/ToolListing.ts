@@ -77,12 +77,16 @@ const readTool = (value: unknown): ListedTool | string => {
   return { ...tool, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
 }
 
+/** Nesting that exceeds the stack costs one tool, not the list. */
+const readNested = (value: unknown): ListedTool | string =>
+  Option.getOrElse(Option.liftThrowable(() => readTool(value))(), () => "a tool that is nested too deeply")
+
 /** Reads the tools of all pages; the first of two with one name is the tool. */
 export const readListing = (values: ReadonlyArray<unknown>): Listing => {
   const tools = new Map<string, ListedTool>()
   const leftOut: Array<string> = []
   for (const value of values.slice(0, listingLimits.tools)) {
-    const tool = readTool(value)
+    const tool = readNested(value)
     if (typeof tool === "string") leftOut.push(tool)
     else if (!tools.has(tool.name)) tools.set(tool.name, tool)
   }
