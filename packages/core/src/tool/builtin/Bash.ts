@@ -18,7 +18,7 @@ import { define, ToolFailure, type ToolCall, type ToolOutput } from "../ToolDefi
 import { ToolOutputStore, type OutputFile } from "../ToolOutputStore.ts"
 import { pathsOutside } from "./CommandAdvice.ts"
 import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
-import { pause, runShell, type Chunk, type Exit } from "./ShellProcess.ts"
+import { drain, runShell, type Chunk, type Exit } from "./ShellProcess.ts"
 
 export const bashLimits = {
   /** Seconds. */
@@ -157,7 +157,7 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
   })
   yield* shell.end
   // What was printed before the end is still on its way. A process that left the group may hold the streams open.
-  yield* Effect.raceFirst(Fiber.join(pump), pause(drainMillis))
+  yield* Effect.raceFirst(Fiber.join(pump), drain(drainMillis))
   const file = recorder.file()
   const where =
     file === undefined

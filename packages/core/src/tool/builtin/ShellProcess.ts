@@ -81,6 +81,14 @@ export const pause = (millis: number) =>
     return Effect.sync(() => clearTimeout(timer))
   })
 
+const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+/**
+ * Waits for output that is still on its way. After a busy time the event loop runs timers before it reads pipes, so it gets
+ * some turns behind the pause: one reads what is there, and the others let it be taken.
+ */
+export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(turnOfLoop, 3))
+
 const endGroup = Effect.fnUntraced(function* (pid: number) {
   if (!signalGroup(pid, "SIGTERM")) return
   for (let waited = 0; waited < graceMillis; waited += lookMillis) {
