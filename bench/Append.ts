@@ -41,7 +41,7 @@ const publish = (publishers: number, appends: number) =>
     return { rate: perSecond(latencies.length, started), latencies }
   })
 
-/** Who publishes beside the healthy ones: nobody, as many others, or as many that are refused each time. */
+/** What else publishes: nothing, as many healthy publishers again, or as many whose every append is refused. */
 type Beside = "nobody" | "others" | "refused"
 
 const besidePublishers = 32

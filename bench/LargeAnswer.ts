@@ -25,7 +25,8 @@ socket.on("data", (chunk) => {
 })
 `
 
-/** Pings one after the other until it is told to end, and says the longest wait in milliseconds. */
+/** Sends one ping after another until its input ends the run; prints the longest wait in milliseconds. A short pause between
+ * pings keeps them from loading the server. */
 const pinger = `
 const socket = require("node:net").connect(process.argv[1])
 let sent = 0

@@ -70,7 +70,6 @@ describe("ctx", () => {
       assert.isDefined(parsed)
       if (parsed === undefined) return
       const shown = rowText(parsed, true)
-      // oxlint-disable-next-line no-control-regex
       assert.notMatch(shown, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
       assert.isTrue(shown.endsWith("\n\n"))
       if (row.role === "tool") assert.strictEqual(shown.trimEnd().split("\n").length, 1)
@@ -122,7 +121,6 @@ describe("ctx", () => {
     Effect.gen(function* () {
       const rows = row("user", text("\u009b31m\u202eabc\u007f\n"))
       const shown = yield* onTerminal({ messages: rows }, history, ["history", "coder", "--json"])
-      // oxlint-disable-next-line no-control-regex
       assert.notMatch(shown, /[\u007f-\u009f\u202a-\u202e]/)
       assert.deepStrictEqual(JSON.parse(shown), JSON.parse(rows))
     })

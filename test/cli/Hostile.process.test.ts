@@ -18,20 +18,10 @@ const hostile =
   "\u001b]52;c;cm0gLXJm\u0007\u001b]0;t\u001b\\\u001b[2J\u001b[8m\u009b1A\u0090q\u009c\r\b\u007f" +
   "\u200b\u200d\u00ad\u202e\u2066\ufeff\u{e0041}\ufe0f\u{e0100}\u2028\u3164▓"
 
-const forbidden =
-  // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/u
+const forbidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/u
 
 /** What the terminal adds, and the pictures of the command itself: styles, the region that is drawn again, the paste mode. */
-const own = [
-  /\r\n/g,
-  // oxlint-disable-next-line no-control-regex
-  /\u001b\[(?:2|22|31|32|39|7|27)m/g,
-  // oxlint-disable-next-line no-control-regex
-  /\r(?:\u001b\[\d+A)?\u001b\[J/g,
-  // oxlint-disable-next-line no-control-regex
-  /\u001b\[\?2004[hl]/g
-]
+const own = [/\r\n/g, /\u001b\[(?:2|22|31|32|39|7|27)m/g, /\r(?:\u001b\[\d+A)?\u001b\[J/g, /\u001b\[\?2004[hl]/g]
 
 const assertSafe = (printed: string, of: string) => {
   const rest = own.reduce((text, sequence) => text.replaceAll(sequence, "\n"), printed)

@@ -42,7 +42,6 @@ describe("the log", () => {
     })
     for (const format of ["text", "json"] as const) {
       const line = logLine(each, format, [])
-      // oxlint-disable-next-line no-control-regex
       assert.notMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f\u2028▓\p{Cf}]|\ufe0f/u)
       assert.include(line, "\\u{202e}")
     }
@@ -59,7 +58,6 @@ describe("the log", () => {
       "json",
       secrets
     )
-    // oxlint-disable-next-line no-control-regex
     assert.notMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f]|sk-secret/)
     const { annotations, cause, session } = JSON.parse(line)
     assert.strictEqual(session, "ses_a")

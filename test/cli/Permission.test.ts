@@ -123,7 +123,6 @@ describe("a question for a permission", () => {
         subject
       })
       const shown = questionText(each, size(200)) + questionPages(each, size(200)).join("")
-      // oxlint-disable-next-line no-control-regex
       assert.notMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00a0\p{Cf}\ufe0f]/u, subject.type)
       for (const sign of ["␛[2K", "\\u{9b}", "␍", "\\u{200b}", "\\u{ad}", "\\u{202e}", "\\u{e0041}", "\\u{a0}"]) {
         assert.include(shown, sign, subject.type)
@@ -193,7 +192,6 @@ describe("a question for a permission", () => {
   it("CL-158: the frame is in swapped colours where there are colours, and the rest is the same", () => {
     const shown = questionText(request(), size(80), coloured)
     assert.isTrue(shown.startsWith("\n\u001b[7m▓▓ permission: bash ▓"))
-    // oxlint-disable-next-line no-control-regex
     assert.strictEqual(shown.replaceAll(/\u001b\[\d+m/g, ""), questionText(request(), size(80), plain))
   })
 })

@@ -52,7 +52,6 @@ it.scopedLive("CL-170: permissions lists what counts in this folder or in all, s
     const { here, id, other } = yield* prepared
     const listed = yield* here.run(["permissions"])
     assert.match(listed.stdout, new RegExp(`^1  .*  ${id}  build  used 1 times, .*  bash +npm test$`, "m"))
-    // oxlint-disable-next-line no-control-regex
     assert.notMatch(listed.stdout, /[\u0000-\u0009\u000b-\u001f\u202e]/)
     assert.deepStrictEqual(numbers((yield* here.run(["permissions", "list", "--json"])).stdout), [1, 2, 3])
     assert.deepStrictEqual(numbers((yield* here.run(["permissions", "--json"], { cwd: other })).stdout), [4])
@@ -114,7 +113,6 @@ it.scopedLive("CL-172: audit shows the decisions in the sessions of this folder,
     const [decided, revoked] = shown.stdout.trimEnd().split("\n")
     assert.match(decided ?? "", new RegExp(`  ${id}  always +bash .*keeps npm test, saved as 1`))
     assert.match(revoked ?? "", /  revoked +bash +npm test +approval 1/)
-    // oxlint-disable-next-line no-control-regex
     assert.notMatch(shown.stdout, /[\u0000-\u0009\u000b-\u001f]/)
     const json = jsonLines((yield* here.run(["permissions", "audit", "--json", "--limit", "1"])).stdout)
     assert.deepStrictEqual(

@@ -1,4 +1,3 @@
-// oxlint-disable no-control-regex
 /**
  * The command on a terminal of its own, as a person has it. Method: `script` makes the terminal, the model answers when
  * the test lets it, and what was sent is shown again on rows and a cursor.

@@ -9,7 +9,6 @@ const pictures = ["👩‍👩‍👧", "❤️", "1️⃣", "🏴󠁧󠁢󠁥�
 
 /** Nothing of these may be left once emoji are taken out. */
 const hidden =
-  // oxlint-disable-next-line no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\u2592\u2593]/u
 const emoji = new RegExp("\\p{RGI_Emoji}", "gv")
 const withoutEmoji = (text: string) => text.replaceAll(emoji, "")
@@ -101,7 +100,6 @@ describe("Visible", () => {
       fc.property(anyText, (text) => {
         const shown = exact(text)
         assert.strictEqual(meant(shown), text)
-        // oxlint-disable-next-line no-control-regex
         assert.notMatch(withoutEmoji(shown), /[\u0000-\u001f\u00a0\u2000-\u200f\p{Cf}\p{Co}]/u)
       }),
       { numRuns: cases(2_000) }

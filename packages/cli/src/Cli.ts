@@ -94,7 +94,7 @@ export const run = (version: string, words: ReadonlyArray<string>) => {
         )
       )
     )
-  // `help VERB` comes here when there is no such verb.
+  // `help VERB` gets here only when the verb does not exist.
   const [name = "", ...rest] = words[0] === "help" ? words.slice(1) : words
   if (name === "--completions") return parse(words)
   const verb = verbs.find((candidate) => candidate.name === name)

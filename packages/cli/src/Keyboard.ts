@@ -1,14 +1,14 @@
 /**
- * The keys of the process's terminal, while a question has them. Between questions nobody reads them: the system keeps
- * what is typed, and the next question begins with throwing that away. Spec: CL-153 in specs/cli.md.
+ * Reads keys from the terminal while a question is open. Between questions the system buffers what is typed, and the next
+ * question first discards it. Spec: CL-153 in specs/cli.md.
  */
 import { StringDecoder } from "node:string_decoder"
 
 /** What reads keys; a test has one of its own. */
 export interface Keyboard {
   /**
-   * Gives what is typed to `take` until the returned function is called; `undefined` is the end of the input. `unseen`:
-   * key by key, without echo, also what was typed before; else line by line, as the system edits them.
+   * Passes input to `take` until the returned function is called; `undefined` is the end of the input. `unseen` passes each
+   * key without echo, including keys typed earlier. `lines` passes whole lines that the terminal has edited.
    */
   readonly listen: (mode: "unseen" | "lines", take: (typed: string | undefined) => void) => () => void
 }

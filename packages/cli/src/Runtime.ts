@@ -114,7 +114,7 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
   if (info.ref.providerID === "offline") {
     const output = yield* Output
     yield* output.note(
-      "the offline model answers, which is no language model: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n"
+      "no language model is configured, so the offline model answers: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n"
     )
   }
 })

@@ -9,7 +9,6 @@ export interface VirtualTerminal {
   readonly resize: (columns: number) => void
 }
 
-// oxlint-disable-next-line no-control-regex
 const sequence = /^\u001b\[(\??[\d;]*)([A-Za-z])/
 const segmenter = new Intl.Segmenter()
 

@@ -168,7 +168,6 @@ const named = (path: ReadonlyArray<string>, message: string): string => {
 
 /** The parser's words, without the colours that it puts into every text. */
 const helpWords = (doc: HelpDoc.HelpDoc): string =>
-  // oxlint-disable-next-line no-control-regex
   oneLine(HelpDoc.toAnsiText(doc).replaceAll(/\u001b\[[\d;]*m/g, ""), 2000)
 
 const words = (error: unknown): string => {

@@ -31,7 +31,6 @@ let segmenter: Intl.Segmenter | undefined
 /** The rows of a line, each as full as whole characters allow. */
 const rowsOf = (text: string, cells: number): ReadonlyArray<string> => {
   const rows: Array<string> = []
-  // oxlint-disable-next-line no-control-regex
   if (/^[\u0020-\u007e]*$/.test(text)) {
     for (let at = 0; at < text.length; at += cells) rows.push(text.slice(at, at + cells))
   } else {

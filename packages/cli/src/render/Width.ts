@@ -10,7 +10,6 @@ export const width = (text: string): number => stringWidth(text)
 // Loading the rules of segmentation takes longer than most commands; plain text needs none.
 let segmenter: Intl.Segmenter | undefined
 
-// oxlint-disable-next-line no-control-regex
 const isPlain = (text: string): boolean => /^[\u0020-\u007e]*$/.test(text)
 
 /** The text in at most so many cells; what is cut ends in an ellipsis. */
