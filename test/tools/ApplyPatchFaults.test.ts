@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
@@ -209,7 +209,7 @@ describe("apply_patch on a failing disk", () => {
         (all) =>
           upTo(all)
             // Before, no file has its new state yet.
-            .filter((first) => first > all / 2)
+            .filter((first) => first > all / 3)
             .flatMap((first) => upTo(4).map((gap) => (count: number) => count === first || count === first + gap)),
         true
       )
@@ -294,6 +294,50 @@ describe("apply_patch on a failing disk", () => {
       assert.deepStrictEqual(treeOf(bench.outside), {})
       assert.deepStrictEqual(without(treeOf(bench.folder), ["new"]), before)
     })
+  )
+
+  it.scoped(
+    "TO-90: a folder that becomes a link to outside, before each of the operations, redirects none of them",
+    () =>
+      Effect.gen(function* () {
+        let count = 0
+        let swapAt = 0
+        let folders: readonly [string, string] = ["", ""]
+        const bench = yield* makeFaultyBench(
+          operations(async () => {
+            if (++count !== swapAt) return
+            const [folder, outside] = folders
+            renameSync(join(folder, "sub"), join(folder, "aside"))
+            symlinkSync(outside, join(folder, "sub"))
+          })
+        )
+        folders = [bench.folder, bench.outside]
+        const inSub = patch.replaceAll(/^(\*\*\* (?:Add File|Update File|Delete File|Move to): )/gmu, "$1sub/")
+        const prepare = () => {
+          rmSync(bench.folder, { recursive: true })
+          rmSync(bench.outside, { recursive: true })
+          for (const root of [join(bench.folder, "sub"), bench.outside]) {
+            mkdirSync(root, { recursive: true })
+            reset(root)
+          }
+          mkdirSync(join(bench.outside, "new"))
+          count = 0
+          return treeOf(bench.outside)
+        }
+        prepare()
+        yield* bench.succeed("apply_patch", { patch: inSub })
+        const done = treeOf(join(bench.folder, "sub"))
+        for (const nth of upTo(count)) {
+          const before = prepare()
+          swapAt = nth
+          const settled = yield* bench.settle("apply_patch", { patch: inSub })
+          assert.deepStrictEqual(treeOf(bench.outside), before, `operation ${nth}`)
+          const inside = treeOf(join(bench.folder, "aside"))
+          if (settled._tag === "Success") assert.deepStrictEqual(inside, done)
+          else assert.deepStrictEqual(inside, without(before, ["new"]), settled.error.message)
+        }
+        assert.isAbove(count, 0)
+      })
   )
 
   it.scoped("TO-77: patches that name the same files in other orders never wait for each other for ever", () =>

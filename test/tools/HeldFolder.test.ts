@@ -1,8 +1,17 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { holdFolder } from "../../packages/core/src/tool/HeldFolder.ts"
+import { holdFolder, reachFolder } from "../../packages/core/src/tool/HeldFolder.ts"
 import { temporaryFolder } from "./Workbench.ts"
 
 /** A Location with a folder `a/b`, and a folder outside. */
@@ -29,7 +38,6 @@ describe("a held folder", () => {
       Effect.gen(function* () {
         const { outside, root, top } = yield* places
         const at = yield* holdFolder(root, join(root, "a/b"))
-        if (at === undefined) return assert.fail("Linux can hold a folder")
         swap(join(root, swapped), join(top, "aside"), join(outside, to))
         writeFileSync(at("temporary"), "mine")
         renameSync(at("temporary"), at("file"))
@@ -54,6 +62,37 @@ describe("a held folder", () => {
           assert.deepStrictEqual(readdirSync(join(outside, "b")), [])
         }
       })
+  )
+
+  it.scoped("TO-90: the path of a folder that was made holds as long as the scope", () =>
+    Effect.gen(function* () {
+      const { outside, root, top } = yield* places
+      const made: Array<string> = []
+      yield* holdFolder(root, join(root, "a/x/y"), async (at) => {
+        mkdirSync(at)
+        made.push(at)
+      })
+      mkdirSync(join(outside, "x/y"), { recursive: true })
+      swap(join(root, "a"), join(top, "aside"), outside)
+      for (const at of made.toReversed()) rmdirSync(at)
+      assert.deepStrictEqual(readdirSync(join(top, "aside")), ["b"])
+      assert.deepStrictEqual(readdirSync(join(outside, "x")), ["y"])
+    })
+  )
+
+  it.effect("TO-90: without descriptors a folder is made by its path, each missing one of it in order", () =>
+    Effect.gen(function* () {
+      const { root } = yield* places
+      const made: Array<string> = []
+      const at = yield* Effect.promise(() =>
+        reachFolder(join(root, "a/x/y"), async (place) => {
+          mkdirSync(place)
+          made.push(place)
+        })
+      )
+      assert.deepStrictEqual(made, [join(root, "a/x"), join(root, "a/x/y")])
+      assert.strictEqual(at("file"), join(root, "a/x/y/file"))
+    }).pipe(Effect.scoped)
   )
 
   it.scoped("TO-90: missing folders are made, and descriptors are given back", () =>

@@ -18,47 +18,85 @@ const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in
 /** The folder that a descriptor stands for, as a path that no one can redirect. */
 const byDescriptor = (handle: fs.FileHandle): string => `/proc/self/fd/${handle.fd}`
 
-/** Opens a folder that is at this path, through no link; makes it when it is missing. */
-const enter = async (at: string): Promise<fs.FileHandle> => {
-  const open = () => fs.open(at, flags)
-  return open().catch(async (cause: unknown) => {
-    if (codeOf(cause) !== "ENOENT") throw cause
-    // Another process may have made it meanwhile; what it is shows when it is opened.
-    await fs.mkdir(at).catch((fault: unknown) => {
-      if (codeOf(fault) !== "EEXIST") throw fault
-    })
-    return open()
-  })
-}
+/** Makes one folder at a path that nothing can redirect; `real` is what the path was meant to be. */
+export type MakeFolder = (at: string, real: string) => Promise<void>
 
 /** Where a file of the folder is. */
 export type Held = (name: string) => string
 
-const walkDown = async (root: string, folder: string): Promise<fs.FileHandle> => {
-  let handle = await fs.open(root, flags)
-  try {
-    // A link above the root would have been followed.
-    if ((await fs.readlink(byDescriptor(handle))) !== root) throw Object.assign(new Error("moved"), { code: "ELOOP" })
-    for (const name of path.relative(root, folder).split(path.sep).filter(Boolean)) {
-      const next = await enter(path.join(byDescriptor(handle), name))
-      await handle.close()
-      handle = next
+/** Makes a folder; false when another process made it meanwhile. */
+const makeOne = (make: MakeFolder, at: string, real: string): Promise<boolean> =>
+  make(at, real).then(
+    () => true,
+    (cause: unknown) => {
+      if (codeOf(cause) !== "EEXIST") throw cause
+      return false
     }
-    return handle
+  )
+
+/** Opens a folder that is at this path, through no link; makes it when it is missing. */
+const enter = async (make: MakeFolder, at: string, real: string) => {
+  const open = () => fs.open(at, flags)
+  try {
+    return { handle: await open(), made: false }
   } catch (cause) {
-    await handle.close()
-    throw cause
+    if (codeOf(cause) !== "ENOENT") throw cause
+    const made = await makeOne(make, at, real)
+    return { handle: await open(), made }
   }
 }
 
-/** Holds a canonical folder in a canonical root for as long as the scope; `undefined` where the system cannot. */
-export const holdFolder = (root: string, folder: string): Effect.Effect<Held | undefined, unknown, Scope.Scope> =>
-  process.platform !== "linux"
-    ? Effect.succeed(undefined)
-    : Effect.map(
-        Effect.acquireRelease(
-          Effect.tryPromise({ try: () => walkDown(root, folder), catch: (cause) => cause }),
-          (handle) => Effect.promise(() => handle.close())
-        ),
-        (handle) => (name: string) => path.join(byDescriptor(handle), name)
-      )
+/** Leaves in `open` the folder's descriptor and those of folders in which one was made. */
+const walkDown = async (root: string, folder: string, make: MakeFolder, open: Set<fs.FileHandle>): Promise<string> => {
+  let handle = await fs.open(root, flags)
+  open.add(handle)
+  // A link above the root would have been followed.
+  if ((await fs.readlink(byDescriptor(handle))) !== root) throw Object.assign(new Error("moved"), { code: "ELOOP" })
+  let real = root
+  for (const name of path.relative(root, folder).split(path.sep).filter(Boolean)) {
+    real = path.join(real, name)
+    const next = await enter(make, path.join(byDescriptor(handle), name), real)
+    open.add(next.handle)
+    if (!next.made) {
+      open.delete(handle)
+      await handle.close()
+    }
+    handle = next.handle
+  }
+  return byDescriptor(handle)
+}
+
+/**
+ * Holds a canonical folder in a canonical root for as long as the scope. The paths given to `make` hold as long, so that
+ * what was made can be removed. Linux only.
+ */
+export const holdFolder = (
+  root: string,
+  folder: string,
+  make: MakeFolder = (at) => fs.mkdir(at)
+): Effect.Effect<Held, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const open = new Set<fs.FileHandle>()
+    yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...open].map((handle) => handle.close()))))
+    const at = yield* Effect.tryPromise({
+      try: () => walkDown(root, folder, make, open),
+      catch: (cause) => cause
+    })
+    return (name: string) => path.join(at, name)
+  }).pipe(Effect.uninterruptible)
+
+/** The same by the folder's path, which the caller checks afterwards: for systems without descriptors that name a place. */
+export const reachFolder = async (folder: string, make: MakeFolder = (at) => fs.mkdir(at)): Promise<Held> => {
+  const exists = await fs.lstat(folder).then(
+    () => true,
+    (cause: unknown) => {
+      if (codeOf(cause) !== "ENOENT") throw cause
+      return false
+    }
+  )
+  if (!exists) {
+    await reachFolder(path.dirname(folder), make)
+    await makeOne(make, folder, folder)
+  }
+  return (name) => path.join(folder, name)
+}

@@ -4,8 +4,8 @@
  *
  * A path is checked on its real path, so a symbolic link out of the Location is refused. An opened file is checked
  * again by its descriptor, so a link that is put in place between check and opening is refused too; where the system
- * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a directory swapped for a
- * link and back while it is listed, or between the last check and a `rename`; hard links, which no path tells apart.
+ * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a folder swapped for a link
+ * and back while it is listed, outside Linux also between the last check and a write; hard links.
  * Spec: TO-13, TO-31..TO-33, PX-20.
  */
 import { constants, type Stats } from "node:fs"
@@ -15,8 +15,7 @@ import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 import { CurrentLocation } from "../session/CurrentLocation.ts"
-import { makeFolders } from "../storage/MakeFolders.ts"
-import { holdFolder, type Held } from "./HeldFolder.ts"
+import { holdFolder, reachFolder, type Held, type MakeFolder } from "./HeldFolder.ts"
 import { makeKeyedLock } from "./KeyedLock.ts"
 import { parseReferenced, referenceRoot, References, type Reference, type ReferencedPath } from "./References.ts"
 import { ToolFailure } from "./ToolDefinition.ts"
@@ -65,7 +64,7 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     /** Opens a regular file or a folder for reading. Never blocks: anything else is refused. */
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
     /** The canonical folder to write to, made if it is missing, as one that nothing can take the place of (TO-90). */
-    readonly hold: (folder: string, name: string) => Effect.Effect<Held, ToolFailure, Scope.Scope>
+    readonly hold: (folder: string, name: string, make?: MakeFolder) => Effect.Effect<Held, ToolFailure, Scope.Scope>
     /** Keeps two changes of one file apart: the second begins when the first is done. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Fails when the canonical path is no longer canonical, or no longer in the Location (or in `root`). */
@@ -305,20 +304,19 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
   })
 
-  const hold: LocationFiles["Type"]["hold"] = Effect.fn("LocationFiles.hold")(function* (folder, name) {
+  const hold: LocationFiles["Type"]["hold"] = Effect.fn("LocationFiles.hold")(function* (folder, name, make) {
     const root = yield* rootOf
     if (!isWithin(root, folder)) return yield* outside(name)
-    const held = yield* holdFolder(root, folder).pipe(
-      Effect.mapError((cause) =>
-        codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
-          ? refuse("path.outside", `a folder of ${quoted(name)} was replaced meanwhile; nothing was written`)
-          : fileFailure("write", name, cause)
-      )
+    if (process.platform !== "linux") {
+      const reached = yield* tryFile("write", name, () => reachFolder(folder, make))
+      yield* recheck(folder)
+      return reached
+    }
+    return yield* Effect.mapError(holdFolder(root, folder, make), (cause) =>
+      codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
+        ? refuse("path.outside", `a folder of ${quoted(name)} was replaced meanwhile; nothing was written`)
+        : fileFailure("write", name, cause)
     )
-    if (held !== undefined) return held
-    yield* tryFile("write", name, () => makeFolders(folder))
-    yield* recheck(folder)
-    return (file) => path.join(folder, file)
   })
 
   return LocationFiles.of({

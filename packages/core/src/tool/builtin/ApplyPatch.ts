@@ -133,7 +133,7 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
       })
       const left = yield* exclusively(
         changes,
-        Effect.flatMap(planSteps(files, changes), (steps) => commit(steps, { io, recheck: files.recheck }))
+        Effect.flatMap(planSteps(files, changes), (steps) => commit(steps, { io, hold: files.hold }))
       )
       return left.length === 0 ? { files: changed } : { files: changed, leftBehind: left }
     }),

@@ -10,27 +10,27 @@ import { randomUUID } from "node:crypto"
 import type { Stats } from "node:fs"
 import * as path from "node:path"
 import { Effect } from "effect"
-import { codeOf, fileFailure, type Target } from "../LocationFiles.ts"
+import { codeOf, fileFailure, type LocationFiles, type Target } from "../LocationFiles.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
+import type { Held } from "../HeldFolder.ts"
 import type { FileOperations } from "./FileOperations.ts"
 
 /** What is to be done at one path. Steps of one `change` (a move has two) are undone together. */
 export type Step = { readonly change: number; readonly target: Target } & (
   | { readonly kind: "create"; readonly content: string; readonly mode: number | undefined }
   /** The file at `source` is to be here as well, whatever it holds. */
-  | { readonly kind: "createFrom"; readonly source: string }
+  | { readonly kind: "createFrom"; readonly source: Target }
   /** `stats` is the file as it was read: it is only replaced, or removed, as long as it is that one. */
   | { readonly kind: "replace"; readonly content: string; readonly stats: Stats }
   | { readonly kind: "remove"; readonly stats: Stats }
 )
 
-/** A step with the names of its files beside the target. */
-type Prepared = Step & { readonly temporary: string; readonly original: string }
+/** A step with the paths of its file and of those beside it, by their folder's descriptor. */
+type Prepared = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
 export interface CommitOptions {
   readonly io: FileOperations
-  /** Fails when a folder is no longer where it was, or no longer inside. */
-  readonly recheck: (folder: string) => Effect.Effect<void, ToolFailure>
+  readonly hold: LocationFiles["Type"]["hold"]
 }
 
 /** Codes of file systems and files that take no second name; then a copy does. */
@@ -45,202 +45,201 @@ const unchanged = (before: Stats, now: Stats) =>
   before.size === now.size &&
   before.mtimeMs === now.mtimeMs
 
-/** A file beside a target as the model names it. */
-const beside = ({ real, resource }: Target, file: string) =>
+/** A file or folder near a target as the model names it. */
+const near = ({ real, resource }: Target, file: string) =>
   path.posix.join(path.posix.dirname(resource), path.relative(path.dirname(real), file).split(path.sep).join("/"))
 
 /**
  * Does all steps, or none. Cannot be interrupted. Gives the files that could not be cleared away. The failure is of the
  * kind of its cause when nothing was changed, and `patch.partial` when something stayed changed.
  */
-export const commit = Effect.fn("PatchCommit.commit")(function* (steps: ReadonlyArray<Step>, options: CommitOptions) {
-  const { io, recheck } = options
-  const token = randomUUID().slice(0, 8)
-  /** Folders made, outermost first, and files that lie beside targets, with what to call them. */
-  const folders = new Map<string, string>()
-  const spare = new Map<string, string>()
-  const done: Array<Prepared> = []
+export const commit = Effect.fn("PatchCommit.commit")(
+  function* (steps: ReadonlyArray<Step>, options: CommitOptions) {
+    const { hold, io } = options
+    const token = randomUUID().slice(0, 8)
+    /** Folders made, outermost first, and files that lie beside targets, with what to call them. */
+    const folders = new Map<string, string>()
+    const spare = new Map<string, string>()
+    const held = new Map<string, Held>()
+    const done: Array<Prepared> = []
 
-  const attempt = (run: () => Promise<void>) => Effect.tryPromise({ try: run, catch: (cause) => cause })
-  const named = (verb: string, { resource }: Target, run: () => Promise<void>) =>
-    Effect.mapError(attempt(run), (cause) => fileFailure(verb, resource, cause))
+    const attempt = (run: () => Promise<void>) => Effect.tryPromise({ try: run, catch: (cause) => cause })
+    const named = (verb: string, { resource }: Target, run: () => Promise<void>) =>
+      Effect.mapError(attempt(run), (cause) => fileFailure(verb, resource, cause))
 
-  /** Makes the folders that are missing, one by one, to know which to take away again. */
-  const makeFolders = async (target: Target) => {
-    const missing: Array<string> = []
-    for (let folder = path.dirname(target.real); ; folder = path.dirname(folder)) {
+    /** Holds the folder of a file until the end; makes the folders that are missing. */
+    const holdFolderOf = Effect.fnUntraced(function* (target: Target) {
+      const folder = path.dirname(target.real)
+      const before = held.get(folder)
+      if (before !== undefined) return before
+      const at = yield* hold(folder, target.resource, (place, real) =>
+        io.makeFolder(place).then(() => void folders.set(place, near(target, real)))
+      )
+      held.set(folder, at)
+      return at
+    })
+
+    /** Notes a file that lies beside the target. */
+    const note = (target: Target, file: string) =>
+      spare.set(file, near(target, path.join(path.dirname(target.real), path.basename(file))))
+
+    /** Gives a file a second name beside the target, or, where that cannot be, a copy. */
+    const linkOrCopy = async (target: Target, from: string, to: string) => {
       try {
-        await io.stat(folder)
-        break
+        await io.link(from, to)
+        note(target, to)
       } catch (cause) {
-        if (codeOf(cause) !== "ENOENT") throw cause
-        missing.unshift(folder)
+        if (!noLinks.has(codeOf(cause))) throw cause
+        // A copy that fails may be there in part.
+        note(target, to)
+        await io.copy(from, to)
       }
     }
-    for (const folder of missing) {
-      await io.makeFolder(folder).then(
-        () => folders.set(folder, beside(target, folder)),
-        (cause: unknown) => {
-          // Somebody else made it meanwhile; whether it will do is checked afterwards.
-          if (codeOf(cause) !== "EEXIST") throw cause
+
+    const writeBeside = (target: Target, file: string, content: string, mode: number | undefined) => {
+      note(target, file)
+      return io.write(file, content, mode)
+    }
+
+    const prepare = Effect.fnUntraced(function* (step: Step, index: number) {
+      const { target } = step
+      const at = yield* holdFolderOf(target)
+      const real = at(path.basename(target.real))
+      const temporary = at(`.daybook-${token}-${index}.tmp`)
+      const original = at(`.daybook-${token}-${index}.orig`)
+      switch (step.kind) {
+        case "create":
+          yield* named("write", target, () => writeBeside(target, temporary, step.content, step.mode))
+          break
+        case "createFrom": {
+          const from = (yield* holdFolderOf(step.source))(path.basename(step.source.real))
+          yield* named("write", target, () => linkOrCopy(target, from, temporary))
+          break
         }
-      )
-    }
-  }
-
-  /** Gives a file a second name beside the target, or, where that cannot be, a copy. */
-  const linkOrCopy = async (target: Target, from: string, to: string) => {
-    try {
-      await io.link(from, to)
-      spare.set(to, beside(target, to))
-    } catch (cause) {
-      if (!noLinks.has(codeOf(cause))) throw cause
-      // A copy that fails may be there in part.
-      spare.set(to, beside(target, to))
-      await io.copy(from, to)
-    }
-  }
-
-  const writeBeside = (target: Target, file: string, content: string, mode: number | undefined) => {
-    spare.set(file, beside(target, file))
-    return io.write(file, content, mode)
-  }
-
-  const prepare = Effect.fnUntraced(function* (step: Step, index: number) {
-    const { target } = step
-    yield* named("write", target, () => makeFolders(target))
-    const folder = path.dirname(target.real)
-    yield* recheck(folder)
-    const temporary = path.join(folder, `.daybook-${token}-${index}.tmp`)
-    const original = path.join(folder, `.daybook-${token}-${index}.orig`)
-    switch (step.kind) {
-      case "create":
-        yield* named("write", target, () => writeBeside(target, temporary, step.content, step.mode))
-        break
-      case "createFrom":
-        yield* named("write", target, () => linkOrCopy(target, step.source, temporary))
-        break
-      case "replace":
-        yield* named("write", target, () => writeBeside(target, temporary, step.content, step.stats.mode))
-        yield* named("keep the original of", target, () => linkOrCopy(target, target.real, original))
-        break
-      case "remove":
-    }
-    return { ...step, temporary, original }
-  })
-
-  /** Puts a file where nothing is. A link never takes the place of a file; without links there is a look before. */
-  const place = async (from: string, to: string) => {
-    try {
-      await io.link(from, to)
-    } catch (cause) {
-      if (!noLinks.has(codeOf(cause))) throw cause
-      const there = await io.stat(to).then(
-        () => true,
-        () => false
-      )
-      if (there) throw Object.assign(new Error("there is a file"), { code: "EEXIST" })
-      await io.rename(from, to)
-      spare.delete(from)
-    }
-  }
-
-  const perform = Effect.fnUntraced(function* (step: Prepared) {
-    const { original, target, temporary } = step
-    const { real, resource } = target
-    if (step.kind === "create" || step.kind === "createFrom") {
-      return yield* named("create", target, () => place(temporary, real))
-    }
-    const now = yield* Effect.tryPromise({
-      try: () => io.stat(real),
-      catch: (cause) => fileFailure(step.kind, resource, cause)
-    })
-    if (!unchanged(step.stats, now)) {
-      const message = `${quoted(resource)} was changed by somebody else meanwhile; read it again`
-      return yield* new ToolFailure({ type: "edit.refused", message })
-    }
-    if (step.kind === "replace") {
-      yield* named("replace", target, () => io.rename(temporary, real))
-      spare.delete(temporary)
-    } else {
-      yield* named("remove", target, () => io.rename(real, original))
-      spare.set(original, beside(target, original))
-    }
-  })
-
-  const undo = (step: Prepared) =>
-    attempt(async () => {
-      if (step.kind === "create" || step.kind === "createFrom") return io.remove(step.target.real)
-      await io.rename(step.original, step.target.real)
-      spare.delete(step.original)
+        case "replace":
+          yield* named("write", target, () => writeBeside(target, temporary, step.content, step.stats.mode))
+          yield* named("keep the original of", target, () => linkOrCopy(target, real, original))
+          break
+        case "remove":
+      }
+      return { ...step, real, temporary, original }
     })
 
-  /** Removes what lies beside the targets; gives what could not be removed, though it may be there. */
-  const clear = Effect.fnUntraced(function* (kept: ReadonlySet<string>) {
-    const left: Array<string> = []
-    for (const [file, name] of spare) {
-      if (kept.has(file)) continue
-      yield* Effect.catchAll(
-        attempt(() => io.remove(file)),
-        // What was never written is not there.
-        (cause) => Effect.sync(() => codeOf(cause) !== "ENOENT" && left.push(name))
-      )
+    /** Puts a file where nothing is. A link never takes the place of a file; without links there is a look before. */
+    const place = async (from: string, to: string) => {
+      try {
+        await io.link(from, to)
+      } catch (cause) {
+        if (!noLinks.has(codeOf(cause))) throw cause
+        const there = await io.stat(to).then(
+          () => true,
+          () => false
+        )
+        if (there) throw Object.assign(new Error("there is a file"), { code: "EEXIST" })
+        await io.rename(from, to)
+        spare.delete(from)
+      }
     }
-    return left
-  })
 
-  const rollBack = Effect.fnUntraced(function* (cause: ToolFailure) {
-    const stuck = new Map<Prepared, unknown>()
-    const stuckChanges = new Set<number>()
-    for (const step of done.toReversed()) {
-      // A moved file is only taken from its new place once it is back in the old one.
-      const undone = stuckChanges.has(step.change) ? new Error("kept") : yield* Effect.merge(undo(step))
-      if (undone === undefined) continue
-      stuck.set(step, undone)
-      stuckChanges.add(step.change)
-    }
-    const left = yield* clear(new Set([...stuck.keys()].map(({ original }) => original)))
-    for (const [folder, name] of [...folders].toReversed()) {
-      yield* Effect.catchAll(
-        attempt(() => io.removeFolder(folder)),
-        (fault) =>
-          // One in which there is something by now stays.
-          Effect.sync(() => !["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(fault)) && left.push(name))
-      )
-    }
-    const remains = left.length === 0 ? "" : ` May be left behind: ${left.map(quoted).join(", ")}.`
-    if (stuck.size === 0) {
-      return yield* new ToolFailure({ type: cause.type, message: `${cause.message}. No file was changed.${remains}` })
-    }
-    const lines = [
-      ...steps.flatMap((step) => {
-        const at = [...stuck.keys()].find(({ target }) => target === step.target)
-        if (at === undefined) return []
-        const kept = spare.get(at.original)
-        const state = step.kind === "remove" ? "removed" : step.kind === "replace" ? "changed" : "created"
-        return [
-          `- applied: ${quoted(step.target.resource)} is ${state}` +
-            (kept === undefined ? "" : `; its original is ${quoted(kept)}`)
-        ]
-      }),
-      ...steps.flatMap((step) => {
-        if ([...stuck.keys()].some(({ target }) => target === step.target)) return []
-        const wasDone = done.some(({ target }) => target === step.target)
-        return [`- ${wasDone ? "rolled back" : "not touched"}: ${quoted(step.target.resource)}`]
+    const perform = Effect.fnUntraced(function* (step: Prepared) {
+      const { original, real, target, temporary } = step
+      const { resource } = target
+      if (step.kind === "create" || step.kind === "createFrom") {
+        return yield* named("create", target, () => place(temporary, real))
+      }
+      const now = yield* Effect.tryPromise({
+        try: () => io.stat(real),
+        catch: (cause) => fileFailure(step.kind, resource, cause)
       })
-    ]
-    const message =
-      `the patch was applied in part: ${cause.message}, and not everything could be undone. State of the files:\n` +
-      `${lines.join("\n")}${remains === "" ? "" : `\n${remains.trim()}`}`
-    yield* Effect.logError(message)
-    return yield* new ToolFailure({ type: "patch.partial", message })
-  })
+      if (!unchanged(step.stats, now)) {
+        const message = `${quoted(resource)} was changed by somebody else meanwhile; read it again`
+        return yield* new ToolFailure({ type: "edit.refused", message })
+      }
+      if (step.kind === "replace") {
+        yield* named("replace", target, () => io.rename(temporary, real))
+        spare.delete(temporary)
+      } else {
+        yield* named("remove", target, () => io.rename(real, original))
+        note(target, original)
+      }
+    })
 
-  return yield* Effect.gen(function* () {
-    const prepared = yield* Effect.forEach(steps, prepare)
-    for (const step of prepared) {
-      yield* perform(step)
-      done.push(step)
-    }
-  }).pipe(Effect.matchEffect({ onFailure: rollBack, onSuccess: () => clear(new Set()) }), Effect.uninterruptible)
-})
+    const undo = (step: Prepared) =>
+      attempt(async () => {
+        if (step.kind === "create" || step.kind === "createFrom") return io.remove(step.real)
+        await io.rename(step.original, step.real)
+        spare.delete(step.original)
+      })
+
+    /** Removes what lies beside the targets; gives what could not be removed, though it may be there. */
+    const clear = Effect.fnUntraced(function* (kept: ReadonlySet<string>) {
+      const left: Array<string> = []
+      for (const [file, name] of spare) {
+        if (kept.has(file)) continue
+        yield* Effect.catchAll(
+          attempt(() => io.remove(file)),
+          // What was never written is not there.
+          (cause) => Effect.sync(() => codeOf(cause) !== "ENOENT" && left.push(name))
+        )
+      }
+      return left
+    })
+
+    const rollBack = Effect.fnUntraced(function* (cause: ToolFailure) {
+      const stuck = new Map<Prepared, unknown>()
+      const stuckChanges = new Set<number>()
+      for (const step of done.toReversed()) {
+        // A moved file is only taken from its new place once it is back in the old one.
+        const undone = stuckChanges.has(step.change) ? new Error("kept") : yield* Effect.merge(undo(step))
+        if (undone === undefined) continue
+        stuck.set(step, undone)
+        stuckChanges.add(step.change)
+      }
+      const left = yield* clear(new Set([...stuck.keys()].map(({ original }) => original)))
+      for (const [folder, name] of [...folders].toReversed()) {
+        yield* Effect.catchAll(
+          attempt(() => io.removeFolder(folder)),
+          (fault) =>
+            // One in which there is something by now stays.
+            Effect.sync(() => !["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(fault)) && left.push(name))
+        )
+      }
+      const remains = left.length === 0 ? "" : ` May be left behind: ${left.map(quoted).join(", ")}.`
+      if (stuck.size === 0) {
+        return yield* new ToolFailure({ type: cause.type, message: `${cause.message}. No file was changed.${remains}` })
+      }
+      const lines = [
+        ...steps.flatMap((step) => {
+          const at = [...stuck.keys()].find(({ target }) => target === step.target)
+          if (at === undefined) return []
+          const kept = spare.get(at.original)
+          const state = step.kind === "remove" ? "removed" : step.kind === "replace" ? "changed" : "created"
+          return [
+            `- applied: ${quoted(step.target.resource)} is ${state}` +
+              (kept === undefined ? "" : `; its original is ${quoted(kept)}`)
+          ]
+        }),
+        ...steps.flatMap((step) => {
+          if ([...stuck.keys()].some(({ target }) => target === step.target)) return []
+          const wasDone = done.some(({ target }) => target === step.target)
+          return [`- ${wasDone ? "rolled back" : "not touched"}: ${quoted(step.target.resource)}`]
+        })
+      ]
+      const message =
+        `the patch was applied in part: ${cause.message}, and not everything could be undone. State of the files:\n` +
+        `${lines.join("\n")}${remains === "" ? "" : `\n${remains.trim()}`}`
+      yield* Effect.logError(message)
+      return yield* new ToolFailure({ type: "patch.partial", message })
+    })
+
+    return yield* Effect.gen(function* () {
+      const prepared = yield* Effect.forEach(steps, prepare)
+      for (const step of prepared) {
+        yield* perform(step)
+        done.push(step)
+      }
+    }).pipe(Effect.matchEffect({ onFailure: rollBack, onSuccess: () => clear(new Set()) }))
+  },
+  Effect.scoped,
+  Effect.uninterruptible
+)

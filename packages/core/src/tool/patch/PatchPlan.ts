@@ -138,7 +138,7 @@ const stepsOf = Effect.fnUntraced(function* (
     const remove: Step = { ...at, kind: "remove", stats }
     return destination === undefined
       ? [remove]
-      : [{ change: index, target: destination, kind: "createFrom", source: target.real } satisfies Step, remove]
+      : [{ change: index, target: destination, kind: "createFrom", source: target } satisfies Step, remove]
   }
   budget.bytes -= stats.size
   if (budget.bytes < 0) {
