@@ -4,6 +4,7 @@
  * decides. Mutants that do not compile are not counted. Exits with 1 when fewer than 85 % are killed.
  *
  *   npm run mutate -- [--sample 100] [--seed N] [--only packages/files] [--tests test/files] [--json report.json]
+ *   npm run mutate -- --again report.json    # the survivors of that report only
  */
 import { readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,7 +12,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { copyOf } from "./copy.mjs"
 import { failsWith, measure, typesFail } from "./runs.mjs"
-import { mutated, sitesOf } from "./sites.mjs"
+import { keysOf, mutated, sitesOf } from "./sites.mjs"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const { values } = parseArgs({
@@ -20,7 +21,8 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     only: { type: "string", default: "packages" },
     tests: { type: "string", default: "test" },
-    json: { type: "string" }
+    json: { type: "string" },
+    again: { type: "string" }
   }
 })
 
@@ -53,12 +55,27 @@ const shown = (text) => text.replaceAll(/\s+/g, " ").slice(0, 70)
 const copy = copyOf(root)
 const read = (file) => readFileSync(join(copy, file), "utf8")
 const wanted = Number(values.sample)
-const all = sourcesOf(copy).flatMap((file) => sitesOf(file, read(file)))
-// Some mutants do not compile: others take their place.
-const drawn = shuffled(all, Number(values.seed))
-  .slice(0, wanted * 2)
-  .map((site, number) => ({ ...site, number }))
-console.log(`seed ${values.seed}: ${wanted} of ${all.length} sites; the tests run once to see which reach them`)
+const all = sourcesOf(copy).flatMap((file) => {
+  const text = read(file)
+  const sites = sitesOf(file, text)
+  const keys = keysOf(sites, text)
+  return sites.map((site, index) => ({ ...site, key: keys[index] }))
+})
+
+/** The survivors of an earlier report, or a sample; of that some do not compile, and others take their place. */
+const draw = () => {
+  if (values.again === undefined) return shuffled(all, Number(values.seed)).slice(0, wanted * 2)
+  const { outcomes } = JSON.parse(readFileSync(values.again, "utf8"))
+  const survivors = new Set(outcomes.filter(({ outcome }) => outcome === "survived").map(({ key }) => key))
+  return all.filter(({ key }) => survivors.has(key))
+}
+
+const drawn = draw().map((site, number) => ({ ...site, number }))
+console.log(
+  values.again === undefined
+    ? `seed ${values.seed}: ${wanted} of ${all.length} sites; the tests run once to see which reach them`
+    : `${drawn.length} sites; the tests run once to see which reach them`
+)
 
 const reached = await measure(copy, drawn, values.tests)
 const outcomes = []
@@ -75,9 +92,9 @@ for (const site of drawn) {
       ? "killed"
       : "survived"
   writeFileSync(join(copy, site.file), text)
-  const { end, file, kind, replacement, start } = site
+  const { end, file, key, kind, replacement, start } = site
   const place = `${file}:${lineOf(text, start)}`
-  outcomes.push({ outcome, place, kind, before: text.slice(start, end), after: replacement, tests: tests.length })
+  outcomes.push({ outcome, place, key, kind, before: text.slice(start, end), after: replacement, tests: tests.length })
   const change = `${shown(text.slice(start, end))}  ->  ${shown(replacement)}`
   console.log(`${String(outcomes.length).padStart(3)} ${outcome.padEnd(8)} ${place} [${kind}] ${change}`)
 }

@@ -1,6 +1,6 @@
 /** Runs the copy's compiler and tests: once with every drawn site reporting, then against each mutant. */
 import { spawn, spawnSync } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { instrumented } from "./sites.mjs"
 
@@ -48,6 +48,9 @@ export const measure = async (copy, sites, folder) => {
     originals.set(file, text)
     writeFileSync(join(copy, file), instrumented(text, numbered))
   }
+  // Some tests run processes of another user.
+  writeFileSync(hits, "")
+  chmodSync(hits, 0o666)
   const args = [folder, "--config", "test/mutation/vitest.config.ts", "--reporter=json", `--outputFile=${report}`]
   const { output } = await vitest(copy, args, { env: { DAYBOOK_HITS: hits }, limit: 30 * 60_000 })
   for (const [file, text] of originals) writeFileSync(join(copy, file), text)
@@ -59,7 +62,7 @@ export const measure = async (copy, sites, folder) => {
     else console.log(`left out, it fails without a mutant: ${file}`)
   }
   const reaching = new Map()
-  for (const line of (existsSync(hits) ? readFileSync(hits, "utf8") : "").split("\n").filter(Boolean)) {
+  for (const line of readFileSync(hits, "utf8").split("\n").filter(Boolean)) {
     const [number, ...rest] = line.split(" ")
     const file = relative(copy, rest.join(" "))
     reaching.set(Number(number), (reaching.get(Number(number)) ?? new Set()).add(file))

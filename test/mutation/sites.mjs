@@ -112,6 +112,17 @@ export const sitesOf = (file, text) => {
   return sites.toSorted((a, b) => a.start - b.start)
 }
 
+/** The same for a site of a later commit, unless its own text has changed. */
+export const keysOf = (sites, text) => {
+  const counts = new Map()
+  return sites.map(({ end, file, replacement, start }) => {
+    const change = `${file}: ${text.slice(start, end)} -> ${replacement}`
+    const nth = (counts.get(change) ?? 0) + 1
+    counts.set(change, nth)
+    return `${change} (${nth})`
+  })
+}
+
 /** The text with the site's replacement. */
 export const mutated = (text, { end, replacement, start }) => text.slice(0, start) + replacement + text.slice(end)
 
@@ -142,4 +153,4 @@ const header =
   'import { appendFileSync as __append } from "node:fs"; const __seen = new Set(); ' +
   "const __hit = (n) => { const file = process.env.DAYBOOK_HITS; if (file === undefined) return; " +
   'const line = n + " " + (process.env.DAYBOOK_TEST_FILE ?? "?") + "\\n"; ' +
-  "if (!__seen.has(line)) { __seen.add(line); __append(file, line) } }; "
+  "if (!__seen.has(line)) { __seen.add(line); try { __append(file, line) } catch {} } }; "

@@ -129,6 +129,12 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
     (running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)
   )
 
+/** Where the sites of `npm run mutate` report, and for which test; nothing in other runs. */
+const reporting = (): Record<string, string> => {
+  const { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file } = process.env
+  return hits === undefined || file === undefined ? {} : { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file }
+}
+
 /** A fresh place, removed with the scope. */
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(function* () {
   const { bin, ctx } = build()
@@ -143,7 +149,7 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
     ...options,
     cwd: options.cwd ?? cwd,
     input: options.input ?? "",
-    env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...options.env }
+    env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...reporting(), ...options.env }
   })
   return {
     root,
