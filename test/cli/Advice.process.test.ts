@@ -3,7 +3,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
 import { jsonLines, place } from "./support/Process.ts"
@@ -199,18 +199,26 @@ describe("folders", () => {
       })
   )
 
-  it.scopedLive("ST-21: doctor warns of a database that others may read, and --fix leaves it to its owner", () =>
-    Effect.gen(function* () {
-      const here = yield* place
-      yield* here.run(["prompt", "--session", "fix", "--no-run", "Hi"])
-      chmodSync(here.database, 0o644)
-      assert.include((yield* here.run(["doctor"])).stdout, `${here.database} has mode 0644, so that others may use it`)
-      const { code, stdout } = yield* here.run(["doctor", "--fix"])
-      assert.strictEqual(code, 0)
-      assert.include(stdout, "had mode 0644, and is yours alone now")
-      assert.strictEqual(statSync(here.database).mode & 0o777, 0o600)
-      assert.notInclude((yield* here.run(["doctor"])).stdout, "has mode")
-    })
+  it.scopedLive(
+    "ST-21: doctor warns of a database and folders that others may read, and --fix leaves them to their owner",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "Hi"])
+        chmodSync(here.database, 0o644)
+        const outputs = join(dirname(here.database), "tool-output")
+        mkdirSync(outputs, { recursive: true })
+        chmodSync(outputs, 0o755)
+        const { stdout: found } = yield* here.run(["doctor"])
+        assert.include(found, `${here.database} has mode 0644, so that others may use it`)
+        assert.include(found, `${outputs} has mode 0755, so that others may use it`)
+        const { code, stdout } = yield* here.run(["doctor", "--fix"])
+        assert.strictEqual(code, 0)
+        assert.strictEqual(statSync(outputs).mode & 0o777, 0o700)
+        assert.include(stdout, "had mode 0644, and is yours alone now")
+        assert.strictEqual(statSync(here.database).mode & 0o777, 0o600)
+        assert.notInclude((yield* here.run(["doctor"])).stdout, "has mode")
+      })
   )
 
   it.scopedLive(

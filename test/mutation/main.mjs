@@ -94,7 +94,15 @@ for (const site of drawn) {
   writeFileSync(join(copy, site.file), text)
   const { end, file, key, kind, replacement, start } = site
   const place = `${file}:${lineOf(text, start)}`
-  outcomes.push({ outcome, place, key, kind, before: text.slice(start, end), after: replacement, tests: tests.length })
+  outcomes.push({
+    outcome,
+    place,
+    key,
+    kind,
+    before: text.slice(start, end),
+    after: replacement,
+    tests: tests.flat().length
+  })
   const change = `${shown(text.slice(start, end))}  ->  ${shown(replacement)}`
   console.log(`${String(outcomes.length).padStart(3)} ${outcome.padEnd(8)} ${place} [${kind}] ${change}`)
 }

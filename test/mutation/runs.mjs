@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
-import { instrumented } from "./sites.mjs"
+import { instrumented, sitesOf } from "./sites.mjs"
 
 const vitest = (copy, args, { env = {}, limit }) =>
   new Promise((resolve) => {
@@ -36,9 +36,16 @@ const grouped = (sites) => {
   return files
 }
 
+/** The file's sites by name: a drawn one has its number, the others have the file's name between them. */
+const namedSites = (file, text, drawn) => {
+  const numbers = new Map(drawn.map(({ end, kind, number, start }) => [`${start} ${end} ${kind}`, number]))
+  return sitesOf(file, text).map((site) => ({ ...site, name: numbers.get(`${site.start} ${site.end} ${site.kind}`) ?? file }))
+}
+
 /**
  * Runs the folder's tests with the sites reporting. Tests that fail without a mutant are left out. A site that runs as its
- * module loads does so once for many test files: for those every test counts as reaching it.
+ * module loads does so once for many test files: for those every test counts as reaching it, and those that run
+ * functions of the file come first.
  */
 export const measure = async (copy, sites, folder) => {
   const [report, hits] = [join(copy, "measure.json"), join(copy, "hits.txt")]
@@ -46,7 +53,7 @@ export const measure = async (copy, sites, folder) => {
   for (const [file, numbered] of byFile(sites)) {
     const text = readFileSync(join(copy, file), "utf8")
     originals.set(file, text)
-    writeFileSync(join(copy, file), instrumented(text, numbered))
+    writeFileSync(join(copy, file), instrumented(text, namedSites(file, text, numbered)))
   }
   // Some tests run processes of another user.
   writeFileSync(hits, "")
@@ -63,27 +70,31 @@ export const measure = async (copy, sites, folder) => {
   }
   const reaching = new Map()
   for (const line of readFileSync(hits, "utf8").split("\n").filter(Boolean)) {
-    const [number, ...rest] = line.split(" ")
-    const file = relative(copy, rest.join(" "))
-    reaching.set(Number(number), (reaching.get(Number(number)) ?? new Set()).add(file))
+    const [name, ...rest] = line.split(" ")
+    reaching.set(name, (reaching.get(name) ?? new Set()).add(relative(copy, rest.join(" "))))
   }
   const quickFirst = (files) =>
     [...files].filter((file) => durations.has(file)).toSorted((a, b) => durations.get(a) - durations.get(b))
-  return {
-    durationOf: (file) => durations.get(file) ?? 0,
-    testsOf: ({ called, number }) => quickFirst(called ? (reaching.get(number) ?? []) : durations.keys())
+  const testsOf = ({ called, file, number }) => {
+    const own = reaching.get(String(number)) ?? new Set()
+    if (called) return [quickFirst(own)]
+    const near = new Set([...own, ...(reaching.get(file) ?? [])])
+    return [quickFirst(near), quickFirst([...durations.keys()].filter((test) => !near.has(test)))]
   }
+  return { durationOf: (file) => durations.get(file) ?? 0, testsOf }
 }
 
-/** Whether one of the tests fails, the quick ones first. A run that takes far longer than without a mutant fails. */
-export const failsWith = async (copy, tests, { durationOf }) => {
-  const quick = tests.filter((file) => durationOf(file) < 1_000)
-  const slow = tests.filter((file) => durationOf(file) >= 1_000)
-  for (const files of [quick.slice(0, 15), quick.slice(15), slow]) {
-    if (files.length === 0) continue
-    const expected = files.reduce((sum, file) => sum + durationOf(file), 0)
-    const { passed } = await vitest(copy, ["--bail=1", ...files], { limit: 90_000 + 4 * expected })
-    if (!passed) return true
+/** Whether one of the tests fails, the quick ones of each group first. A run that takes far longer than usual fails. */
+export const failsWith = async (copy, groups, { durationOf }) => {
+  for (const tests of groups) {
+    const quick = tests.filter((file) => durationOf(file) < 1_000)
+    const slow = tests.filter((file) => durationOf(file) >= 1_000)
+    for (const files of [quick.slice(0, 15), quick.slice(15), slow.slice(0, 6), slow.slice(6)]) {
+      if (files.length === 0) continue
+      const expected = files.reduce((sum, file) => sum + durationOf(file), 0)
+      const { passed } = await vitest(copy, ["--bail=1", ...files], { limit: 90_000 + 4 * expected })
+      if (!passed) return true
+    }
   }
   return false
 }

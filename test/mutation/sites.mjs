@@ -126,16 +126,16 @@ export const keysOf = (sites, text) => {
 /** The text with the site's replacement. */
 export const mutated = (text, { end, replacement, start }) => text.slice(0, start) + replacement + text.slice(end)
 
-/** The text in which each site reports its number before it runs. Sites of one file do not need to be apart. */
-export const instrumented = (text, numbered) => {
-  const inserts = numbered.flatMap(({ end, number, start, statement }) =>
+/** The text in which each site reports its name before it runs. Sites of one file do not need to be apart. */
+export const instrumented = (text, sites) => {
+  const inserts = sites.flatMap(({ end, name, start, statement }) =>
     statement
       ? [
-          { at: start, order: start - end, insert: `{ __hit(${number}); ` },
+          { at: start, order: start - end, insert: `{ globalThis.__hit?.("${name}"); ` },
           { at: end, order: end - start, insert: " }" }
         ]
       : [
-          { at: start, order: start - end, insert: `(__hit(${number}), ` },
+          { at: start, order: start - end, insert: `(globalThis.__hit?.("${name}"), ` },
           { at: end, order: end - start, insert: ")" }
         ]
   )
@@ -149,8 +149,9 @@ export const instrumented = (text, numbered) => {
   return header + result + text.slice(from)
 }
 
+/** A function that runs elsewhere as text, in a thread, finds nothing to report to. */
 const header =
-  'import { appendFileSync as __append } from "node:fs"; const __seen = new Set(); ' +
-  "const __hit = (n) => { const file = process.env.DAYBOOK_HITS; if (file === undefined) return; " +
-  'const line = n + " " + (process.env.DAYBOOK_TEST_FILE ?? "?") + "\\n"; ' +
-  "if (!__seen.has(line)) { __seen.add(line); try { __append(file, line) } catch {} } }; "
+  'import { appendFileSync as __append } from "node:fs"; globalThis.__hit ??= (() => { const seen = new Map(); ' +
+  'const { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: own = "?" } = process.env; return (name) => { ' +
+  "if (hits === undefined) return; const file = globalThis.__test ?? own; if (seen.get(name) === file) return; " +
+  'seen.set(name, file); try { __append(hits, name + " " + file + "\\n") } catch {} } })(); '

@@ -53,12 +53,12 @@ describe("a database", () => {
     })
   )
 
-  it.scopedLive("ST-21: the files that others may use are found, and left to their owner", () =>
+  it.scopedLive("ST-21: the files and folders that others may use are found, and left to their owner", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const filename = join(folder, "old.sqlite")
       yield* opened(filename)
-      const wide = () => Effect.promise(() => PrivateFile.wideFiles(filename))
+      const wide = (...folders: ReadonlyArray<string>) => Effect.promise(() => PrivateFile.wide(filename, folders))
       assert.deepStrictEqual(yield* wide(), [])
       chmodSync(filename, 0o664)
       assert.deepStrictEqual(yield* wide(), [{ path: filename, mode: 0o664 }])
@@ -66,6 +66,16 @@ describe("a database", () => {
       for (const file of yield* wide()) yield* Effect.promise(() => PrivateFile.tighten(file))
       assert.strictEqual(modeOf(filename), "600")
       assert.deepStrictEqual(yield* opened(filename), ["600", "600", "600"])
+
+      const own = join(folder, "own")
+      mkdirSync(own, { mode: 0o700 })
+      symlinkSync(own, join(folder, "link"))
+      const folders = [own, join(folder, "link"), join(folder, "missing"), filename]
+      assert.deepStrictEqual(yield* wide(...folders), [])
+      chmodSync(own, 0o711)
+      assert.deepStrictEqual(yield* wide(...folders), [{ path: own, mode: 0o711 }])
+      for (const each of yield* wide(...folders)) yield* Effect.promise(() => PrivateFile.tighten(each))
+      assert.strictEqual(modeOf(own), "700")
     })
   )
 })

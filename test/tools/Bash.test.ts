@@ -55,6 +55,21 @@ describe("bash", () => {
     })
   )
 
+  it.scopedLive("BR-13: the question names the command of a line that no rule or approval allows", () =>
+    Effect.gen(function* () {
+      const answers = [Answer.Session(), Answer.Once()]
+      const bench = yield* makeWorkbench({
+        rules: [{ permission: "bash", resource: "echo *", verdict: "allow" }],
+        answer: () => Effect.sync(() => answers.shift() ?? Answer.Unavailable())
+      })
+      for (const command of ["true", "echo x; true; pwd"]) yield* bench.succeed("bash", { command })
+      assert.deepStrictEqual(
+        bench.asked.map(({ notes }) => notes),
+        [[], [`no rule allows "pwd"`]]
+      )
+    })
+  )
+
   it.scopedLive("TO-62: interruption ends the command with every process that it began", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as grammar from "unbash"
 import { readCommandLine } from "../../packages/core/src/permission/CommandLine.ts"
-import { lineVerdict } from "../../packages/core/src/permission/CommandRules.ts"
+import { lineVerdict, whyAsked } from "../../packages/core/src/permission/CommandRules.ts"
 import { literal, type Rule, type Verdict } from "../../packages/core/src/permission/Rule.ts"
 
 type Written = Readonly<Record<string, Verdict>>
@@ -594,5 +594,36 @@ describe("approvals of exactly one line", () => {
   it("BR-11: no approval allows what a rule denies", () => {
     assert.strictEqual(judge("rm x", careful, ["rm x", "*"]), "deny")
     assert.strictEqual(judge("cat x; rm x", careful, ["cat x; rm x"]), "deny")
+  })
+})
+
+describe("why a line is asked about", () => {
+  const why = (line: string) =>
+    whyAsked(
+      {
+        grammar,
+        permission: "bash",
+        rules: rulesOf(careful),
+        approvals: [{ permission: "bash", resource: "make all" }]
+      },
+      readCommandLine(grammar, line)
+    )
+
+  it.each([
+    ["ls", []],
+    ["ls; make", []],
+    ["git diff x; ls", [`no rule allows "ls"`]],
+    ["make all && ls -l && cat x", [`no rule allows "ls -l"`]],
+    ["git diff --output=x", [`"git diff --output=x": --output may run a command or write a file`]],
+    ["cat $(ls)", [`"cat $(ls)": it has a substitution`]],
+    ["echo x > y", [`"echo x > y": it is redirected to a file`]],
+    ["cat x; echo '", ["the line cannot be judged by its commands: unterminated single quote"]],
+    [
+      Array.from({ length: 7 }, (_, n) => `ls ${n}`).join(";") + "; cat x",
+      [...[0, 1, 2, 3, 4].map((n) => `no rule allows "ls ${n}"`), "and 2 more"]
+    ],
+    [`cat x; ls ${"y".repeat(200)}`, [`no rule allows "ls ${"y".repeat(97)}..."`]]
+  ])("BR-13: %j: %j", (line, reasons) => {
+    assert.deepStrictEqual(why(line), reasons)
   })
 })

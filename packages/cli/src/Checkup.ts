@@ -16,7 +16,10 @@ import {
 } from "@daybook/core"
 import { follower } from "@daybook/files"
 import { Models } from "@daybook/models"
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
 import { rootOf } from "./FilesHost.ts"
+import { dataFolder } from "./Paths.ts"
 import { Effect, Option, Predicate, Redacted, Stream, type ConfigError } from "effect"
 
 /** One line of the report. */
@@ -44,10 +47,16 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** The files of the database that others may use; `fix` leaves them to their owner. */
+/** Folders of Daybook's own, which hold what nobody else is to read. */
+const ownFolders = (filename: string): ReadonlyArray<string> => {
+  const data = dataFolder(process.env, homedir())
+  return [data, join(data, "trust"), join(data, "mcp"), join(dirname(filename), "tool-output")]
+}
+
+/** The files of the database, and Daybook's own folders, that others may use; `fix` leaves them to their owner. */
 export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.flatMap(
-    Effect.promise(() => PrivateFile.wideFiles(filename)),
+    Effect.promise(() => PrivateFile.wide(filename, ownFolders(filename))),
     (found) =>
       Effect.forEach(found, (file) => {
         const [about, mode] = ["modes", file.mode.toString(8).padStart(4, "0")]

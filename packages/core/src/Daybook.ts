@@ -157,18 +157,25 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   )
 )
 
-const outputs = ({ filename, toolOutputs }: Options) => {
-  if (toolOutputs === false) return ToolOutputStore.layerNothing
-  return toolOutputs === undefined && filename === ":memory:"
+/** Where outputs are kept; undefined for a temporary folder. */
+const outputsFolder = ({ filename, toolOutputs }: Options): string | undefined => {
+  if (typeof toolOutputs === "string") return toolOutputs
+  return filename === ":memory:" ? undefined : join(dirname(filename), "tool-output")
+}
+
+const outputs = (options: Options) => {
+  if (options.toolOutputs === false) return ToolOutputStore.layerNothing
+  const root = outputsFolder(options)
+  return root === undefined
     ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
-    : ToolOutputStore.layer({ root: toolOutputs ?? join(dirname(filename), "tool-output") })
+    : ToolOutputStore.layer({ root })
 }
 
 /** The sandbox of children; of this runtime's own files they see nothing. */
-const sandbox = ({ filename, sandbox: settings = {}, toolOutputs, userFolder }: Options) => {
+const sandbox = (options: Options) => {
+  const { filename, sandbox: settings = {}, userFolder } = options
   const own = filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
-  const outputs = typeof toolOutputs === "string" ? toolOutputs : join(dirname(filename), "tool-output")
-  const folders = [filename === ":memory:" && toolOutputs === undefined ? undefined : outputs, userFolder]
+  const folders = [outputsFolder(options), userFolder]
   const hidden = [...own, ...folders.flatMap((name) => (name === undefined ? [] : [resolve(name)]))]
   return Sandbox.layer({ ...settings, hidden: [...hidden, ...(settings.hidden ?? [])] })
 }

@@ -7,7 +7,7 @@ import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
 import { compacted } from "../render/CompactionText.ts"
-import { turn, withRunning, withSessions } from "../Runtime.ts"
+import { told, trusting, turn, withRunning, withSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
@@ -17,7 +17,8 @@ const noWait = Flags.toggle("no-wait", "ask only; it is done when the session ru
 const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const log = yield* EventLog
   const sessions = yield* Sessions
-  const { id: sessionID } = yield* SessionReference.resolve(given, yield* Folder.current)
+  const { id: sessionID, location } = yield* SessionReference.resolve(given, yield* Folder.current)
+  yield* trusting(location.directory)
   const after = yield* log.latest(sessionID)
   const messageID = yield* sessions.compact(sessionID)
   const Turn = yield* turn
@@ -83,17 +84,21 @@ export const compact = {
       "changes. It waits and prints how large the request was and the summary is, or why there is none. What waits in the inbox is " +
       "run after it, as with daybook resume."
   ],
-  flags: [noWait],
+  flags: [noWait, Flags.trust],
   examples: [
     ["daybook compact fix", "summarises the session called fix now"],
     ["daybook compact --no-wait", "has the last session summarised before its next turn"]
   ],
   command: Command.make(
     "compact",
-    { session: Args.optional(Args.text({ name: "SESSION" })), noWait: noWait.options },
-    ({ noWait, session }) => {
+    {
+      session: Args.optional(Args.text({ name: "SESSION" })),
+      noWait: noWait.options,
+      trust: Flags.trust.options
+    },
+    ({ noWait, session, trust }) => {
       const given = Option.getOrUndefined(session)
-      return noWait ? withSessions(ask(given)) : withRunning(run(given))
+      return noWait ? withSessions(ask(given)) : withRunning(run(given)).pipe(told(trust))
     }
   )
 } satisfies Verb

@@ -29,7 +29,7 @@ const rebuild = Flags.value(
 
 const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
 
-const fix = Flags.toggle("fix", "leave the files of the database to their owner where others may use them")
+const fix = Flags.toggle("fix", "leave the database and Daybook's own folders to their owner where others may use them")
 
 type Options = {
   readonly fix: boolean
@@ -98,7 +98,7 @@ export const doctor = {
     "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
       "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Sessions that " +
       "were cut off, and those in which prompts wait, are listed. Of the session files it says whether a process keeps " +
-      "them current, and of the database's files whether others may use them. Nothing is changed, unless --rebuild or --fix " +
+      "them current, and of the database and Daybook's own folders whether others may use them. Nothing is changed, unless --rebuild or --fix " +
       "asks for it.",
     "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
       "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +

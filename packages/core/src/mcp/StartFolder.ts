@@ -6,6 +6,7 @@ import * as fs from "node:fs/promises"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { Effect, Either, type Scope } from "effect"
+import { makeFolders } from "../storage/MakeFolders.ts"
 import { notCounting, projectAt } from "../trust/Project.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ServerFault } from "./Connection.ts"
@@ -46,7 +47,7 @@ const isMarked = async (folder: string): Promise<boolean> => {
 
 /** Makes the folder this user's own, with the marker and nothing else. */
 const prepare = async (folder: string): Promise<Either.Either<string, string>> => {
-  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolders(folder, 0o700)
   const stats = await fs.lstat(folder)
   if (!stats.isDirectory()) return Either.left("it is not a folder")
   const uid = process.geteuid?.()

@@ -250,14 +250,47 @@ export interface CommandRulesOptions {
   readonly approvals: ReadonlyArray<Approval>
 }
 
+const commandsOf = (line: CommandLine) => ("commands" in line ? line.commands : [])
+
+const judgeOf = (options: CommandRulesOptions, line: CommandLine): Judge => ({
+  grammar: options.grammar,
+  rules: rulesOf(options.rules, options.permission),
+  approvals: rulesOf(
+    options.approvals.map((each): Rule => ({ ...each, verdict: "allow" })),
+    options.permission
+  ),
+  feeds: commandsOf(line).some(isReader)
+})
+
+const mostReasons = 5
+const quoted = (text: string) => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}...`)
+
+/**
+ * Why a line is asked about, where the line alone does not show it: which of its commands no rule allows, and what a
+ * command does besides. A text for each reason, without newlines (BR-13).
+ */
+export const whyAsked = (options: CommandRulesOptions, line: CommandLine): ReadonlyArray<string> => {
+  if (!("commands" in line)) return [`the line cannot be judged by its commands: ${line.unread}`]
+  const judge = judgeOf(options, line)
+  const open = line.commands.filter((each) => !isPermitted(judge, each))
+  const all = open.length === line.commands.length
+  const reasons = [
+    ...open.flatMap((each) => {
+      const hazards = hazardsOf(each).map(({ what }) => what)
+      if (hazards.length > 0) return [`${quoted(each.source)}: ${hazards.join(", ")}`]
+      return all ? [] : [`no rule allows ${quoted(each.source)}`]
+    }),
+    ...line.loose.map(({ what }) => what)
+  ]
+  const rest = reasons.length - mostReasons
+  return rest <= 0 ? reasons : [...reasons.slice(0, mostReasons), `and ${rest} more`]
+}
+
 /** The verdict on a command line. */
 export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Verdict => {
-  const { grammar, permission } = options
-  const rules = rulesOf(options.rules, permission)
-  const approved = options.approvals.map((each): Rule => ({ ...each, verdict: "allow" }))
-  const approvals = rulesOf(approved, permission)
-  const commands = "commands" in line ? line.commands : []
-  const judge: Judge = { grammar, rules, approvals, feeds: commands.some(isReader) }
+  const commands = commandsOf(line)
+  const judge = judgeOf(options, line)
+  const { approvals, rules } = judge
   const written = rules.list.find(({ pattern }) => test(pattern, line.text))
   // A rule for every command says nothing of a line whose commands it is asked about one by one.
   const speaks = written !== undefined && !(written.pattern.universal && commands.length > 0)

@@ -46,6 +46,8 @@ export interface Authorization {
   readonly always?: ReadonlyArray<string>
   /** The verdict of rules and saved approvals on the call, where it is not that of matching each resource. */
   readonly verdict?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => Verdict
+  /** Why the call is asked about, where the call alone does not show it. */
+  readonly because?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => ReadonlyArray<string>
   /** The fingerprint of what would run: an approval that was saved under another one does not count (PM-40). */
   readonly definition?: string
 }
@@ -61,6 +63,8 @@ interface Standing {
   readonly used: ReadonlyArray<Given>
   /** An approval would allow an open one, but for another definition. */
   readonly changed: boolean
+  /** The approvals that count for the call. */
+  readonly approvals: ReadonlyArray<Given>
 }
 
 export class Permission extends Context.Tag("@daybook/core/Permission")<
@@ -166,9 +170,10 @@ const make = Effect.gen(function* () {
       const allowed = verdict === "allow" && (!changing.has(request.permission) || (yield* counts))
       if (!allowed) left.push(resource)
     }
-    if (left.length === 0) return { open: [], used: [], changed: false } satisfies Standing
-    if (!(yield* counts)) return { open: left, used: [], changed: false } satisfies Standing
-    if (request.confined === true) return { open: [], used: [], changed: false } satisfies Standing
+    const none = { used: [], changed: false, approvals: [] }
+    if (left.length === 0) return { open: [], ...none } satisfies Standing
+    if (!(yield* counts)) return { open: left, ...none } satisfies Standing
+    if (request.confined === true) return { open: [], ...none } satisfies Standing
     // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
     const saved = yield* withoutFault(store.list(location.directory, request.permission), [])
     const given: ReadonlyArray<Given> = [...approvals.list(request.sessionID), ...saved]
@@ -181,7 +186,7 @@ const make = Effect.gen(function* () {
       for (const each of allowed) used.add(each)
     }
     const changed = open.some((resource) => verdictOn(request, resource, given) === "allow")
-    return { open, used: [...used], changed } satisfies Standing
+    return { open, used: [...used], changed, approvals: valid } satisfies Standing
   })
 
   /** Counts the approvals that were used, and makes the decision an event. A call that cannot be recorded is not made. */
@@ -310,7 +315,8 @@ const make = Effect.gen(function* () {
             tool = permission
           } = request
           const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
-          const notes = [protection, now.changed ? changedSince : ""].filter((note) => note !== "")
+          const reasons = why === undefined ? (request.because?.(agent.permissions, now.approvals) ?? []) : []
+          const notes = [protection, now.changed ? changedSince : "", ...reasons].filter((note) => note !== "")
           const title = [request.title, ...notes].join("\n")
           const asked = {
             sessionID,

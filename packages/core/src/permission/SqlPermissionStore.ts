@@ -5,7 +5,7 @@ import { draft, type SessionEvent } from "../events/SessionEvents.ts"
 import { EventLog } from "../log/EventLog.ts"
 import { toEvent } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { folderIdentity } from "./FolderIdentity.ts"
+import { folderIdentity } from "../trust/FolderIdentity.ts"
 import {
   ownUid,
   PermissionStore,

@@ -1,9 +1,10 @@
 /**
- * Files for their owner alone, whatever the umask: the database, and what SQLite makes beside it with the same mode.
+ * Files and folders for their owner alone, whatever the umask: the database, what SQLite makes beside it with the same
+ * mode, and Daybook's own folders.
  * Spec: ST-20, ST-21.
  */
-import { constants } from "node:fs"
-import { chmod, open, readlink, realpath, stat } from "node:fs/promises"
+import { constants, type Stats } from "node:fs"
+import { chmod, lstat, open, readlink, realpath, stat } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
 
 const { O_CREAT, O_EXCL, O_RDWR } = constants
@@ -26,27 +27,27 @@ export const makePrivate = async (path: string, links = 0): Promise<void> => {
   if (target !== undefined && links < maximumLinks) await makePrivate(resolve(dirname(path), target), links + 1)
 }
 
-/** A file of the database that others than its owner may use, and its mode. */
-export interface WideFile {
+/** A file or folder that others than its owner may use, and its mode. */
+export interface Wide {
   readonly path: string
   readonly mode: number
 }
 
-/** Which of a database's files others may read or write. */
-export const wideFiles = async (database: string): Promise<ReadonlyArray<WideFile>> => {
-  const real = await realpath(database).catch(() => database)
-  const found = await Promise.all(
-    ["", "-wal", "-shm", "-journal"].map(async (suffix) => {
-      const path = `${real}${suffix}`
-      const mode = await stat(path).then(
-        (stats) => (stats.isFile() ? stats.mode & 0o777 : 0),
-        () => 0
-      )
-      return { path, mode }
-    })
+const modeOf = (path: string, isWanted: (stats: Stats) => boolean): Promise<Wide> =>
+  lstat(path).then(
+    (stats) => ({ path, mode: isWanted(stats) ? stats.mode & 0o777 : 0 }),
+    () => ({ path, mode: 0 })
   )
+
+/** Which of a database's files, and of these folders, others may read or write. Links are not followed. */
+export const wide = async (database: string, folders: ReadonlyArray<string>): Promise<ReadonlyArray<Wide>> => {
+  const real = await realpath(database).catch(() => database)
+  const found = await Promise.all([
+    ...["", "-wal", "-shm", "-journal"].map((suffix) => modeOf(`${real}${suffix}`, (stats) => stats.isFile())),
+    ...folders.map((folder) => modeOf(folder, (stats) => stats.isDirectory()))
+  ])
   return found.filter(({ mode }) => (mode & 0o077) !== 0)
 }
 
-/** Leaves a file to its owner. */
-export const tighten = ({ mode, path }: WideFile): Promise<void> => chmod(path, mode & 0o700)
+/** Leaves it to its owner. */
+export const tighten = ({ mode, path }: Wide): Promise<void> => chmod(path, mode & 0o700)

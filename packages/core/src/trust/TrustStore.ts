@@ -1,6 +1,6 @@
 /**
  * What a person decided about projects: a file for each, in a folder of the person's own. A decision holds for one folder
- * (path, device, number, owner) and for what the project brought then. Spec: specs/trust.md TR-7..TR-14.
+ * (path, identity, owner) and for what the project brought then. Spec: specs/trust.md TR-7..TR-14.
  */
 import { createHash, randomUUID } from "node:crypto"
 import { constants } from "node:fs"
@@ -9,7 +9,9 @@ import * as path from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { projectRoot } from "../context/ProjectRoot.ts"
 import { compile, test } from "../permission/Pattern.ts"
+import { makeFolders } from "../storage/MakeFolders.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
+import { folderIdentity } from "./FolderIdentity.ts"
 import { holding } from "./FolderOwner.ts"
 import { foreign, isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
 
@@ -24,10 +26,9 @@ export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/Tr
 }
 
 const Decision = Schema.Struct({
-  version: Schema.Literal(1),
+  version: Schema.Literal(2),
   path: Schema.NonEmptyString,
-  device: Schema.String,
-  inode: Schema.String,
+  identity: Schema.NonEmptyString,
   owner: Schema.Int,
   state: Schema.Literal("trusted", "restricted"),
   time: Schema.Int,
@@ -80,9 +81,10 @@ const encode = Schema.encodeSync(Schema.parseJson(Decision))
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
 
-const identity = async (root: string) => {
-  const { dev, ino, uid } = await fs.lstat(root, { bigint: true })
-  return { path: root, device: String(dev), inode: String(ino), owner: Number(uid) }
+/** The folder that stands at the root now. */
+const standsAt = async (root: string) => {
+  const [identity, { uid: owner }] = await Promise.all([folderIdentity(root), fs.lstat(root)])
+  return { path: root, identity, owner }
 }
 
 /** Whether a folder is what the pattern says. Pure. */
@@ -141,9 +143,8 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
       }
       const decision = Option.getOrUndefined(decode(await handle.readFile("utf8")))
       if (decision === undefined) return undefined
-      const { device, inode, owner, path: where } = await identity(root)
-      const same =
-        decision.path === where && decision.device === device && decision.inode === inode && decision.owner === owner
+      const { identity, owner } = await standsAt(root)
+      const same = decision.path === root && decision.identity === identity && decision.owner === owner
       return same ? decision : undefined
     } finally {
       await handle.close()
@@ -216,9 +217,9 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
       const time = yield* Clock.currentTimeMillis
       yield* Effect.tryPromise({
         try: async () => {
-          await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+          await makeFolders(folder, 0o700)
           await fs.chmod(folder, 0o700)
-          const text = encode({ version: 1, ...(await identity(root)), state, time, brought: brings })
+          const text = encode({ version: 2, ...(await standsAt(root)), state, time, brought: brings })
           const temporary = `${file}.${randomUUID()}.tmp`
           try {
             await fs.writeFile(temporary, text, { mode: 0o600, flag: "wx", flush: true })

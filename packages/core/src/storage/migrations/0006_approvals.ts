@@ -1,7 +1,7 @@
 /** Approvals that say which folder, which definition and whose answer they are from, and how they were used. Spec: specs/storage.md. */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { folderIdentity } from "../../permission/FolderIdentity.ts"
+import { folderIdentity } from "../../trust/FolderIdentity.ts"
 
 /** The folder that stands at a path now; empty, which no folder has, where it cannot be looked at. */
 const standing = (folder: string) =>

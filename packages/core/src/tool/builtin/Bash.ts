@@ -9,7 +9,7 @@ import { bounded } from "../../child/ControlGroup.ts"
 import { Sandbox, type Confined } from "../../child/Sandbox.ts"
 import { watch } from "../../child/SandboxWatch.ts"
 import { readCommandLine } from "../../permission/CommandLine.ts"
-import { lineVerdict } from "../../permission/CommandRules.ts"
+import { lineVerdict, whyAsked } from "../../permission/CommandRules.ts"
 import { Permission } from "../../permission/Permission.ts"
 import { literal } from "../../permission/Rule.ts"
 import type { ToolContent } from "../../session/Schemas.ts"
@@ -238,7 +238,8 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         confined: early !== undefined && sandbox.settings.autoAllow === true,
         title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
         always: [literal(command)],
-        verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line)
+        verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line),
+        because: (rules, approvals) => whyAsked({ grammar, permission: "bash", rules, approvals }, line)
       })
       if (folder.inside) yield* files.recheck(folder.real)
       // Made anew: what the folders hold may have changed while a person was asked.

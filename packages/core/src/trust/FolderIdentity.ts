@@ -1,4 +1,4 @@
-/** Which folder stands at a path: a folder that is made anew under the same path is another one. Spec: PM-42. */
+/** Which folder stands at a path: a folder that is made anew under the same path is another one. Spec: PM-42, TR-10. */
 import * as fs from "node:fs/promises"
 
 /**
