@@ -39,7 +39,10 @@ const grouped = (sites) => {
 /** The file's sites by name: a drawn one has its number, the others have the file's name between them. */
 const namedSites = (file, text, drawn) => {
   const numbers = new Map(drawn.map(({ end, kind, number, start }) => [`${start} ${end} ${kind}`, number]))
-  return sitesOf(file, text).map((site) => ({ ...site, name: numbers.get(`${site.start} ${site.end} ${site.kind}`) ?? file }))
+  return sitesOf(file, text).map((site) => ({
+    ...site,
+    name: numbers.get(`${site.start} ${site.end} ${site.kind}`) ?? file
+  }))
 }
 
 /**

@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-// `--out DIR` makes a copy for tests there: bin/ and dist/bundle/, without caches.
+// `--out DIR` makes a copy for tests there: bin/ and dist/bundle/.
 const {
   values: { out }
 } = parseArgs({ options: { out: { type: "string" } } })
@@ -177,7 +177,7 @@ const fillCaches = async () => {
   try {
     const env = { PATH: process.env["PATH"], HOME: folder, DAYBOOK_DB: join(folder, "warm.sqlite") }
     const warm = (...words) => {
-      const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "warm.cjs"), ...words], {
+      const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "warm.cjs"), outdir, ...words], {
         cwd: folder,
         env,
         input: "",
@@ -197,7 +197,7 @@ const fillCaches = async () => {
     await rm(folder, { recursive: true, force: true })
   }
 }
-if (out === undefined) await fillCaches()
+await fillCaches()
 
 const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0)
 console.log(`daybook ${version}: ${outputFiles.length} files, ${Math.round(bytes / 1024)} KiB in ${basename(outdir)}`)
