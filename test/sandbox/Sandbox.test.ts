@@ -1,6 +1,6 @@
 /** When there is a sandbox, what it asks, and what happens where none can be made. */
-import { spawn } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { spawn, spawnSync } from "node:child_process"
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -161,6 +161,30 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
         assert.isTrue(existsSync(join(cwd, "made")))
         assert.isFalse(existsSync(join(folder, "outside/x")))
       })
+  )
+
+  it.scopedLive("SB-15: what works in a world has the whole of it, and its names lead there from /", () =>
+    Effect.gen(function* () {
+      const [world, other] = [yield* temporaryFolder, yield* temporaryFolder]
+      for (const name of ["work", "notes", "usr", ".git"]) mkdirSync(join(world, name))
+      writeFileSync(join(world, "notes/a"), "a note")
+      writeFileSync(join(world, ".env"), "secret")
+      const cwd = join(world, "work")
+      const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
+      const sandbox = yield* Effect.provide(Sandbox, layer({ mode: "on", worlds: [other, join(world, "none"), world] }))
+      const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env }))
+      const [file = "", ...args] = prefix
+      const command =
+        "cat /notes/a; echo new > /work/made; echo more > /notes/b; cat /.env; ls /usr/bin/env; " +
+        `{ echo x > /.git/config; } && echo wrote; ls ${other}; true`
+      const { status, stdout } = spawnSync(file, [...args, "/bin/bash", "-c", command], { env, encoding: "utf8" })
+      assert.deepStrictEqual([status, stdout], [0, "a note/usr/bin/env\n"])
+      assert.strictEqual(readFileSync(join(world, "work/made"), "utf8"), "new\n")
+      assert.strictEqual(readFileSync(join(world, "notes/b"), "utf8"), "more\n")
+      assert.deepStrictEqual(readdirSync(join(world, "usr")), [])
+      const elsewhere = Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env }))
+      assert.notInclude(elsewhere.prefix.join(" "), world)
+    })
   )
 
   it.scopedLive("SB-14: an MCP server runs in a sandbox as well, with the environment of its configuration", () =>

@@ -54,7 +54,8 @@ const ownFiles = (root: string) =>
 const configured = (
   servers: boolean,
   asker: Layer.Layer<PermissionAsker>,
-  root = rootPath(process.env, homedir(), process.cwd())
+  root = rootPath(process.env, homedir(), process.cwd()),
+  worlds: ReadonlyArray<string> = []
 ) =>
   Effect.map(
     Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
@@ -62,7 +63,7 @@ const configured = (
       ...Struct.omit(settings, "shared", "trust"),
       trust,
       mcp: servers ? mcp : {},
-      sandbox: { ...settings.sandbox, hidden },
+      sandbox: { ...settings.sandbox, hidden, worlds },
       serverStart: serverStart(),
       permissionAsker: asker,
       questions: QuestionPrompt.somebodyAnswers()
@@ -75,20 +76,27 @@ export const layer = (
   {
     asker = PermissionPrompt.layer,
     root,
-    servers
-  }: { readonly servers: boolean; readonly asker?: Layer.Layer<PermissionAsker>; readonly root?: string }
+    servers,
+    worlds
+  }: {
+    readonly servers: boolean
+    readonly asker?: Layer.Layer<PermissionAsker>
+    readonly root?: string
+    readonly worlds?: ReadonlyArray<string>
+  }
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
-    Effect.map(configured(servers, asker, root), (options) => Daybook.layer({ filename, ...options }))
+    Effect.map(configured(servers, asker, root, worlds), (options) => Daybook.layer({ filename, ...options }))
   ).pipe(Layer.provideMerge(Models.layer))
 
 /** The same in memory, with nothing on disk: for sessions that end with their clients. */
 export const layerInMemory = (
   asker: Layer.Layer<PermissionAsker>,
-  root: string
+  root: string,
+  worlds: ReadonlyArray<string>
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
-    Effect.map(configured(true, asker, root), (options) =>
+    Effect.map(configured(true, asker, root, worlds), (options) =>
       Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
     )
   ).pipe(Layer.provideMerge(Models.layer))

@@ -25,13 +25,16 @@ import * as Signal from "./Signal.ts"
 
 const uid = process.getuid?.() ?? 0
 
+/** The folder that an agent takes for its whole file system. */
+const worldOf = ({ chroot }: Request, root: string, { alias, text }: Request["agents"][number]): string =>
+  chroot ?? join(root, "home", String(uid), "agent", alias ?? text, "root")
+
 /** What can be known before anything is made: that each agent and model is there, and that no two have one name. */
-const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, models }: Request, root: string) {
-  for (const { alias, text: name } of agents) {
-    const agent = yield* findAgent(
-      name,
-      chroot ?? join(root, "home", String(uid), "agent", alias ?? name, "root")
-    ).pipe(
+const checked = Effect.fn("Command.serve.check")(function* (request: Request, root: string) {
+  const { agents, models } = request
+  for (const each of agents) {
+    const { text: name } = each
+    const agent = yield* findAgent(name, worldOf(request, root, each)).pipe(
       Effect.mapError(
         ({ message }) =>
           new NotFound({ message: `${message}; to serve one of them under this name: --agent build=${name}` })
@@ -57,6 +60,8 @@ const checked = Effect.fn("Command.serve.check")(function* ({ agents, chroot, mo
 
 /** Clients are asked for permissions, and the person at the terminal where there is one: the first answer counts. */
 const askerOf = (asks: Asks.Asks) => (Question.canAsk() ? asks.layerBeside(PermissionPrompt.layer) : asks.layer)
+
+const worldsOf = (request: Request, root: string) => request.agents.map((agent) => worldOf(request, root, agent))
 
 /** Who serves, and where. */
 interface Place {
@@ -89,7 +94,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
     models,
     shared: yield* shared,
     asks,
-    temp: Host.layerInMemory(askerOf(asks), root)
+    temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
   })
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
@@ -112,12 +117,11 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()
+  const host = { servers: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
       until({ request, root, models, asks }, signal).pipe(
-        Effect.provide(
-          Layer.provideMerge(exporter(root), Host.layer(filename, { servers: true, asker: askerOf(asks), root }))
-        )
+        Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, host)))
       )
     )
   ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))

@@ -128,6 +128,16 @@ const privateFolders = (home: string, bytes: number): ReadonlyArray<string> => {
   ]
 }
 
+const rootName = (name: string): string => name.split("/")[1] ?? ""
+
+/** A world's names lead there from `/`, but for those that something else has. */
+const worldArguments = (world: string, mounted: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const taken = new Set([...systemFolders, "/etc", "/proc", "/dev", "/tmp", "/var", "/run", ...mounted].map(rootName))
+  return entriesOf(world, maximumFolders)
+    .filter(({ name }) => !taken.has(name))
+    .flatMap(({ name }) => ["--symlink", path.join(world, name), `/${name}`])
+}
+
 /** What the sandbox is made from. All paths are absolute and without symbolic links. */
 export interface Shown {
   readonly home: string
@@ -137,10 +147,12 @@ export interface Shown {
   readonly hidden: ReadonlyArray<string>
   /** Bytes that each private folder may hold. */
   readonly bytes: number
+  /** The folder that is the whole file system of the program, one of the given ones. */
+  readonly world?: string | undefined
 }
 
 /** The arguments for all that is shown. Looks at the folders as they are now. */
-export const mountArguments = ({ bytes, given, hidden, home }: Shown): ReadonlyArray<string> => {
+export const mountArguments = ({ bytes, given, hidden, home, world }: Shown): ReadonlyArray<string> => {
   const own = new Set(given.map((mount) => mount.path))
   const guarded = given.flatMap((mount) => protectedIn(mount.path)).filter((mount) => !own.has(mount.path))
   const within = hidden.flatMap((name) => {
@@ -158,6 +170,7 @@ export const mountArguments = ({ bytes, given, hidden, home }: Shown): ReadonlyA
     ...privateFolders(home, bytes),
     ...mounts.flatMap(argumentsOf),
     ...closing(mounts),
+    ...(world === undefined ? [] : worldArguments(world, [home, ...mounts.map((mount) => mount.path)])),
     "--remount-ro",
     "/"
   ]

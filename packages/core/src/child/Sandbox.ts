@@ -23,6 +23,8 @@ export interface SandboxSettings {
   readonly readable?: ReadonlyArray<string>
   /** What is hidden also where it lies in the folders above. */
   readonly hidden?: ReadonlyArray<string>
+  /** Folders that are the whole file system of what works in them, besides the system's own; the host names them. */
+  readonly worlds?: ReadonlyArray<string>
   /** Whether a command that would be asked about runs without a question; false by default. */
   readonly autoAllow?: boolean
   /** Processes and threads at a time; 1,024 by default. */
@@ -95,9 +97,14 @@ const isolation = (network: boolean): ReadonlyArray<string> => [
   ..."--cap-drop ALL --die-with-parent --new-session --hostname sandbox".split(" ")
 ]
 
+/** The world that the program works in. */
+const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: Wanted): string | undefined =>
+  worlds.flatMap((name) => real(name) ?? []).find((world) => isWithin(world, cwd))
+
 const givenBy = (
   settings: SandboxSettings,
-  { cwd, readable = [], writable }: Wanted
+  { cwd, readable = [], writable }: Wanted,
+  world: string | undefined
 ): Effect.Effect<Array<Mount>, SandboxRefused> =>
   Effect.gen(function* () {
     const mounts = (names: ReadonlyArray<string>, access: Mount["access"]) =>
@@ -107,7 +114,7 @@ const givenBy = (
       })
     const given = [
       ...mounts([...(settings.readable ?? []), ...readable], "read"),
-      ...mounts([...(settings.writable ?? []), ...writable], "write")
+      ...mounts([...(settings.writable ?? []), ...writable, ...(world === undefined ? [] : [world])], "write")
     ]
     const homes = [homedir(), process.env["HOME"] ?? homedir()].map((home) => real(home) ?? home)
     const wide = given.find((mount) => homes.some((home) => isWithin(mount.path, home)))
@@ -142,11 +149,12 @@ const confine = Effect.fnUntraced(function* (program: string, settings: SandboxS
   const network = settings.network === "on"
   const { memory, processes } = { ...defaults, ...settings }
   const bytes = memory * mebibyte
-  const given = yield* givenBy(settings, wanted)
+  const world = worldOf(settings, wanted)
+  const given = yield* givenBy(settings, wanted, world)
   const { TMPDIR: _, HOME: written = homedir(), ...rest } = wanted.env
   const home = path.isAbsolute(written) && written !== "/" ? written : "/tmp"
   const env = { ...rest, HOME: home }
-  const mounts = mountArguments({ given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4) })
+  const mounts = mountArguments({ given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world })
   return {
     prefix: [
       program,
