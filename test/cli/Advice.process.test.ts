@@ -38,7 +38,11 @@ describe("words", () => {
         [["help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["nosuch", "--help"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["help", "promt"], 'daybook: there is no command "promt"; did you mean prompt? daybook --help lists them\n'],
-        [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n']
+        [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n'],
+        [["--help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
+        [["--json", "--help"], 'daybook: there is no command "--json"; daybook --help lists them\n'],
+        [["help", "prompt", "extra"], 'daybook: help prompt: "extra" is one word too many\n'],
+        [["--version", "extra"], 'daybook: --version: "extra" is one word too many\n']
       ] as const) {
         const { code, stderr, stdout } = yield* here.run(words)
         assert.deepStrictEqual([code, stdout, stderr], [2, "", sentence])
@@ -51,6 +55,16 @@ describe("words", () => {
       const ctx = yield* here.ctx(["help", "hist"])
       assert.deepStrictEqual([ctx.code, ctx.stdout], [2, ""])
       assert.strictEqual(ctx.stderr, 'ctx: there is no command "hist"; did you mean history?; ctx --help tells more\n')
+      for (const words of [
+        ["help", "history", "extra"],
+        ["--version", "extra"]
+      ]) {
+        const { code, stderr, stdout } = yield* here.ctx(words)
+        assert.deepStrictEqual([code, stdout], [2, ""])
+        assert.match(stderr, /^ctx: .*"extra" is one word too many; ctx --help tells more\n$/)
+      }
+      const events = yield* here.run(["help", "events"])
+      assert.deepStrictEqual(yield* here.run(["--help", "events"]), events)
     })
   )
 })
@@ -75,6 +89,23 @@ describe("models", () => {
         env: { ANTHROPIC_API_KEY: "x".repeat(20), ANTHROPIC_BASE_URL: `http://${address}` }
       })
       assert.match(anthropic.stderr, /HTTP 401: no; set ANTHROPIC_API_KEY to a key that it accepts\n$/)
+    })
+  )
+
+  it.scopedLive("CL-132: a 404 names the address and the model that were asked, and what to check", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const asked = "/v1/chat/completions answered HTTP 404 to a request for the model held: no such model; "
+      for (const words of [
+        ["prompt", "--session", "fix", "Hi"],
+        ["resume", "fix"]
+      ]) {
+        const run = yield* here.start(words, { env })
+        yield* (yield* model.next).refuse(404, "no such model")
+        const { code, stderr } = yield* run.ended
+        assert.strictEqual(code, 5)
+        assert.include(stderr, `${asked}choose a model that daybook models lists, and check DAYBOOK_BASE_URL\n`)
+      }
     })
   )
 
@@ -188,8 +219,11 @@ describe("folders", () => {
         for (const [path, mode] of Object.entries(modes)) {
           const before = readdirSync(folder)
           chmodSync(path, 0o555)
-          const { code, stderr } = yield* here.run(["doctor"], { ...options, env })
+          const { code, stderr, stdout } = yield* here.run(["doctor", "--json"], { ...options, env })
           assert.strictEqual(code, 6, stderr)
+          const [found, ...others] = jsonLines(stdout).filter(({ verdict }) => verdict === "error")
+          assert.deepInclude(found, { about: "database", says: stderr.slice("daybook: ".length, -1) })
+          assert.isEmpty(others)
           assert.include(stderr, `the database cannot be written: ${path} is read-only for this user; make it writable`)
           assert.deepStrictEqual(readdirSync(folder), before)
           chmodSync(path, mode)

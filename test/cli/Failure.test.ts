@@ -64,11 +64,28 @@ describe("Failure", () => {
       "; check DAYBOOK_BASE_URL, and that its server runs"
     ],
     ["openai: api.openai.com: Cannot connect to API: connect ECONNREFUSED", ""],
-    ["openai: api.openai.com answered HTTP 404: HTTP 40", ""],
+    [
+      "openai-compatible: host:1/v2/chat/completions answered HTTP 404 to a request for the model m: not found",
+      "; choose a model that daybook models lists, and check DAYBOOK_BASE_URL"
+    ],
+    [
+      "anthropic: api.anthropic.com/v1/messages answered HTTP 404 to a request for the model claude-0: HTTP 401",
+      "; choose a model that daybook models lists, and check ANTHROPIC_BASE_URL, where it is set"
+    ],
+    [
+      "openai: api.openai.com/v1/responses answered HTTP 404: no",
+      "; choose a model that daybook models lists, and check OPENAI_BASE_URL, where it is set"
+    ],
+    ["mine: host answered HTTP 404", "; choose a model that daybook models lists"],
+    ["openai: api.openai.com answered HTTP 500: HTTP 401", ""],
     ["mine: host answered HTTP 403", ""]
   ])("CL-132: %s%s", (message, advice) => {
     const { code, sentence } = failureOf(new ActivityFailed({ message, type: "provider" }))
     assert.deepStrictEqual([code, sentence], [5, `${message}${advice}`])
+    // A resumption fails with the error itself, not with what the log says of it.
+    const [providerID = "", ...rest] = message.split(": ")
+    const about = { sessionID, providerID, details: rest.join(": "), retryable: false, overflow: false, partial: false }
+    assert.deepStrictEqual(failureOf(new ProviderFailed(about)), { code, sentence })
   })
 
   it("MD-36: every variable that cannot be used is named", () => {

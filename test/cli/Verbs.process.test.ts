@@ -197,6 +197,41 @@ describe("verbs", () => {
     })
   )
 
+  it.scopedLive(
+    "CL-19: what keeps a database or an environment from use is a line of doctor, and the rest is looked at",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const garbage = join(here.root, "garbage")
+        writeFileSync(garbage, "no database".repeat(500))
+        for (const [env, code, about, says] of [
+          [{ DAYBOOK_DB: garbage }, 6, "database", /damaged or no SQLite database/],
+          [{ DAYBOOK_DB: here.cwd }, 6, "database", /cannot be written/],
+          [
+            { DAYBOOK_DB: join(garbage, "under") },
+            6,
+            "database",
+            /the folder of the database cannot be used \(ENOTDIR\)/
+          ],
+          [{ DAYBOOK_BASE_URL: "nonsense" }, 2, "model", /DAYBOOK_BASE_URL: it is not an http or https address/]
+        ] as const) {
+          const doctor = yield* here.run(["doctor", "--json"], { env })
+          assert.strictEqual(doctor.code, code)
+          const checks = jsonLines(doctor.stdout)
+          const wrong = checks.filter(({ verdict }) => verdict === "error")
+          assert.deepStrictEqual([wrong.length, wrong[0]?.["about"]], [1, about])
+          assert.match(String(wrong[0]?.["says"]), says)
+          for (const other of ["node", "database", "config", "context", "agents", "model"]) {
+            assert.isTrue(
+              checks.some((check) => check["about"] === other),
+              other
+            )
+          }
+          assert.match(doctor.stderr, /^daybook: [^\n]+\n$/)
+        }
+      })
+  )
+
   it.scopedLive("CL-3: help, version and completions are printed without a database", () =>
     Effect.gen(function* () {
       const here = yield* place

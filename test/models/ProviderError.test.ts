@@ -31,6 +31,28 @@ describe("classifyError", () => {
     })
   })
 
+  it("MD-30, MD-34: after a 404 the path and the model are named, without what may be a key", () => {
+    const url = "https://user:pass@api.example.test/v2/chat/completions?key=secret#part"
+    const answer = { error: { message: "no such thing", code: "model_not_found" } }
+    const sentence =
+      "api.example.test/v2/chat/completions answered HTTP 404 to a request for the model m: no such thing"
+    const { method, module, reason } = response(404, answer)
+    const failure = new AiError.HttpResponseError({
+      module,
+      method,
+      reason,
+      request: { ...request, url },
+      response: { status: 404, headers: {} },
+      body: JSON.stringify(answer)
+    })
+    assert.strictEqual(classifyError(failure, "m").message, sentence)
+    assert.strictEqual(
+      classifyError({ statusCode: 404, url, responseBody: JSON.stringify(answer) }, "m").message,
+      sentence
+    )
+    assert.match(classifyError(response(400, answer), "m").message, /^api\.example\.test answered HTTP 400: /)
+  })
+
   for (const [server, status, body] of [
     [
       "Anthropic",

@@ -20,16 +20,18 @@ try {
 
 const end = words.indexOf("--")
 const options = end < 0 ? words : words.slice(0, end)
-const asked = words.length === 0 || words[0] === "help" || options.includes("--help") || options.includes("-h")
-const verb = (words[0] === "help" ? words[1] : words[0]) ?? ""
-// Help of what is no command is an error, which the bundle tells.
+const helps = ["help", "--help", "-h"]
+const isHelp = (word) => helps.includes(word)
+const asked = words.length === 0 || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
+const about = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
+// Help of what is no command, and words too many, are errors, which the bundle reports.
 const wanted = asked
-  ? Object.hasOwn(texts.verbs, verb)
-    ? texts.verbs[verb]
-    : verb === "" || verb.startsWith("-") || verb === "help"
-      ? texts.root
+  ? about.length === 0
+    ? texts.root
+    : about.length === 1 && Object.hasOwn(texts.verbs, about[0])
+      ? texts.verbs[about[0]]
       : undefined
-  : words[0] === "--version"
+  : words[0] === "--version" && words.length === 1
     ? `${texts.version}\n`
     : undefined
 

@@ -83,6 +83,9 @@ const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<
   log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
 })
 
+const tooMany = (before: string, word: string) =>
+  new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
+
 /** Runs the words after `daybook`. Help is answered before (bin/daybook.js). */
 export const run = (version: string, words: ReadonlyArray<string>) => {
   const parse = (line: ReadonlyArray<string>) =>
@@ -94,9 +97,12 @@ export const run = (version: string, words: ReadonlyArray<string>) => {
         )
       )
     )
-  // `help VERB` gets here only when the verb does not exist.
-  const [name = "", ...rest] = words[0] === "help" ? words.slice(1) : words
-  if (name === "--completions") return parse(words)
+  const [first = "", second = ""] = words
+  if (first === "--completions") return parse(words)
+  if (first === "--version") return tooMany(first, second)
+  // Help gets here only when its command does not exist, or when more than one is named.
+  const isHelp = ["help", "--help", "-h"].includes(first)
+  const [name = "", ...rest] = isHelp ? words.slice(1) : words
   const verb = verbs.find((candidate) => candidate.name === name)
   if (verb === undefined) {
     const near = didYouMean(
@@ -107,5 +113,6 @@ export const run = (version: string, words: ReadonlyArray<string>) => {
       message: `there is no command "${oneLine(name, 40)}"${near}${near === "" ? ";" : ""} daybook --help lists them`
     })
   }
+  if (isHelp) return tooMany(`${first} ${name}`, rest[0] ?? "")
   return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) => parse([name, ...line]))
 }

@@ -1,13 +1,21 @@
 /** `daybook doctor`: is the database sound, can configuration and models be used. Spec: CL-19, CL-93. */
 import { SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Either, Option, Schema, Stream } from "effect"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"
-import { DatabaseUnsound, FilesDiffer, ModelUnreachable, UsageError } from "../Errors.ts"
+import {
+  DatabaseUnsound,
+  FilesDiffer,
+  ModelUnreachable,
+  UsageError,
+  type OutputClosed,
+  type OutputFailed
+} from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
+import { failureOf } from "../render/Failure.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { pad } from "../render/Width.ts"
 import { withSessions } from "../Runtime.ts"
@@ -38,6 +46,44 @@ type Options = {
   readonly rebuild: Option.Option<typeof Rebuildable.Type>
 }
 
+const about = "database"
+
+/** The database, what it leaves to do, its modes, and the files; one that cannot be opened or read is a line as well. */
+const lookAtDatabase = Effect.fnUntraced(function* (
+  path: string,
+  fix: boolean,
+  write: (check: Check) => Effect.Effect<void, OutputClosed | OutputFailed>
+) {
+  const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
+  const none: ReadonlyArray<Check> = []
+  const seen = { wrong: 0, kept: none, wide: none }
+  const look = Effect.gen(function* () {
+    yield* DatabasePath.existing
+    yield* Stream.runForEach(checkup.database(path), (check) => {
+      if (check.verdict === "error") seen.wrong += 1
+      return write(check)
+    })
+    if (seen.wrong === 0) {
+      yield* write({ about, verdict: "ok", says: `${path} is sound and can be written` })
+      yield* Effect.forEach(yield* withSessions(checkup.left), write)
+    }
+    seen.wide = yield* checkup.modes(path, fix)
+    yield* Effect.forEach(seen.wide, write)
+    seen.kept = yield* checkup.files(path)
+    yield* Effect.forEach(seen.kept, write)
+  })
+  const ended = yield* Effect.either(look)
+  if (Either.isRight(ended)) return { ...seen, failed: Option.none() }
+  const error = ended.left
+  if (error._tag === "OutputClosed" || error._tag === "OutputFailed") return yield* error
+  if (error._tag === "NotFound") {
+    yield* write({ about, verdict: "ok", says: `${path} is not there yet; daybook prompt makes it` })
+    return { ...seen, failed: Option.none() }
+  }
+  yield* write({ about, verdict: "error", says: failureOf(error).sentence ?? String(error) })
+  return { ...seen, failed: Option.some(error) }
+})
+
 const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: Options) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
@@ -48,32 +94,18 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
-  let wrong = 0
-  let kept: ReadonlyArray<Check> = []
-  let wide: ReadonlyArray<Check> = []
-  if (yield* DatabasePath.exists) {
-    yield* Stream.runForEach(checkup.database(path), (check) => {
-      if (check.verdict === "error") wrong += 1
-      return write(check)
-    })
-    if (wrong === 0) {
-      yield* write({ about: "database", verdict: "ok", says: `${path} is sound and can be written` })
-      yield* Effect.forEach(yield* withSessions(checkup.left), write)
-    }
-    wide = yield* checkup.modes(path, fix)
-    yield* Effect.forEach(wide, write)
-    kept = yield* checkup.files(path)
-    yield* Effect.forEach(kept, write)
-  } else {
-    yield* write({ about: "database", verdict: "ok", says: `${path} is not there yet; daybook prompt makes it` })
-  }
+  const { failed, kept, wide, wrong } = yield* lookAtDatabase(path, fix, write)
   const rehearsal = yield* Effect.promise(() => import("../Rehearsal.ts"))
   const { checks, settings } = yield* rehearsal.configuration
   yield* Effect.forEach(checks, write)
   const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)
   yield* Effect.forEach(met, write)
-  const models = yield* checkup.models
+  const asked = yield* Effect.either(checkup.models)
+  const models = Either.getOrElse(asked, (error): ReadonlyArray<Check> => [
+    { about: "model", verdict: "error", says: failureOf(error).sentence ?? String(error) }
+  ])
   yield* Effect.forEach(models, write)
+  if (Option.isSome(failed)) return yield* Effect.fail(failed.value)
   if (wrong > 0) return yield* new DatabaseUnsound({ message: `${path} is not sound: see above` })
   if (kept.some(({ verdict }) => verdict === "error")) {
     return yield* new FilesDiffer({ message: "the session files are not current: see above" })
@@ -84,6 +116,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   if (unusable.size > 0) {
     return yield* new UsageError({ message: `not usable as configured: ${[...unusable].join(", ")}; see above` })
   }
+  if (Either.isLeft(asked)) return yield* asked
   const unreachable = models.filter(({ verdict }) => verdict === "error").map(({ about }) => about)
   if (unreachable.length > 0) {
     return yield* new ModelUnreachable({ message: `not usable as it is: ${unreachable.join(", ")}` })

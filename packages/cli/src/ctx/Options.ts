@@ -21,7 +21,8 @@ const withValue = ["--root", "--uid", "--shared", "--cwd"] as const
 type WithValue = (typeof withValue)[number]
 const known: ReadonlyArray<string> = [...withValue, "--model", "--json"]
 
-const short = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+/** A word of the command line, quoted and bounded. */
+export const short = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
 
 const checked = (what: string, text: string, holds: (text: string) => boolean): string => {
   if (holds(text)) return text

@@ -10,8 +10,8 @@ import { oneLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
 import { describe, standard, type Trouble } from "../Stream.ts"
 import { help } from "./Help.ts"
-import { parse, type Verb } from "./Options.ts"
-import { exitCode, Refused } from "./Refused.ts"
+import { parse, short, type Verb } from "./Options.ts"
+import { exitCode, Refused, usage } from "./Refused.ts"
 import { history, latest, resume, sessions, type Out } from "./Verbs.ts"
 
 /** The package's version: the bundle has it in this place. */
@@ -54,6 +54,9 @@ const isVerb = (word: string): boolean => Object.hasOwn(verbs, word)
 const run = async (words: ReadonlyArray<string>): Promise<void> => {
   const [first, about] = words
   if (first === "help" && about !== undefined && !about.startsWith("-") && !isVerb(about)) parse([about], 0)
+  const extra = first === "help" ? words[2] : first === "--version" ? about : undefined
+  if (extra !== undefined)
+    throw usage(`${words.slice(0, first === "help" ? 2 : 1).join(" ")}: ${short(extra)} is one word too many`)
   if (words.length === 0 || first === "help" || asksFor(words, "--help", "-h")) return write(help(CTX_VERSION))
   if (asksFor(words, "--version")) return write(`${CTX_VERSION}\n`)
   const options = parse(words, process.getuid?.() ?? 0)

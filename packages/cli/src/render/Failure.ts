@@ -109,8 +109,10 @@ export const failureOf = (error: unknown): Failure => {
   if (tag === "Interrupted" && Predicate.hasProperty(error, "message") && error.message === "") {
     return { code, sentence: undefined }
   }
-  if (tag === "ActivityFailed")
-    return { code: activityCode(error), sentence: `${words(error)}${providerAdvice(words(error))}` }
+  if (tag === "ActivityFailed" || tag === "ProviderFailed") {
+    const sentence = `${words(error)}${providerAdvice(words(error))}`
+    return { code: tag === "ActivityFailed" ? activityCode(error) : code, sentence }
+  }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {
@@ -126,11 +128,23 @@ const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
   ["openai-compatible", "DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL)"]
 ]
 
-/** What to do where a provider refused the key, or does not answer. */
+/** The variable that holds a provider's address. */
+const addresses: ReadonlyArray<readonly [providerID: string, variable: string]> = [
+  ["anthropic", "ANTHROPIC_BASE_URL, where it is set"],
+  ["openai", "OPENAI_BASE_URL, where it is set"],
+  ["openai-compatible", "DAYBOOK_BASE_URL"]
+]
+
+/** What to do where a provider refused the key, does not have what was asked for, or does not answer. */
 const providerAdvice = (sentence: string): string => {
   if (/^openai-compatible: \S+: Cannot connect/.test(sentence))
     return "; check DAYBOOK_BASE_URL, and that its server runs"
-  const [, provider, status] = /^([\w.-]+): .*\bHTTP (401|403)\b/.exec(sentence) ?? []
+  const [, provider, status] = /^([\w.-]+): .*?\banswered HTTP (401|403|404)\b/.exec(sentence) ?? []
+  const address = addresses.find(([providerID]) => providerID === provider)?.[1]
+  if (status === "404") {
+    const check = address === undefined ? "" : `, and check ${address}`
+    return `; choose a model that daybook models lists${check}`
+  }
   const variable = keys.find(([providerID]) => providerID === provider)?.[1]
   if (variable === undefined) return ""
   return status === "401" ? `; set ${variable} to a key that it accepts` : `; the key in ${variable} may not do this`

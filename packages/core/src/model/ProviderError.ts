@@ -30,8 +30,11 @@ export interface ProviderFailure {
 const maxBodyChars = 4096
 const maxMessageChars = 1000
 
-/** Says what an `AiError` of a failed request, or the `error` of a stream's error part, means (MD-30). */
-export const classifyError = (error: unknown): ProviderFailure => {
+/**
+ * Says what an `AiError` of a failed request, or the `error` of a stream's error part, means (MD-30). `modelID` is the
+ * model of the request.
+ */
+export const classifyError = (error: unknown, modelID?: string): ProviderFailure => {
   const facts = factsOf(error, 0)
   const text = [facts.detail, facts.body, facts.code].filter(Predicate.isString).join("\n")
   const overflow = isOverflow(facts, text)
@@ -40,7 +43,7 @@ export const classifyError = (error: unknown): ProviderFailure => {
   const wait = retryWait(facts)
   const retryable = !overflow && isRetryable(facts, text)
   return {
-    message: messageOf(facts),
+    message: messageOf(facts, modelID),
     retryable,
     overflow,
     refused:
@@ -74,6 +77,7 @@ interface Facts {
   readonly status?: number
   readonly headers?: Readonly<Record<string, unknown>>
   readonly host?: string
+  readonly path?: string
   /** The connection broke or never stood; or the request could not be made at all. */
   readonly transport?: boolean | "unsent"
 }
@@ -99,7 +103,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
       detail: fromBody.detail ?? string(error["message"]) ?? string(error["detail"]),
       code: string(error["code"]) ?? fromBody.code ?? cause.code ?? string(error["type"]),
       headers: Predicate.isRecord(error["responseHeaders"]) ? error["responseHeaders"] : undefined,
-      host: hostOf(error["url"])
+      ...addressOf(error["url"])
     }),
     ...nested,
     ...(body === undefined ? {} : { body })
@@ -123,7 +127,7 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
       return defined({
         detail: error.description ?? factsOf(error.cause, depth + 1).detail ?? reasons[error.reason],
         code: factsOf(error.cause, depth + 1).code,
-        host: hostOf(error.request.url),
+        ...addressOf(error.request.url),
         transport: error.reason === "Transport" || "unsent"
       })
     case "HttpResponseError": {
@@ -134,7 +138,7 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
         code: fromBody.code,
         status: error.response.status,
         headers: error.response.headers,
-        host: hostOf(error.request.url),
+        ...addressOf(error.request.url),
         // A good status whose body could not be read to its end: the connection broke.
         transport: error.reason !== "StatusCode",
         body: error.reason === "StatusCode" ? body : undefined
@@ -234,9 +238,12 @@ const isRetryable = (facts: Facts, text: string): boolean => {
   return retryableCodes.test(facts.code ?? "") || transportWords.test(facts.detail ?? "")
 }
 
-const messageOf = (facts: Facts): string => {
-  const where = facts.host === undefined ? "the provider" : facts.host
-  const status = facts.status !== undefined && facts.status >= 400 ? ` answered HTTP ${facts.status}` : ""
+const messageOf = (facts: Facts, modelID: string | undefined): string => {
+  // Either the path or the model is wrong: both are named.
+  const absent = facts.status === 404
+  const where = facts.host === undefined ? "the provider" : `${facts.host}${absent ? (facts.path ?? "") : ""}`
+  const asked = absent && modelID !== undefined ? ` to a request for the model ${modelID}` : ""
+  const status = facts.status !== undefined && facts.status >= 400 ? ` answered HTTP ${facts.status}${asked}` : ""
   const detail = facts.detail ?? facts.code ?? (facts.body === undefined ? "no further details" : facts.body)
   return bounded(redactSecrets(`${where}${status}: ${detail.trim()}`), maxMessageChars)
 }
@@ -333,10 +340,11 @@ const httpStatus = (value: unknown): number | undefined => {
   return Predicate.isNumber(status) && Number.isInteger(status) && status >= 100 && status < 600 ? status : undefined
 }
 
-/** Only the host: an address may carry a key in its query or user part. */
-const hostOf = (url: unknown): string | undefined => {
-  if (!Predicate.isString(url) || !URL.canParse(url)) return undefined
-  return new URL(url).host
+/** Never the query or the user part of an address: they may carry a key. */
+const addressOf = (url: unknown): Pick<Facts, "host" | "path"> => {
+  if (!Predicate.isString(url) || !URL.canParse(url)) return {}
+  const { host, pathname } = new URL(url)
+  return { host, path: pathname }
 }
 
 const bounded = (text: string, max: number): string =>

@@ -104,14 +104,14 @@ const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPa
 
 /** One request. The finish part is the end of the answer: nothing after it is read. */
 export const partsOf = (
-  { model, policy }: ResolvedModel,
+  { info, model, policy }: ResolvedModel,
   prompt: ModelPrompt,
   tools: ReadonlyArray<Tool.Any>,
   toolChoice: "auto" | "required" = "auto"
 ): Stream.Stream<StreamPart, Broken> => {
   const parts = Stream.mapError(
     model.streamText({ prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true }),
-    (error): Broken => ({ _tag: "Broken", failure: classifyError(error), error })
+    (error): Broken => ({ _tag: "Broken", failure: classifyError(error, info.ref.id), error })
   )
   const { inactivity } = policy
   const watched =
