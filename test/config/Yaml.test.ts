@@ -90,6 +90,17 @@ describe("faults of values", () => {
     return Either.isLeft(decoded) ? showIssues(decoded.left) : "accepted"
   }
 
+  it("CF-3: of a long message 300 characters are shown", () => {
+    const saying = (length: number) =>
+      decodeParsed(
+        Schema.Struct({ a: Schema.Number.annotations({ message: () => "x".repeat(length) }) }),
+        Either.getOrThrow(parseYaml("a: b\n")),
+        () => true
+      ).pipe(Either.flip, Either.getOrThrow)[0]?.details
+    assert.strictEqual(saying(300), "x".repeat(300))
+    assert.strictEqual(saying(301), `${"x".repeat(300)}...`)
+  })
+
   it("CF-3: at most twenty faults are shown, and the rest counted", () => {
     const issues = Array.from({ length: 25 }, (_, index) => ({ path: `k${index}`, details: "wrong" }))
     const lines = showIssues(issues).split("\n")

@@ -101,7 +101,7 @@ for (const site of drawn) {
     kind,
     before: text.slice(start, end),
     after: replacement,
-    tests: tests.flat().length
+    tests: tests.length
   })
   const change = `${shown(text.slice(start, end))}  ->  ${shown(replacement)}`
   console.log(`${String(outcomes.length).padStart(3)} ${outcome.padEnd(8)} ${place} [${kind}] ${change}`)

@@ -22,6 +22,7 @@ const Trip = Schema.Struct({
   via: optional(Schema.Array(Schema.Struct({ place: Schema.NonEmptyString, note: optional(Schema.String) }))),
   by: optional(Schema.Literal("train", "night_train")),
   guide: optional(Schema.NullOr(Schema.String)),
+  label: optional(Schema.NonEmptyString),
   budget: optional(Schema.Union(Schema.Number, Schema.Struct({ atMost: Schema.Number })))
 })
 const decode = (input: unknown) => Effect.either(decodeInput("trip", Trip)(input))
@@ -35,6 +36,8 @@ const meant: ReadonlyArray<readonly [what: string, input: unknown, value: typeof
   ["null where null has a meaning", { to: "x", guide: null }, { to: "x", guide: null }],
   ["null further in", { to: "x", via: [{ place: "y", note: null }] }, { to: "x", via: [{ place: "y" }] }],
   ["an empty text for an optional field of another kind", { to: "x", days: "", by: "", via: "" }, { to: "x" }],
+  ["an empty text for an optional text that is not empty", { to: "x", label: "" }, { to: "x" }],
+  ["a word for nothing for an optional text", { to: "x", label: "None" }, { to: "x", label: "None" }],
   ["an empty text where one is allowed", { to: "x", guide: "" }, { to: "x", guide: "" }],
   ["a list as JSON", { to: "x", via: '[{"place":"y"}]' }, { to: "x", via: [{ place: "y" }] }],
   ["an object as JSON in a list", { to: "x", via: ['{"place":"y"}'] }, { to: "x", via: [{ place: "y" }] }],

@@ -68,8 +68,9 @@ export const changesText = ({ changes, root }: TrustStore.Report): string => {
     (thing, index) =>
       `${listed([thing], "+")}${thing.text === undefined || index >= mostShown ? "" : lines("+", thing.text.split("\n"))}`
   )
-  const shown = [...added.slice(0, mostListed), ...changed.slice(0, mostListed)].join("")
-  const left = added.length + changed.length - mostListed
+  const different = [...added, ...changed]
+  const left = different.length - mostListed
+  const shown = different.slice(0, mostListed).join("")
   return `${listed(changes.removed, "-")}${shown}${left > 0 ? `and ${left} more\n` : ""}${what}`
 }
 
