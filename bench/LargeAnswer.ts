@@ -12,25 +12,33 @@ import { median } from "./Figures.ts"
 
 const pieceLength = 1024
 
-/** Reads the run of one prompt to its end. */
+/** Reads the runs of two prompts to their ends; the second is sent at a word. */
 const reader = `
 const socket = require("node:net").connect(process.argv[1])
 let tail = ""
-socket.write(JSON.stringify({ op: "send", id: "m1", input: "go" }) + "\\n")
+let done = 0
+const send = (id) => socket.write(JSON.stringify({ op: "send", id, input: "go" }) + "\\n")
+send("m1")
+process.stdin.on("data", () => send("m2"))
 socket.on("data", (chunk) => {
   const text = tail + chunk.toString("latin1")
   if (text.includes('"type":"start"')) console.log("start")
-  if (text.includes('"type":"done"')) console.log("done")
-  tail = text.slice(-64)
+  if (text.includes('"type":"done"')) {
+    console.log(["done", "next"][done++])
+    tail = ""
+  } else tail = text.slice(-64)
 })
 `
 
-/** Sends one ping after another until its input ends the run; prints the longest wait in milliseconds. A short pause between
- * pings keeps them from loading the server. */
+/**
+ * Sends one ping after another; at each word it prints the longest wait since the last, in milliseconds. A short pause
+ * between pings keeps them from loading the server.
+ */
 const pinger = `
 const socket = require("node:net").connect(process.argv[1])
 let sent = 0
 let longest = 0
+let words = 0
 const ping = () => { sent = performance.now(); socket.write('{"op":"ping"}\\n') }
 socket.on("data", () => {
   if (sent === 0) return
@@ -41,8 +49,8 @@ socket.on("data", () => {
 socket.on("connect", () => { console.log("ready"); ping() })
 process.stdin.on("data", () => {
   if (sent !== 0) longest = Math.max(longest, performance.now() - sent)
-  console.log("longest " + longest)
-  process.exit(0)
+  console.log("longest" + ++words + " " + longest)
+  longest = 0
 })
 `
 
@@ -85,26 +93,39 @@ const said = (made: Effect.Effect.Success<ReturnType<typeof child>>, word: strin
     return Deferred.await(found)
   })
 
+/** The longest ping since the last word, in milliseconds. */
+const longestOf = (pinging: Effect.Effect.Success<ReturnType<typeof child>>, word: number) =>
+  Effect.gen(function* () {
+    const line = yield* said(pinging, `longest${word}`)
+    yield* Effect.sync(() => pinging.stdin.write("word\n"))
+    return Number((yield* line).split(" ")[1])
+  })
+
 interface Run {
   readonly seconds: number
   /** The longest ping, in milliseconds. */
   readonly longest: number
+  /** The same while the next prompt is answered, whose request has the long answer in it. */
+  readonly next: number
   /** The most megabytes resident. */
   readonly memory: number
 }
 
 const run = (directory: string, length: number): Promise<Run> =>
   Effect.gen(function* () {
-    const { open, path } = yield* serving(directory, (gate) => answer(length, gate))
+    let answers = 0
+    const { open, path } = yield* serving(directory, (gate) => answer(answers++ === 0 ? length : pieceLength, gate))
     const pinging = yield* child(pinger, path)
     yield* yield* said(pinging, "ready")
     const reading = yield* child(reader, path)
     const done = yield* said(reading, "done")
     yield* yield* said(reading, "start")
     const { memory, seconds } = yield* measured(Effect.zipRight(open, done))
-    const longest = yield* said(pinging, "longest")
-    yield* Effect.sync(() => pinging.stdin.write("end\n"))
-    return { seconds, longest: Number((yield* longest).split(" ")[1]), memory }
+    const longest = yield* longestOf(pinging, 1)
+    const again = yield* said(reading, "next")
+    yield* Effect.sync(() => reading.stdin.write("next\n"))
+    yield* again
+    return { seconds, longest, next: yield* longestOf(pinging, 2), memory }
   }).pipe(Effect.scoped, Effect.runPromise)
 
 export interface Result {
@@ -130,6 +151,7 @@ export const measure = async (directory: string, length: number, rounds: number)
   const of = (side: "short" | "long"): Run => ({
     seconds: median(found.map((each) => each[side].seconds)),
     longest: median(found.map((each) => each[side].longest)),
+    next: median(found.map((each) => each[side].next)),
     memory: median(found.map((each) => each[side].memory))
   })
   return {

@@ -163,6 +163,7 @@ const largeAnswer = async ({ directory, quick, rounds }: Options): Promise<Reado
   const answer = `answer of ${length / 1024 / 1024} Mi characters`
   return [
     { name: `${answer}, longest ping beside it`, value: long.longest, unit: "ms" },
+    { name: `${answer}, longest ping beside the next turn`, value: long.next, unit: "ms" },
     { name: `${answer}, memory`, value: long.memory, unit: "MB", note: "resident, all of the process" },
     { name: `1/${times} of that answer, longest ping beside it`, value: short.longest, unit: "ms" },
     {
