@@ -82,7 +82,7 @@ const lastTime = Date.parse("9999-12-31T23:59:59.999Z")
 
 const minute = 60_000
 /** The last minute that was written, from the epoch on, and its text up to the seconds: events come in order of time. */
-let last = { minute: 0, text: "1970-01-01T00:00:" }
+let last = { minute: Number.NaN, text: "" }
 
 const textOfMinute = (at: number): string => {
   if (last.minute !== at) last = { minute: at, text: new Date(at * minute).toISOString().slice(0, 17) }
