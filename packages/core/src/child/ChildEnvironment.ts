@@ -1,11 +1,11 @@
 /**
- * The environment of every process that the runtime starts: harmless variables, and what the configuration grants by
- * name. Keys of providers, clouds and registries are in this process's environment; nothing of it is inherited.
- * Spec: EN-1..EN-4 in specs/sandbox.md.
+ * Builds the environment of every process that the runtime starts: harmless variables, plus those that the
+ * configuration grants by name. This process's environment holds keys of providers, clouds and registries; a child
+ * inherits none of them. Spec: EN-1..EN-4 in specs/sandbox.md.
  */
 import { Context, Layer } from "effect"
 
-/** Who and where the user is, how text is shown, and where caches and certificates lie. */
+/** The user, locale and terminal, and the locations of caches and certificates. */
 const harmless: ReadonlyArray<string> = [
   "PATH HOME USER LOGNAME SHELL TMPDIR TZ TERM COLORTERM NO_COLOR LANG LANGUAGE",
   "LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC",
@@ -13,21 +13,21 @@ const harmless: ReadonlyArray<string> = [
   "SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS"
 ].flatMap((line) => line.split(" "))
 
-/** Further variables by name, as the configuration grants them. */
+/** Additional variables, by name, that the configuration grants. */
 export interface EnvironmentGrants {
-  /** To the commands of `bash`. */
+  /** Granted to `bash` commands. */
   readonly bash?: ReadonlyArray<string>
 }
 
-/** The grants of the host; none by default. */
+/** The host's grants; none by default. */
 export class Granted extends Context.Reference<Granted>()("@daybook/core/EnvironmentGrants", {
   defaultValue: (): EnvironmentGrants => ({})
 }) {}
 
-/** The grants that a host gives. */
+/** Provides the host's grants. */
 export const layer = (grants: EnvironmentGrants = {}): Layer.Layer<never> => Layer.succeed(Granted, grants)
 
-/** A child's environment, out of this process's. Pure. */
+/** Selects a child's environment from this process's. Pure. */
 export const childEnvironment = (
   own: Readonly<Record<string, string | undefined>>,
   granted: ReadonlyArray<string> = []

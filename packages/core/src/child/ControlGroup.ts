@@ -1,7 +1,7 @@
 /**
- * A hard bound for a sandbox of the system's administrator, whose processes `ulimit` does not count: a control group of
- * its own, with twice what `SandboxWatch.ts` lets pass, so that a fork bomb cannot outrun that. Others have `ulimit`.
- * Spec: SB-9.
+ * Creates a control group that bounds a sandbox run by root, whose processes `ulimit` does not count. Its limits are
+ * twice those of `SandboxWatch.ts`, so a fork bomb cannot outrun the watch. Other users are bounded by `ulimit`. Spec:
+ * SB-9.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
@@ -24,7 +24,7 @@ const attempt = <A>(act: () => A): A | undefined => {
 const mounted = "/sys/fs/cgroup"
 const prefix = "daybook-sandbox-"
 
-/** Where this process is, by controller; version 2 has one place for all of them. */
+/** This process's control group by controller; version 2 has one group for all controllers. */
 const places = (): ReadonlyMap<string, string> =>
   new Map(
     (attempt(() => readFileSync("/proc/self/cgroup", "utf8")) ?? "").split("\n").flatMap((line) => {
@@ -33,14 +33,14 @@ const places = (): ReadonlyMap<string, string> =>
     })
   )
 
-/** A folder and those above it, down to the root of its hierarchy. */
+/** A folder and its ancestors, up to the root of the hierarchy. */
 const upwards = (place: string): ReadonlyArray<string> =>
   place === "/" ? [place] : [place, ...upwards(path.dirname(place))]
 
-/** The files of a group with their limits. */
+/** A group's limit files with their values. */
 type Files = ReadonlyArray<readonly [file: string, limit: number]>
 
-/** A group with limits: in the nearest place that takes one. */
+/** Creates a group with limits below the nearest ancestor that allows it. */
 const groupIn = (root: string, place: string, name: string, files: Files): ReadonlyArray<string> => {
   for (const above of upwards(place)) {
     const folder = path.join(root, above, name)
@@ -57,7 +57,7 @@ const groupIn = (root: string, place: string, name: string, files: Files): Reado
 
 const isGone = (pid: number) => attempt(() => process.kill(pid, 0)) === undefined
 
-/** Removes groups that processes left which were killed. */
+/** Removes groups left behind by killed processes. */
 const sweep = (parent: string) =>
   (attempt(() => readdirSync(parent)) ?? [])
     .filter((name) => name.startsWith(prefix) && isGone(Number(name.slice(prefix.length).split("-")[0])))
@@ -84,7 +84,7 @@ const make = ({ bytes, processes }: Limits): ReadonlyArray<string> => {
   return groups
 }
 
-/** The processes were killed; the system may need a moment to know. */
+/** Removes groups whose processes were killed. Retries, because the kernel may not have reaped them yet. */
 const remove = Effect.fnUntraced(function* (groups: ReadonlyArray<string>) {
   for (let left = groups, tries = 0; left.length > 0 && tries < 100; tries++) {
     left = left.filter((group) => attempt(() => rmdirSync(group)) === undefined && existsSync(group))
@@ -92,14 +92,14 @@ const remove = Effect.fnUntraced(function* (groups: ReadonlyArray<string>) {
   }
 })
 
-/** Enters the groups, then runs the program. Where one cannot be entered, nothing runs. */
+/** Enters the groups, then runs the program. If entering one fails, nothing runs. */
 const enter = `IFS='
 '; for group in $1; do echo $$ > "$group/cgroup.procs" || exit 1; done; unset IFS; shift; exec "$@"`
 
-/** Without a group, what the sandbox runs must not keep the process that watches it from running. */
+/** Without a group, the sandbox runs at idle priority so that it cannot starve the process that watches it. */
 const idle = ["/usr/bin/chrt", "--idle", "0"]
 
-/** What comes before a sandbox's command, for as long as the scope: it bounds all of its processes together. */
+/** The command prefix that bounds all processes of a sandbox together. The group exists until the scope closes. */
 export const bounded = (limits: Limits): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
   process.geteuid?.() !== 0
     ? Effect.succeed([])

@@ -1,24 +1,24 @@
 /**
- * What a sandbox shows of the file system, as arguments of bubblewrap: nothing but what is mounted here. System folders
- * are read-only, the given folders are as they are given, and in them what `ProtectedPaths` protects is read-only or
- * hidden. Owns no process. Spec: SB-2..SB-5 in specs/sandbox.md.
+ * Computes the bubblewrap arguments that define a sandbox's file system: only what is mounted here is visible. System
+ * folders are read-only, given folders have the given access, and inside them what `ProtectedPaths` protects is
+ * read-only or hidden. Starts no process. Spec: SB-2..SB-5 in specs/sandbox.md.
  */
 import { lstatSync, opendirSync, readlinkSync, realpathSync, type Dirent } from "node:fs"
 import * as path from "node:path"
 import { isWithin } from "../config/TextFile.ts"
 import { guardsOf } from "../permission/ProtectedPaths.ts"
 
-/** What a folder or file is for the sandbox. */
+/** A folder or file and its access in the sandbox. */
 export interface Mount {
   /** Absolute, without symbolic links. */
   readonly path: string
   readonly access: "write" | "read" | "hidden"
 }
 
-/** Folders of the system that programs need. */
+/** System folders that programs need. */
 const systemFolders = words("/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store")
 
-/** Files of `/etc` that programs need; the others may hold secrets. */
+/** Files of `/etc` that programs need; others may hold secrets. */
 const settings = words(
   "alternatives ca-certificates ca-certificates.conf crypto-policies debian_version default/locale fonts group host.conf",
   "hosts ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf localtime mime.types nsswitch.conf os-release",
@@ -31,8 +31,8 @@ function words(...lines: ReadonlyArray<string>): ReadonlyArray<string> {
 }
 
 /**
- * What is looked at for protected names, the nearest folders first: a command must not wait for a large project, and the
- * event loop not for a hostile one.
+ * Bounds of the scan for protected names, nearest folders first: a large project must not delay a command, and a
+ * hostile one must not block the event loop.
  */
 const maximumFolders = 256
 const maximumEntries = 20_000
@@ -45,10 +45,10 @@ const attempt = <A>(look: () => A): A | undefined => {
   }
 }
 
-/** The path without symbolic links; undefined when there is nothing. */
+/** The path with symbolic links resolved; undefined if it does not exist. */
 export const real = (name: string): string | undefined => attempt(() => realpathSync(name))
 
-/** The next entries of a folder, at most so many. */
+/** The first entries of a folder, at most `maximum`. */
 const entriesOf = (folder: string, maximum: number): ReadonlyArray<Dirent> =>
   attempt(() => {
     const opened = opendirSync(folder, { bufferSize: 256 })
@@ -63,7 +63,7 @@ const entriesOf = (folder: string, maximum: number): ReadonlyArray<Dirent> =>
     }
   }) ?? []
 
-/** What of a folder is protected: as `write` or `edit` would ask for it. Links count as what they lead to. */
+/** The paths below a folder that `write`, `edit` or `read` would ask about. A link counts as its target. */
 const protectedIn = (root: string): ReadonlyArray<Mount> => {
   const found: Array<Mount> = []
   const folders = [root]
@@ -86,7 +86,7 @@ const protectedIn = (root: string): ReadonlyArray<Mount> => {
   return found
 }
 
-/** A later one of the same path counts; those above come first, so that what lies below is mounted over them. */
+/** Sorts mounts parents first, so that children are mounted over them. The last mount of a path wins. */
 const ordered = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   [...new Map(mounts.map((mount) => [mount.path, mount])).values()].toSorted(
     (a, b) => a.path.split("/").length - b.path.split("/").length
@@ -97,11 +97,12 @@ const isFolder = (name: string) => attempt(() => lstatSync(name).isDirectory()) 
 const argumentsOf = ({ access, path: name }: Mount): ReadonlyArray<string> => {
   if (access === "write") return ["--bind", name, name]
   if (access === "read") return ["--ro-bind", name, name]
-  // A folder that can be passed through, for a given one below it, and a device that may not be opened.
+  // A hidden folder can be traversed, because a given folder may lie below it; a hidden file becomes a device that
+  // cannot be opened.
   return isFolder(name) ? ["--perms", "0111", "--tmpfs", name] : ["--ro-bind", "/dev/null", name]
 }
 
-/** Read-only at last: until then, what lies below is mounted there. */
+/** Makes hidden folders read-only, after everything below them is mounted. */
 const closing = (mounts: ReadonlyArray<Mount>): ReadonlyArray<string> =>
   mounts
     .filter(({ access, path: name }) => access === "hidden" && isFolder(name))
@@ -114,11 +115,12 @@ const systemArguments = (): ReadonlyArray<string> =>
     return stats.isSymbolicLink() ? ["--symlink", readlinkSync(name), name] : ["--ro-bind", name, name]
   })
 
-/** Where programs keep what nobody needs afterwards: gone with the sandbox. */
+/** Temporary folders that disappear with the sandbox. */
 const privateFolders = (home: string, bytes: number): ReadonlyArray<string> => {
   const temporary = (name: string, mode: string) => ["--perms", mode, "--size", String(bytes), "--tmpfs", name]
   return [
-    // Written by the system's administrator without any capability: the kernel's settings are theirs by number.
+    // Root can write kernel settings in /proc even without a capability, because uid 0 owns them: so /proc is
+    // read-only.
     ...words("--proc /proc --remount-ro /proc --dev /dev"),
     ...temporary("/dev/shm", "1777"),
     ...words("--remount-ro /dev"),
@@ -130,7 +132,7 @@ const privateFolders = (home: string, bytes: number): ReadonlyArray<string> => {
 
 const rootName = (name: string): string => name.split("/")[1] ?? ""
 
-/** A world's names lead there from `/`, but for those that something else has. */
+/** Links each top-level name of the world from `/`, except names that something else uses. */
 const worldArguments = (world: string, mounted: ReadonlyArray<string>): ReadonlyArray<string> => {
   const taken = new Set([...systemFolders, "/etc", "/proc", "/dev", "/tmp", "/var", "/run", ...mounted].map(rootName))
   return entriesOf(world, maximumFolders)
@@ -138,20 +140,20 @@ const worldArguments = (world: string, mounted: ReadonlyArray<string>): Readonly
     .flatMap(({ name }) => ["--symlink", path.join(world, name), `/${name}`])
 }
 
-/** What the sandbox is made from. All paths are absolute and without symbolic links. */
+/** The input of a sandbox's file system. All paths are absolute and without symbolic links. */
 export interface Shown {
   readonly home: string
-  /** Folders that are as they are given. What lies in them and is protected is not, unless it is given itself. */
+  /** Folders with the given access. A protected path inside one keeps its protection, unless it is given itself. */
   readonly given: ReadonlyArray<Mount>
-  /** What is hidden wherever it is: this runtime's own files. */
+  /** Paths hidden wherever they are: the runtime's own files. */
   readonly hidden: ReadonlyArray<string>
-  /** Bytes that each private folder may hold. */
+  /** Size limit of each private folder, in bytes. */
   readonly bytes: number
-  /** The folder that is the whole file system of the program, one of the given ones. */
+  /** The folder that serves as the program's whole file system; one of the given folders. */
   readonly world?: string | undefined
 }
 
-/** The arguments for all that is shown. Looks at the folders as they are now. */
+/** Bubblewrap's mount arguments, from the current state of the folders. */
 export const mountArguments = ({ bytes, given, hidden, home, world }: Shown): ReadonlyArray<string> => {
   const own = new Set(given.map((mount) => mount.path))
   const guarded = given.flatMap((mount) => protectedIn(mount.path)).filter((mount) => !own.has(mount.path))

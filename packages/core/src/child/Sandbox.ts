@@ -1,7 +1,7 @@
 /**
- * The sandbox of commands and MCP servers: bubblewrap, with namespaces of its own for processes, network and mounts.
- * Owns the settings and the command line; what is shown is in `Mounts.ts`, what bounds a running one in
- * `SandboxWatch.ts`. Spec: SB-1..SB-12 in specs/sandbox.md.
+ * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
+ * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
+ * SB-1..SB-12 in specs/sandbox.md.
  */
 import { existsSync } from "node:fs"
 import { homedir } from "node:os"
@@ -11,31 +11,34 @@ import { isWithin } from "../config/TextFile.ts"
 import { runShell } from "../tool/builtin/ShellProcess.ts"
 import { mountArguments, real, type Mount } from "./Mounts.ts"
 
-/** How commands and servers are confined. Paths are absolute; those that do not exist are left out. */
+/** How commands and servers are confined. Paths are absolute; paths that do not exist are ignored. */
 export interface SandboxSettings {
   /** `off` by default. */
   readonly mode?: "off" | "on"
-  /** `off` by default: a network of its own, in which nobody else is. `on`: that of the host. */
+  /** `off` (the default): an empty network namespace. `on`: the host's network. */
   readonly network?: "off" | "on"
-  /** Further folders and files that may be written. */
+  /** Additional folders and files that may be written. */
   readonly writable?: ReadonlyArray<string>
-  /** Further folders and files that may be read. */
+  /** Additional folders and files that may be read. */
   readonly readable?: ReadonlyArray<string>
-  /** What is hidden also where it lies in the folders above. */
+  /** Paths that are hidden even inside the folders above. */
   readonly hidden?: ReadonlyArray<string>
-  /** Folders that are the whole file system of what works in them, besides the system's own; the host names them. */
+  /**
+   * Folders that serve as the whole file system, besides the system folders, of programs started inside them. Set by
+   * the host.
+   */
   readonly worlds?: ReadonlyArray<string>
-  /** Whether a command that would be asked about runs without a question; false by default. */
+  /** Whether a sandboxed command that would need a question runs without one; false by default. */
   readonly autoAllow?: boolean
-  /** Processes and threads at a time; 1,024 by default. */
+  /** Maximum of processes and threads at the same time; 1,024 by default. */
   readonly processes?: number
-  /** MiB of memory, together; 4,096 by default. */
+  /** Maximum memory of all processes together, in MiB; 4,096 by default. */
   readonly memory?: number
-  /** The program `bwrap`; looked for in the system's folders by default. */
+  /** Path of `bwrap`; searched in the system's folders by default. */
   readonly program?: string
 }
 
-/** A sandbox was asked for and cannot be made here. */
+/** A sandbox is configured and cannot be created on this machine. */
 export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>("@daybook/core/SandboxUnavailable")(
   "SandboxUnavailable",
   { reason: Schema.Literal("missing", "broken"), details: Schema.String }
@@ -49,7 +52,7 @@ export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>("
   }
 }
 
-/** What was asked for does not fit into a sandbox. */
+/** The requested folders cannot be shown in a sandbox. */
 export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook/core/SandboxRefused")(
   "SandboxRefused",
   { details: Schema.String }
@@ -59,25 +62,25 @@ export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook
   }
 }
 
-/** What runs in a sandbox. */
+/** How to run a program in a sandbox. */
 export interface Confined {
-  /** Comes before the program and its arguments. */
+  /** The command line before the program and its arguments. */
   readonly prefix: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
   readonly limits: { readonly processes: number; readonly bytes: number }
-  /** What a program may do, for whoever reads that it failed. */
+  /** What the sandbox allows, to explain a failure. */
   readonly summary: string
 }
 
-/** What a sandbox is made for. */
+/** A request for a sandbox. */
 export interface Wanted {
-  /** Where the program starts: a folder that the sandbox shows. */
+  /** The working folder; the sandbox must show it. */
   readonly cwd: string
   /** Folders that may be written or read, besides the configured ones. */
   readonly writable: ReadonlyArray<string>
   readonly readable?: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
-  /** Settings that come before the host's. */
+  /** Settings that override the host's. */
   readonly own?: SandboxSettings
 }
 
@@ -86,18 +89,18 @@ const places = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/cu
 const mebibyte = 1024 * 1024
 const defaults = { processes: 1_024, memory: 4_096 }
 
-/** Limits of each process, then the program. Shells name the number of processes differently. */
+/** Sets the limits of each process, then runs the program. Shells differ in the option for the number of processes. */
 const limiter =
   'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 2; exec "$@"'
 
-/** Namespaces of its own, no capability, no way to further user namespaces, and no life without this process. */
+/** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
 const isolation = (network: boolean): ReadonlyArray<string> => [
   ..."--unshare-user --disable-userns --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
   ...(network ? [] : ["--unshare-net"]),
   ..."--cap-drop ALL --die-with-parent --new-session --hostname sandbox".split(" ")
 ]
 
-/** The world that the program works in. */
+/** The world that contains the working folder. */
 const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: Wanted): string | undefined =>
   worlds.flatMap((name) => real(name) ?? []).find((world) => isWithin(world, cwd))
 
@@ -138,10 +141,10 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
   )
 }
 
-/** Makes sandboxes by the settings of a host. */
+/** Creates sandboxes with the host's settings. */
 export interface Sandboxes {
   readonly settings: SandboxSettings
-  /** Fails unless the folder can be worked in. Nothing where no sandbox is asked for. */
+  /** Fails unless the sandbox shows the working folder. None if no sandbox is configured. */
   readonly confine: (wanted: Wanted) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
 }
 
@@ -176,7 +179,7 @@ const confine = Effect.fnUntraced(function* (program: string, settings: SandboxS
   } satisfies Confined
 })
 
-/** Runs nothing in a sandbox, to learn whether one can be made. */
+/** Runs an empty command in a sandbox, to learn whether one can be created. */
 const probe = Effect.fn("Sandbox.probe")(function* (program: string) {
   const env = { PATH: "/usr/bin:/bin" }
   const { prefix } = yield* confine(program, {}, { cwd: "/tmp", writable: [], env })
@@ -191,7 +194,7 @@ const probe = Effect.fn("Sandbox.probe")(function* (program: string) {
   if (code !== 0) return yield* new SandboxUnavailable({ reason: "broken", details: said.trim().slice(0, 500) })
 })
 
-/** The program that makes sandboxes; fails unless it is there and works. */
+/** Finds `bwrap`; fails unless it exists and works. */
 export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: SandboxSettings) {
   const looked = program === undefined ? places : [program]
   const found = looked.find((place) => path.isAbsolute(place) && existsSync(place))
@@ -206,7 +209,7 @@ export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: San
 })
 
 const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
-  // What was found out holds for as long as the host runs; a failure does not.
+  // A success is cached for the life of the host; a failure is not.
   const known = new Map<string, string>()
   const found = Effect.fnUntraced(function* (asked: SandboxSettings) {
     const key = asked.program ?? ""
@@ -226,10 +229,10 @@ const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
   } satisfies Sandboxes
 })
 
-/** No sandbox, unless the host asks for one. */
+/** The host's sandboxes; none by default. */
 export class Sandbox extends Context.Reference<Sandbox>()("@daybook/core/Sandbox", {
   defaultValue: (): Sandboxes => ({ settings: {}, confine: () => Effect.succeed(Option.none()) })
 }) {}
 
-/** The sandbox of a host. */
+/** Provides sandboxes with the host's settings. */
 export const layer = (settings: SandboxSettings = {}): Layer.Layer<never> => Layer.effect(Sandbox, make(settings))

@@ -1,6 +1,6 @@
 /**
- * Bounds what all processes of a sandbox take together. The system's limits count per process, and not at all for the
- * system's administrator; so the processes are looked at a few times a second, for as long as they run. Spec: SB-9.
+ * Bounds what all processes of a sandbox use together. The system's limits count per process, and do not apply to root,
+ * so the processes are sampled several times a second while they run. Spec: SB-9.
  */
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"
@@ -12,19 +12,19 @@ const read = (name: string): string => {
   try {
     return readFileSync(name, "utf8")
   } catch {
-    // It ended meanwhile.
+    // The process ended meanwhile.
     return ""
   }
 }
 
-/** Threads, and bytes that are no copy of a file: what a process of the system's status says. */
+/** A process's threads and its memory that is not backed by a file, from `/proc`. */
 const usageOf = (pid: string) => {
   const status = read(`/proc/${pid}/status`)
   const number = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0)
   return { threads: number("Threads"), bytes: (number("RssAnon") + number("RssShmem")) * 1024 }
 }
 
-/** Which bound the processes below this one pass; an orphan stays below the sandbox's first process. */
+/** The bound that the process tree below `pid` exceeds. Orphans stay in the tree, below the sandbox's first process. */
 const passed = (pid: number, limits: { readonly processes: number; readonly bytes: number }) => {
   let [count, bytes] = [0, 0]
   const waiting = [String(pid)]
@@ -32,7 +32,7 @@ const passed = (pid: number, limits: { readonly processes: number; readonly byte
     const used = usageOf(next)
     count += used.threads
     bytes += used.bytes
-    // Two are those of the sandbox itself.
+    // Two belong to the sandbox itself.
     if (count > limits.processes + 2) return "processes"
     if (bytes > limits.bytes) return "memory"
     waiting.push(
@@ -44,7 +44,7 @@ const passed = (pid: number, limits: { readonly processes: number; readonly byte
   return undefined
 }
 
-/** Comes back with the bound that the processes below this one pass, once there is one. */
+/** Waits until the process tree exceeds a bound, and returns that bound. */
 export const watch = Effect.fn("SandboxWatch.watch")(function* (
   find: () => number | null,
   limits: { readonly processes: number; readonly bytes: number }

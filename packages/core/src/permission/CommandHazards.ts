@@ -1,6 +1,6 @@
 /**
- * What a simple command may do besides what its name says: run other commands, write files, change what later names
- * mean. A rule has to name it, or a person is asked. Pure. Spec: BR-4..BR-9.
+ * Finds what a simple command may do beyond its name: run other commands, write files, change what later names mean. A
+ * rule must name such a hazard, or a person is asked. Pure. Spec: BR-4..BR-9.
  */
 import type { SimpleCommand, Word } from "./CommandLine.ts"
 import { isHarmless, takesWords, writesOrRuns } from "./CommandOptions.ts"
@@ -8,13 +8,15 @@ import { isHarmless, takesWords, writesOrRuns } from "./CommandOptions.ts"
 /** One reason to ask. */
 export interface Hazard {
   readonly what: string
-  /** The text that a rule has to contain outside of its wildcards; nothing: only a rule for exactly this command will do. */
+  /**
+   * The text that a rule must contain outside its wildcards. Absent: only a rule for exactly this command allows it.
+   */
   readonly name?: string
-  /** It may run a command that nobody sees. */
+  /** It may run a command that is not visible in the line. */
   readonly hides: boolean
 }
 
-/** Commands that run the command among their arguments, or a script that they are given. */
+/** Commands that run a command in their arguments, or a script that they are given. */
 const wrappers = new Set(
   (
     ". alias ash bash builtin bunx busybox bwrap chroot chrt command coproc csh dash doas doit entr env eval exec fakeroot " +
@@ -26,14 +28,14 @@ const wrappers = new Set(
 
 const shells = new Set("ash bash csh dash fish ksh mksh sh tcsh zsh".split(" "))
 
-/** Commands that run what they read. */
+/** Commands that execute their input. */
 const readers = new Set([...shells, "xargs", "parallel", "source", ".", "busybox", "toybox"])
 
-/** Variables that change what no command does but its messages. */
+/** Variables that change nothing but a command's messages. */
 const harmlessVariable =
   /^(?:LANG|LC_[A-Z]+|TZ|CI|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|DEBUG|VERBOSE|NODE_ENV|LOG_LEVEL|RUST_LOG|RUST_BACKTRACE)$/
 
-/** Variables that change what a name means or what programs run, when they are set for the rest of the line. */
+/** Variables that, set for the rest of the line, change what a name means or what programs run. */
 const powerfulVariable = new RegExp(
   "(?:PATH|OPTIONS|OPTS?|FLAGS|COMMAND|CMD|EDITOR|VISUAL|PAGER|SHELL|RSH|ASKPASS|PRELOAD|HOME|WRAPPER|BROWSER|CONFIG" +
     "|[Pp][Rr][Oo][Xx][Yy])$|^(?:IFS|ENV|PS\\d|CC|CXX|LD|AR|SHELLOPTS|GLOBIGNORE)$" +
@@ -42,7 +44,7 @@ const powerfulVariable = new RegExp(
 
 const declaring = new Set("declare export getopts local mapfile read readarray readonly typeset".split(" "))
 
-/** Commands that change what later commands of the line mean, or evaluate text. */
+/** Commands that change what later commands of the line mean, or that evaluate text. */
 const changing = new Set("alias enable hash let shopt trap unalias unset".split(" "))
 
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
@@ -99,7 +101,7 @@ const ofOptions = (name: string, words: ReadonlyArray<Word>): ReadonlyArray<Haza
         return option === undefined ? [] : [run(`${option} may run a command or write a file`, option)]
       })
 
-/** Why a person has to be asked, unless a rule names it. */
+/** The reasons to ask a person, unless a rule names them. */
 export const hazardsOf = (command: SimpleCommand): ReadonlyArray<Hazard> => {
   const [first, ...rest] = command.words
   const name = nameOf(command)
@@ -114,10 +116,10 @@ export const hazardsOf = (command: SimpleCommand): ReadonlyArray<Hazard> => {
   ]
 }
 
-/** A word that another command adds when it runs: it may be an option. */
+/** A word that another command appends at run time; it may be an option. */
 const added: Word = { text: "...", fixed: false, pattern: "*", splits: true, option: true }
 
-/** What a wrapper runs: commands by their words, a script, or something that cannot be seen from here. */
+/** What a wrapper runs: commands as words, a script, or something that cannot be determined. */
 export type Inner =
   | { readonly type: "commands"; readonly commands: ReadonlyArray<ReadonlyArray<Word>> }
   | { readonly type: "script"; readonly text: string }
@@ -132,7 +134,7 @@ const script = (words: ReadonlyArray<Word>): Inner =>
     ? { type: "script", text: words.map(({ text }) => text).join(" ") }
     : unknown
 
-/** What `find` runs: from `-exec` and the like to `;` or `+`. */
+/** The commands of `find`: from `-exec` and similar options to `;` or `+`. */
 const found = (words: ReadonlyArray<Word>): Inner => {
   const commands: Array<ReadonlyArray<Word>> = []
   for (let from = 0; from < words.length; from++) {
@@ -153,7 +155,7 @@ const plain = new Set(
   "bunx busybox builtin doas exec nice nohup npx pkexec pnpx setsid sudo time toybox uvx".split(" ")
 )
 
-/** What the wrapper runs, where its arguments are of the simplest form. */
+/** What the wrapper runs, if its arguments have the simplest form. */
 export const innerOf = (command: SimpleCommand): Inner => {
   const name = nameOf(command)
   const words = command.words.slice(1)
@@ -162,7 +164,7 @@ export const innerOf = (command: SimpleCommand): Inner => {
   if (plain.has(name)) return one(words)
   if (shells.has(name) || name === "source" || name === ".") {
     if (shells.has(name) && first?.text === "-c" && words[1] !== undefined) return script([words[1]])
-    // A script in a file is a command by its path; what comes on a descriptor is not seen.
+    // A script file is judged as a command by its path; a script from a descriptor is not visible.
     return /^(?:-$|\/dev\/|\/proc\/)/.test(first?.text ?? "-") ? unknown : one(words)
   }
   switch (name) {

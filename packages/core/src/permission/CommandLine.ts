@@ -1,30 +1,30 @@
 /**
- * A command line as the simple commands that it runs: the words after quote removal, assignments, redirections, and
- * what only the running shell can know. Owns the reading of the shell's grammar; leaves what a command may do to
- * `CommandHazards.ts`, and verdicts to `CommandRules.ts`. Pure. Spec: BR-1..BR-3.
+ * Parses a command line into the simple commands that it runs: words after quote removal, assignments, redirections,
+ * and the parts that only the running shell can know. `CommandHazards.ts` decides what a command may do,
+ * `CommandRules.ts` gives verdicts. Pure. Spec: BR-1..BR-3.
  */
 import type { Assignment, forEachChild, parse, ParsedScript, Redirection, SyntaxNode, WordPart } from "unbash"
 import { literal } from "./Rule.ts"
 
 /** One word of a command. */
 export interface Word {
-  /** The word after quote removal; as written where it is not fixed. */
+  /** The word after quote removal; as written if it is not fixed. */
   readonly text: string
-  /** Nothing in it is left to the running shell: no expansion, no glob. */
+  /** It contains no expansion and no glob. */
   readonly fixed: boolean
-  /** A pattern of the texts that the word can become. */
+  /** A pattern of the texts that the word can expand to. */
   readonly pattern: string
-  /** It can become several words, or none. */
+  /** It can expand to several words, or none. */
   readonly splits: boolean
-  /** It is not fixed, and can become an option. */
+  /** It is not fixed, and can expand to an option. */
   readonly option: boolean
 }
 
 export interface Redirected {
   readonly text: string
-  /** It duplicates or closes a descriptor, names `/dev/null`, or gives text. */
+  /** It duplicates or closes a descriptor, names `/dev/null`, or supplies text. */
   readonly harmless: boolean
-  /** The text that a here-document or here-string gives, where it is fixed. */
+  /** The text of a here-document or here-string, if it is fixed. */
   readonly input: string | undefined
 }
 
@@ -33,27 +33,27 @@ export interface Assigned {
   readonly text: string
 }
 
-/** A command with its words. One without words only assigns or redirects. */
+/** A command. Without words, it only assigns or redirects. */
 export interface SimpleCommand {
   readonly assignments: ReadonlyArray<Assigned>
   readonly words: ReadonlyArray<Word>
   readonly redirects: ReadonlyArray<Redirected>
-  /** As it is written. */
+  /** The command as written. */
   readonly source: string
   /** The operators of its substitutions: `$(`, a backquote, `<(`, `>(`. */
   readonly substitutions: ReadonlyArray<string>
-  /** It calls a function that the line has defined before; the function's body is judged. */
+  /** It calls a function that the line defined earlier; the function's body is judged instead. */
   readonly defined: boolean
 }
 
 export interface ReadLine {
   readonly text: string
   readonly commands: ReadonlyArray<SimpleCommand>
-  /** What is not part of any command and has to be asked about; `hides`: it may run a command that nobody sees. */
+  /** Parts outside any command that need a question. `hides`: it may run a command that is not visible in the line. */
   readonly loose: ReadonlyArray<{ readonly what: string; readonly hides: boolean }>
 }
 
-/** A line that cannot be judged by its commands. */
+/** A line whose commands cannot be determined. */
 export interface UnreadLine {
   readonly text: string
   readonly unread: string
@@ -61,17 +61,17 @@ export interface UnreadLine {
 
 export type CommandLine = ReadLine | UnreadLine
 
-/** The parser's package, which is loaded at the first command. */
+/** The parser's package, loaded at the first command. */
 export interface Grammar {
   readonly parse: typeof parse
   readonly forEachChild: typeof forEachChild
 }
 
-/** More than any command that a person could check; parsing takes quadratic time in the number of here-documents. */
+/** No person could check a longer command, and parsing takes quadratic time in the number of here-documents. */
 const maximumCharacters = 16_384
 const maximumCommands = 500
 
-/** Spaces that are not the shell's, control characters, and characters that are not visible. */
+/** Spaces that the shell does not split at, control characters, and invisible characters. */
 const strange = /[^\P{C}\n\t]|[^\P{Z} ]|\p{Default_Ignorable_Code_Point}/u
 
 type Loose = ReadLine["loose"][number]
@@ -81,15 +81,15 @@ interface Walk {
   readonly source: string
   readonly commands: Array<SimpleCommand>
   readonly loose: Array<Loose>
-  /** Functions that the line has defined for certain. */
+  /** Functions that the line defines unconditionally. */
   readonly functions: Set<string>
 }
 
 interface Around {
-  /** Redirections of the compound commands around. */
+  /** Redirections of the enclosing compound commands. */
   readonly redirects: ReadonlyArray<Redirected>
   readonly inFunction: boolean
-  /** What is here runs, once and in the shell of the line itself. */
+  /** This part runs exactly once, in the line's own shell. */
   readonly certain: boolean
 }
 
@@ -97,7 +97,7 @@ class Unreadable extends Error {}
 
 const globs = new Set<string>(["Glob", "ExtendedGlob", "BraceExpansion"])
 
-/** Whether an expansion sets a variable, or runs what one holds: arithmetic runs the substitutions in it. */
+/** Whether an expansion sets a variable or executes a variable's text: arithmetic runs substitutions in that text. */
 const evaluates = (part: SyntaxNode): boolean => {
   if (part.type === "ArithmeticWord") return !/^\d+$/.test(part.value)
   if (part.type !== "ParameterExpansion") return false
@@ -110,12 +110,12 @@ const evaluates = (part: SyntaxNode): boolean => {
   )
 }
 
-/** Whether an expansion, even in quotes, gives several words. */
+/** Whether an expansion gives several words even inside quotes. */
 const isMany = (part: WordPart): boolean =>
   (part.type === "SimpleExpansion" && part.text === "$@") ||
   (part.type === "ParameterExpansion" && (part.parameter === "@" || part.prefix === "!" || part.index?.text === "@"))
 
-/** A word's parts, in quotes or not, as literal texts and places that only the shell knows. */
+/** A word's parts as literal texts and parts that only the shell knows. */
 const flat = (
   parts: ReadonlyArray<WordPart>,
   quoted = false
@@ -143,7 +143,7 @@ const wordOf = ({ parts, text, value }: WordNode): Word => {
   if (fixed) return fixedWord(value)
   const pattern = pieces.map((piece) => ("text" in piece ? literal(piece.text) : "*")).join("")
   const splits = pieces.some((piece) => "splits" in piece && piece.splits)
-  // What stands before a brace or a glob is part of each word that these give.
+  // The text before a brace or a glob begins each resulting word.
   const spreads = pieces.some((piece) => "splits" in piece && piece.splits && !globs.has(piece.part.type))
   return { text, fixed, pattern, splits, option: spreads || /^[-*]/.test(pattern) }
 }
@@ -170,7 +170,7 @@ const redirectedOf = (node: Redirection): Redirected => {
 
 const assignedOf = ({ name, text }: Assignment): Assigned => ({ name, text })
 
-/** An assignment among the arguments, as `export` takes it. */
+/** An assignment in the arguments, as in `export x=y`. */
 const argumentOf = ({ append, name, text, value }: Assignment): Word => {
   const operator = append === true ? "+=" : "="
   if (value.type !== "Word") return { text, fixed: false, pattern: `${name}${operator}*`, splits: false, option: false }
@@ -179,7 +179,7 @@ const argumentOf = ({ append, name, text, value }: Assignment): Word => {
   return { ...word, text: shown, pattern: `${name}${operator}${word.pattern}`, option: false }
 }
 
-/** What evaluates a variable as arithmetic or as a name: a variable's text can hold a substitution there. */
+/** An expression that evaluates a variable as arithmetic or as a name: the variable's text can hold a substitution. */
 const evaluated = (node: SyntaxNode): Loose | undefined => {
   const arithmetic =
     evaluates(node) ||
@@ -191,7 +191,7 @@ const evaluated = (node: SyntaxNode): Loose | undefined => {
   return arithmetic ? { what: "an expression that evaluates what a variable holds", hides: true } : undefined
 }
 
-/** Walks what substitutions below the node run; gives their operators. */
+/** Walks the scripts of the substitutions below the node; returns their operators. */
 const substitutionsIn = (walk: Walk, around: Around, node: SyntaxNode): ReadonlyArray<string> => {
   const found: Array<string> = []
   const visit = (child: SyntaxNode): void => {
@@ -207,7 +207,7 @@ const substitutionsIn = (walk: Walk, around: Around, node: SyntaxNode): Readonly
     found.push(child.text.startsWith("`") ? "`" : child.text.slice(0, 2))
     if (child.script === undefined) throw new Unreadable("a substitution cannot be read")
     const source = child.script.source ?? walk.source
-    // The redirections around are not those of what it runs.
+    // The enclosing redirections do not apply to a substitution's commands.
     walkScript({ ...walk, source }, { ...around, redirects: [], certain: false }, child.script)
   }
   visit(node)
@@ -241,7 +241,7 @@ const walkCommand = (walk: Walk, around: Around, node: CommandNode, timed: boole
   })
 }
 
-/** What runs nothing but its substitutions. */
+/** A node that runs nothing except its substitutions. */
 const inert = ({ type }: SyntaxNode): boolean =>
   type === "Word" || type === "TestCommand" || (type.startsWith("Arithmetic") && type !== "ArithmeticFor")
 
@@ -278,7 +278,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
       return below(node.body, { ...inside, inFunction: true })
     case "For":
     case "Select":
-      // A loop's variable is assigned like any other.
+      // The loop assigns its variable.
       take(walk, { assignments: [{ name: node.name.text, text: `${node.name.text}=` }] })
       node.wordlist?.forEach(outOfPlace)
       return below(node.body)
@@ -289,7 +289,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
   }
 }
 
-/** Reads a line. One that is too long, does not parse, or hides characters is not read. */
+/** Parses a line. A line that is too long, does not parse, or has invisible characters is returned unread. */
 export const readCommandLine = (grammar: Grammar, text: string): CommandLine => {
   if (text.length > maximumCharacters) return { text, unread: `it has more than ${maximumCharacters} characters` }
   if (strange.test(text)) return { text, unread: "it has characters that cannot be seen" }
@@ -297,7 +297,7 @@ export const readCommandLine = (grammar: Grammar, text: string): CommandLine => 
   try {
     walkScript(walk, { redirects: [], inFunction: false, certain: true }, grammar.parse(text))
   } catch (error) {
-    // Whatever the parser stumbles over, deep nesting among it, is not read.
+    // Any parser failure, including one from deep nesting, makes the line unread.
     return { text, unread: error instanceof Unreadable ? error.message : "it is too complicated" }
   }
   return { text, commands: walk.commands, loose: walk.loose }

@@ -1,22 +1,22 @@
 /**
- * Which options and arguments of commands write files or run other commands. Commands that are not listed here are
- * taken to have the usual ones. Pure. Spec: BR-6, BR-7.
+ * Knows which options and arguments of commands write files or run other commands. A command that is not listed is
+ * assumed to have the usual ones. Pure. Spec: BR-6, BR-7.
  */
 import type { Word } from "./CommandLine.ts"
 
 interface KnownOptions {
-  /** No option of it runs anything, or writes what the command does not write anyway. */
+  /** None of its options runs a command, or writes anything that the command does not write anyway. */
   readonly harmless?: true
   /** Letters of one-letter options. */
   readonly letters?: string
   readonly long?: ReadonlyArray<string>
-  /** Arguments anywhere. */
+  /** Arguments at any position. */
   readonly words?: RegExp
-  /** Arguments that only options and their values stand before. */
+  /** Arguments preceded only by options and their values. */
   readonly subcommands?: RegExp
 }
 
-/** Long options that write or run, in whatever command. */
+/** Long options that write or run, in any command. */
 const usual = (
   "browser command config delete editor eval exec execute ext-diff fix import in-place loader " +
   "open-files-in-pager out out-file outfile output pager plugin pre receive-pack require rsh rsync-path toolexec " +
@@ -104,15 +104,15 @@ const argumentsOf = (name: string): boolean => {
   return subcommands !== undefined || words !== undefined
 }
 
-/** Whether a word that is only known when the command runs may make it run or write something. */
+/** Whether a word that is known only at run time may make the command run or write something. */
 export const takesWords = (name: string, word: Word): boolean =>
   name === "sed" || isAwk(name) || (argumentsOf(name) && !/^[^*]*\//.test(word.pattern))
 
-/** Programs take the beginning of a long option for the whole of it. */
+/** Programs accept an abbreviated long option. */
 const isLong = (option: string, name: string): boolean =>
   option.length > 0 && (name.startsWith(option) || option.startsWith(`${name}-`))
 
-/** The script of `sed` that only prints, deletes or substitutes. */
+/** A `sed` script that only prints, deletes or substitutes. */
 const plainSed =
   /^(?:(?:\d+|\$)(?:,(?:\d+|\$))?)?[pdq=]$|^s([/|#,:])(?:(?!\1)[^\n\\]|\\[^\n])*\1(?:(?!\1)[^\n\\]|\\[^\n])*\1[gpiI\d]*$/
 
@@ -134,7 +134,7 @@ const ofAwk = (words: ReadonlyArray<Word>, index: number): boolean => {
   return /system|getline|[|>@<]/.test(text)
 }
 
-/** The subcommand of `git`, and whether the word stands before it. */
+/** Whether the word is an option of `git`, or of its subcommand, that runs a command. */
 const ofGit = (words: ReadonlyArray<Word>, index: number): boolean => {
   const text = words[index]?.text ?? ""
   const at = words.findIndex(({ text: word }) => !word.startsWith("-"))
@@ -144,20 +144,23 @@ const ofGit = (words: ReadonlyArray<Word>, index: number): boolean => {
   return Object.entries(letters).some(([name, pattern]) => name === subcommand && pattern.test(text))
 }
 
-/** The option in a word of one dash, up to its letter: `-no` of `-nofile`. */
+/** The dangerous option in a word with one dash, up to its letter: `-no` of `-nofile`. */
 const ofCluster = (cluster: string, letters: string | undefined): string | undefined => {
   const at = [...cluster].findIndex((letter) => (letters ?? "oO").includes(letter))
-  // Of commands that are not known, a word with one dash may be one long option.
+  // In an unknown command, a word with one dash may be one long option.
   return at < 0 || (letters === undefined && at > 0 && cluster.length > 3) ? undefined : `-${cluster.slice(0, at + 1)}`
 }
 
-/** Whether only options, each with at most one value, stand before the word. */
+/** Whether only options, each with at most one value, precede the word. */
 const isSubcommand = (words: ReadonlyArray<Word>, index: number): boolean =>
   words
     .slice(0, index)
     .every(({ text }, at) => text.startsWith("-") || (at > 0 && words[at - 1]?.text.startsWith("-") === true))
 
-/** The option, or the word, by which the command writes a file or runs another one, if this argument is one. */
+/**
+ * The option or word with which this argument makes the command write a file or run another command; undefined if it
+ * does not.
+ */
 export const writesOrRuns = (name: string, words: ReadonlyArray<Word>, index: number): string | undefined => {
   const text = words[index]?.text ?? ""
   const { letters, long = [], subcommands, words: special } = knownOptions(name)

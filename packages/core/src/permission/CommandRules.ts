@@ -1,6 +1,6 @@
 /**
- * The verdict of rules on a command line: every command that it runs has to be allowed, and one that is denied, however
- * it is wrapped or quoted, denies the line. Pure; reading lines is in `CommandLine.ts`. Spec: BR-1..BR-12.
+ * Gives the rules' verdict on a command line: every command that it runs must be allowed, and a denied command denies
+ * the line, however it is wrapped or quoted. `CommandLine.ts` parses lines. Pure. Spec: BR-1..BR-12.
  */
 import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
 import { isHarmless } from "./CommandOptions.ts"
@@ -22,9 +22,9 @@ interface CommandRule {
 }
 
 interface Rules {
-  /** The last first: the order in which they are looked at. */
+  /** Last rule first: the order of evaluation. */
   readonly list: ReadonlyArray<CommandRule>
-  /** Every command is allowed, without an exception. */
+  /** Every command is allowed without exception. */
   readonly open: boolean
 }
 
@@ -38,7 +38,7 @@ const rulesOf = (rules: ReadonlyArray<Rule>, permission: string): Rules => {
   return { list, open: all >= 0 && (exception < 0 || all < exception) }
 }
 
-/** Whether the text contains the name as words of its own. */
+/** Whether the text contains the name as whole words. */
 const contains = (text: string, name: string): boolean => {
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
     const [before, after] = [text[at - 1] ?? " ", text[at + name.length] ?? " "]
@@ -47,24 +47,30 @@ const contains = (text: string, name: string): boolean => {
   return false
 }
 
-/** Whether the rule names the hazard of a command: it says so, or it is for exactly this command, or for every one. */
+/**
+ * Whether the rule names a command's hazard: it contains the name, or is for exactly this command, or for every
+ * command.
+ */
 const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazard, source: string): boolean =>
   (pattern.universal && (open || !hides)) ||
   (name === undefined ? pattern.literal === source : pattern.texts.some((text) => contains(text, name)))
 
 const plain = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text).join(" ")
 
-/** Words with the white space inside them made something that no rule has, so that a rule's spaces are between words. */
+/**
+ * Joins words, with the white space inside each replaced by a character that no rule has, so that a rule's spaces match
+ * only between words.
+ */
 const apart = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text.replaceAll(/\s/g, "\0")).join(" ")
 
-/** What a rule that allows the command may match. */
+/** The texts that an allowing rule may match. */
 const textsOf = ({ assignments, redirects, source, words }: SimpleCommand): ReadonlyArray<string> => {
   const around = [...assignments, ...redirects.filter(({ harmless }) => !harmless)].map(({ text }) => text)
   const whole = [...assignments.map(({ text }) => text), apart(words), ...redirects.map(({ text }) => text)].join(" ")
   return [apart(words), source, ...(around.length === 0 ? [] : [whole])]
 }
 
-/** A pattern of the texts that the command can become when it runs. Words that can vanish take their space with them. */
+/** A pattern of the texts that the command can expand to. A word that can vanish takes its space with it. */
 const patternOf = (words: ReadonlyArray<Word>): Pattern => {
   const vanishes = words.map(({ pattern, splits }) => splits && pattern.startsWith("*"))
   const first = vanishes.indexOf(false)
@@ -73,12 +79,12 @@ const patternOf = (words: ReadonlyArray<Word>): Pattern => {
   )
 }
 
-/** How many words of a command are looked at as the beginning of a command. */
+/** How many words of a command are checked as the beginning of another command. */
 const maximumBeginnings = 64
-/** How many options and values may stand before what a command is to do. */
+/** How many options and values may precede the subcommand. */
 const maximumOptions = 32
 
-/** The words that options and their values leave: `git push` of `git -C folder push`. */
+/** The command without leading options and their values: `git push` of `git -C folder push`. */
 const withoutOptions = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   const [first, ...rest] = words
   if (first === undefined) return []
@@ -89,19 +95,20 @@ const withoutOptions = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   return [...reached].map((at) => [baseName(first.text), ...rest.slice(at).map(({ text }) => text)].join(" "))
 }
 
-/** Everything from each word on, with and without the folder of its name: what a wrapper may run. */
+/** The text from each word to the end, with and without the folder of the name: what a wrapper may run. */
 const beginnings = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   const all = plain(words)
   let from = 0
   return words.slice(0, maximumBeginnings).flatMap(({ text }) => {
     const begin = from
     from += text.length + 1
-    // A wrapper may add words: a space more, for rules that end in one and a star.
+    // A wrapper may append words, so each text is also tried with a trailing space, for rules that end in a space and a
+    // star.
     return [all.slice(begin), all.slice(begin + text.lastIndexOf("/") + 1)].flatMap((each) => [each, `${each} `])
   })
 }
 
-/** Which rules are asked: all, those that are not for every command, or those that say how the command begins. */
+/** Which rules to consult: all, those that do not match every command, or those that fix how the command begins. */
 type Which = "all" | "particular" | "beginning"
 
 /** The verdict of the last rule that matches. */
@@ -114,12 +121,12 @@ const said = ({ list }: Rules, text: string, which: Which): Verdict | undefined 
 const deepest = 4
 const looksLikeScript = /[\s;&|$`(<>]/
 
-/** Scripts among the words and inputs of a command that runs something. */
+/** Scripts in the words and inputs of a command that runs something. */
 const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> => [
   ...words.slice(1).flatMap(({ fixed, text }) => {
     if (!fixed || !looksLikeScript.test(text)) return []
     const value = text.slice(text.indexOf("=") + 1)
-    // `git` marks a command of the shell with `!`; `printf` makes lines of `\\n`.
+    // `git` marks a shell command with `!`; `printf` turns `\\n` into line breaks.
     const attached = /^-[A-Za-z]/.test(text) ? [text.slice(2)] : []
     return [text, ...attached, ...(value === text ? [] : [value])].map((each) =>
       each.replace(/^!/, "").replaceAll("\\n", "\n")
@@ -133,11 +140,11 @@ interface Judge {
   readonly grammar: Grammar
   readonly rules: Rules
   readonly approvals: Rules
-  /** The line feeds a command that runs what it reads. */
+  /** The line contains a command that executes its input. */
   readonly feeds: boolean
 }
 
-/** Whether a rule denies the command, or one that is hidden in it. */
+/** Whether a rule denies the command, or a command hidden in it. */
 const isDenied = (judge: Judge, command: SimpleCommand, depth = 0): boolean => {
   const { rules } = judge
   if (command.words.length === 0) return false
@@ -150,7 +157,7 @@ const isDenied = (judge: Judge, command: SimpleCommand, depth = 0): boolean => {
   return runs && holdsDenied(judge, command, depth)
 }
 
-/** Whether a command that a rule denies stands among the words and in the scripts of another one. */
+/** Whether the words or scripts of a command contain a command that a rule denies. */
 const holdsDenied = (judge: Judge, command: SimpleCommand, depth: number): boolean =>
   beginnings(command.words.slice(1)).some((text) => said(judge.rules, text, "beginning") === "deny") ||
   (depth < deepest &&
@@ -170,7 +177,7 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
 
 type Ran = ReadonlyArray<SimpleCommand> | { readonly hazard: Hazard }
 
-/** What a wrapper runs; a hazard where that cannot be seen. */
+/** What a wrapper runs; a hazard if that cannot be determined. */
 const ranBy = (grammar: Grammar, wrapper: SimpleCommand, depth: number): Ran => {
   if (!isWrapper(wrapper)) return []
   const inner = innerOf(wrapper)
@@ -186,17 +193,17 @@ const ranBy = (grammar: Grammar, wrapper: SimpleCommand, depth: number): Ran => 
   return { hazard: { what: `what ${nameOf(wrapper)} runs cannot be seen`, hides } }
 }
 
-/** Whether a rule spells out a wrapper and the name of what it runs. */
+/** Whether a rule names a wrapper together with the commands that it runs. */
 const spells = ({ pattern }: CommandRule, wrapper: SimpleCommand, inner: ReadonlyArray<SimpleCommand>): boolean =>
   inner.every(({ words: [first] }) => {
     const at = first === undefined ? -1 : wrapper.words.indexOf(first)
     return at >= 0 && `${pattern.prefix} `.startsWith(`${apart(wrapper.words.slice(0, at + 1))} `)
   })
 
-/** Whether it is a program of which nothing is known: it may run what stands among its words. */
+/** Whether the program is unknown: it may run its arguments. */
 const mayRunWords = (given: SimpleCommand): boolean => nameOf(given) !== "git" && !isHarmless(nameOf(given))
 
-/** Whether the rules allow the command, and what it runs. */
+/** Whether the rules allow the command and everything that it runs. */
 const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: number): boolean => {
   const ran = ranBy(judge.grammar, given, depth)
   const inner = "hazard" in ran ? [] : ran
@@ -226,7 +233,7 @@ const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: numb
 const isPermitted = (judge: Judge, given: SimpleCommand, depth = 0): boolean =>
   isAllowed(judge, judge.rules, given, depth) || isAllowed(judge, judge.approvals, given, depth)
 
-/** What stands outside of commands is allowed only by a rule that allows all commands. */
+/** Only a rule that allows all commands allows the parts outside commands. */
 const allowsLoose = ({ list, open }: Rules, { loose }: ReadLine): boolean =>
   loose.every(({ hides }) => !hides || open) &&
   (loose.length === 0 || list.some(({ pattern, verdict }) => pattern.universal && verdict === "allow"))
@@ -243,10 +250,10 @@ const isAllowedLine = (judge: Judge, line: CommandLine): boolean => {
 
 export interface CommandRulesOptions {
   readonly grammar: Grammar
-  /** The permission whose rules these are. */
+  /** The permission that the rules decide about. */
   readonly permission: string
   readonly rules: ReadonlyArray<Rule>
-  /** What people allowed for good: it answers what the rules ask about. */
+  /** Saved approvals; they answer what the rules ask about. */
   readonly approvals: ReadonlyArray<Approval>
 }
 
@@ -266,8 +273,8 @@ const mostReasons = 5
 const quoted = (text: string) => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}...`)
 
 /**
- * Why a line is asked about, where the line alone does not show it: which of its commands no rule allows, and what a
- * command does besides. A text for each reason, without newlines (BR-13).
+ * Why a line is asked about, if the line alone does not show it: which of its commands no rule allows, and what hazards
+ * a command has. One text per reason, without newlines (BR-13).
  */
 export const whyAsked = (options: CommandRulesOptions, line: CommandLine): ReadonlyArray<string> => {
   if (!("commands" in line)) return [`the line cannot be judged by its commands: ${line.unread}`]
@@ -292,7 +299,7 @@ export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Ve
   const judge = judgeOf(options, line)
   const { approvals, rules } = judge
   const written = rules.list.find(({ pattern }) => test(pattern, line.text))
-  // A rule for every command says nothing of a line whose commands it is asked about one by one.
+  // A rule for every command does not decide about a line whose commands are judged one by one.
   const speaks = written !== undefined && !(written.pattern.universal && commands.length > 0)
   if (speaks && written.verdict === "deny") return "deny"
   if (commands.some((each) => isDenied(judge, each))) return "deny"

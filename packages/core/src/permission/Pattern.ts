@@ -1,6 +1,6 @@
 /**
- * Wildcard patterns: what they match, whether one covers another, and whether two can match the same text. A pattern is
- * compiled once, and matching takes time linear in the text. Pure. Spec: PM-1, PM-11.
+ * Matches wildcard patterns, and decides whether one covers another and whether two can match the same text. A pattern
+ * is compiled once; matching takes time linear in the text. Pure. Spec: PM-1, PM-11.
  */
 
 /** Tokens of a pattern: UTF-16 code units, and two negative numbers for the wildcards. */
@@ -14,14 +14,14 @@ interface Segment {
   readonly fallback: ReadonlyArray<number> | undefined
 }
 
-/** A pattern that is ready to match. */
+/** A compiled pattern. */
 export interface Pattern {
   readonly source: string
   readonly tokens: Tokens
   readonly segments: ReadonlyArray<Segment>
-  /** The text that it stands for, where it has no wildcards. */
+  /** The only text that it matches, if it has no wildcards. */
   readonly literal: string | undefined
-  /** What every text that matches begins with. */
+  /** The common beginning of all texts that it matches. */
   readonly prefix: string
   /** The texts between its wildcards. */
   readonly texts: ReadonlyArray<string>
@@ -36,7 +36,7 @@ const tokensOf = (source: string): Tokens => {
     const next = source[at + 1]
     if (unit === "\\" && (next === "*" || next === "?" || next === "\\")) tokens.push(source.charCodeAt(++at))
     else if (unit === "?") {
-      // `*?` means the same as `?*`: with the star last, patterns of the same meaning look the same.
+      // `*?` means the same as `?*`. The star is moved last, so that equivalent patterns have equal tokens.
       let last = tokens.length
       while (tokens[last - 1] === any) last--
       tokens.splice(last, 0, one)
@@ -95,11 +95,11 @@ const compiled = (source: string): Pattern => {
   }
 }
 
-/** Enough for the rules of every agent of a project; saved approvals may be more, and are then compiled again. */
+/** Enough for the rules of all agents of a project. If saved approvals exceed it, patterns are compiled again. */
 const cacheSize = 2_000
 const cache = new Map<string, Pattern>()
 
-/** The pattern, compiled once. */
+/** The compiled pattern, from a cache. */
 export const compile = (source: string): Pattern => {
   const known = cache.get(source)
   if (known !== undefined) return known
@@ -120,7 +120,7 @@ const fits = (token: number, unit: number): boolean => token === unit || (token 
 const fitsAt = ({ tokens }: Segment, subject: Subject, from: number): boolean =>
   tokens.every((token, index) => fits(token, subject.at(from + index)))
 
-/** Where the segment's first occurrence from `from` on ends, before `limit`; negative when there is none. */
+/** The end of the segment's first occurrence between `from` and `limit`; negative if there is none. */
 const find = (segment: Segment, subject: Subject, from: number, limit: number): number => {
   const { fallback, tokens } = segment
   if (tokens.length === 0) return from
@@ -156,7 +156,7 @@ const matchesSubject = ({ segments }: Pattern, subject: Subject): boolean => {
   return fitsAt(last, subject, limit)
 }
 
-/** Whether the whole of the text matches. */
+/** Whether the whole text matches. */
 export const test = (pattern: Pattern, text: string): boolean => {
   if (pattern.universal) return true
   if (pattern.literal !== undefined) return pattern.literal === text
@@ -164,22 +164,22 @@ export const test = (pattern: Pattern, text: string): boolean => {
   return matchesSubject(pattern, { length: text.length, at: (index) => text.charCodeAt(index) })
 }
 
-/** Whether the first pattern matches whatever the second one matches. Says no where it cannot tell. */
+/** Whether the first pattern matches every text that the second one matches. False if it cannot tell. */
 export const covers = (outer: Pattern, inner: Pattern): boolean =>
   outer.universal ||
   (inner.prefix.startsWith(outer.prefix) &&
     matchesSubject(outer, { length: inner.tokens.length, at: (index) => inner.tokens[index] ?? any }))
 
-/** Beyond this many steps `meet` says yes: its callers ask a question then. */
+/** Beyond this many steps `meet` returns true: its callers then ask a question. */
 const maximumSteps = 1_000_000
 
-/** Whether there is a text that both match. Says yes where finding out takes too long. */
+/** Whether some text matches both patterns. True if deciding takes too long. */
 export const meet = (left: Pattern, right: Pattern): boolean => {
   if (left.universal || right.universal) return true
   if (!left.prefix.startsWith(right.prefix) && !right.prefix.startsWith(left.prefix)) return false
   const [a, b] = [left.tokens, right.tokens]
   if (a.length * b.length > maximumSteps) return true
-  // `row[j]`: what stands before `i` in one and before `j` in the other can be the same text.
+  // `row[j]`: the first `i` tokens of one pattern and the first `j` of the other can match the same text.
   let row = new Uint8Array(b.length + 1)
   row[0] = 1
   for (let i = 0; i <= a.length; i++) {

@@ -1,7 +1,7 @@
 /**
- * Decides whether a call may do what it is about to do: the agent's rules, then what the project's people saved, then
- * a question. Owns the order of questions of a session; leaves asking and remembering to `PermissionAsker` and
- * `PermissionStore`. Location-scoped. Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-47, PP-1..PP-6, TO-4, TO-5.
+ * Decides whether a call may act: the agent's rules first, then saved approvals, then a question. Orders a session's
+ * questions; `PermissionAsker` asks them and `PermissionStore` keeps the answers. Location-scoped. Spec: PM-1..PM-6,
+ * PM-20, PM-21, PM-40..PM-47, PP-1..PP-6, TO-4, TO-5.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
@@ -30,40 +30,40 @@ export interface Authorization {
   readonly agent: Agent
   /** The action's name: `read`, `edit`, `bash`, `external_directory` and so on. */
   readonly permission: string
-  /** What it acts on; every one of them has to be allowed. */
+  /** What it acts on; each resource must be allowed. */
   readonly resources: NonEmptyReadonlyArray<string>
-  /** The call runs in a sandbox, and the host allows what runs there: it is not asked about. */
+  /** The call runs in a sandbox and the host allows sandboxed calls: no question is asked. */
   readonly confined?: boolean
-  /** How the call spelled a resource that it reached through links; a protected name on that way counts too. */
+  /** The call's spelling of a resource that it reached through links; a protected name in the spelling counts too. */
   readonly spelled?: ReadonlyMap<string, string>
-  /** One line for the person who is asked. */
+  /** One line for the question. */
   readonly title: string
-  /** The tool's name; that of the permission by default. */
+  /** The tool's name; the permission's name by default. */
   readonly tool?: string
-  /** All of what would be done; made only when a person is asked. */
+  /** The complete action; computed only when a person is asked. */
   readonly subject?: Effect.Effect<PermissionSubject>
-  /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
+  /** Resource patterns that the answer "always" saves for the project; by default exactly the resources. */
   readonly always?: ReadonlyArray<string>
-  /** The verdict of rules and saved approvals on the call, where it is not that of matching each resource. */
+  /** Computes the verdict on the call, instead of matching each resource. */
   readonly verdict?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => Verdict
-  /** Why the call is asked about, where the call alone does not show it. */
+  /** Why the call is asked about, if the call alone does not show it. */
   readonly because?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => ReadonlyArray<string>
-  /** The fingerprint of what would run: an approval that was saved under another one does not count (PM-40). */
+  /** The fingerprint of what would run: an approval saved under another fingerprint does not count (PM-40). */
   readonly definition?: string
 }
 
-/** An approval for the session, or a saved one, which has a number. */
+/** An approval for the session, or a saved one with its number. */
 type Given = Approval & Partial<Pick<SavedApproval, "number">>
 
-/** How the resources of a call stand. */
+/** The state of a call's resources. */
 interface Standing {
-  /** Neither a rule nor an approval allows them. */
+  /** Resources that neither a rule nor an approval allows. */
   readonly open: ReadonlyArray<string>
-  /** The approvals that allowed the others. */
+  /** The approvals that allow the other resources. */
   readonly used: ReadonlyArray<Given>
-  /** An approval would allow an open one, but for another definition. */
+  /** An approval for another definition would allow an open resource. */
   readonly changed: boolean
-  /** The approvals that count for the call. */
+  /** The approvals that are valid for the call. */
   readonly approvals: ReadonlyArray<Given>
 }
 
@@ -71,14 +71,15 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
   Permission,
   {
     /**
-     * Succeeds when every resource is allowed. `ToolFailure` `permission.denied`: a rule, a person with a correction,
-     * or nobody to ask; the model reads why and goes on. `ToolDeclined`: a person stopped the run.
+     * Succeeds if every resource is allowed. Fails with `ToolFailure` `permission.denied` if a rule denies it, a person
+     * refuses it with a correction, or nobody can answer; the model reads the reason and the run continues. Fails with
+     * `ToolDeclined` if a person stops the run.
      */
     readonly authorize: (request: Authorization) => Effect.Effect<void, ToolFailure | ToolDeclined>
   }
 >() {}
 
-/** What a rule of the person allows only where the project is trusted. */
+/** Permissions that a rule allows only in a trusted project. */
 const changing: ReadonlySet<string> = new Set(["bash", "edit"])
 
 const denied = (message: string) => new ToolFailure({ type: "permission.denied", message })
@@ -89,13 +90,13 @@ const named = (request: Pick<Authorization, "permission" | "resources">) =>
   `"${request.permission}" on ${request.resources.slice(0, 5).map(quoted).join(", ")}` +
   (request.resources.length > 5 ? ` and ${request.resources.length - 5} more` : "")
 
-/** What protects a resource of a call, under its own name and the one that the call used. */
+/** The guards of a call's resource, under its canonical name and the call's spelling. */
 const guardsIn = ({ permission, spelled }: Authorization, resource: string) => {
   const other = spelled?.get(resource)
   return [...guardsOf(permission, resource), ...(other === undefined ? [] : guardsOf(permission, other))]
 }
 
-/** What the rules say, and the saved approvals where the rules ask. */
+/** The rules' verdict, and that of the approvals where the rules ask. */
 const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArray<Approval>): Verdict => {
   const rules = request.agent.permissions
   if (request.verdict !== undefined) return request.verdict(rules, saved)
@@ -109,7 +110,7 @@ const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArra
   return given.some((each) => namesGuards(each.resource, resource, guards)) ? "allow" : "ask"
 }
 
-/** The approvals that a resource is allowed by: the first that does alone, or those that do together. */
+/** The approvals that allow a resource: the first that does so alone, or else a minimal set that does so together. */
 const allowing = (request: Authorization, resource: string, approvals: ReadonlyArray<Given>): ReadonlyArray<Given> => {
   const allow = (some: ReadonlyArray<Given>) => verdictOn(request, resource, some) === "allow"
   if (!allow(approvals)) return []
@@ -130,14 +131,14 @@ const approvalOf = ({ definition, permission }: Authorization, resource: string)
   ...(definition === undefined ? {} : { definition })
 })
 
-/** As much of texts as an event holds. */
+/** Truncates texts to what an event holds. */
 const shortened = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
   texts.slice(0, 20).map((text) => (text.length <= 500 ? text : `${text.slice(0, 500)}...`))
 
-/** What an event says of a decision, beside the call that it is about. */
+/** The decision fields of an event. */
 type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "decision" | "patterns" | "saved">
 
-/** Approvals that cannot be read or written never cost the call (PM-5). */
+/** Logs a failure to read or write approvals; it never fails the call (PM-5). */
 const withoutFault = <A>(effect: Effect.Effect<A, PermissionStoreError>, instead: NoInfer<A>): Effect.Effect<A> =>
   Effect.catchAll(effect, (error) => Effect.as(Effect.logWarning(error.message, error.cause), instead))
 
@@ -145,7 +146,8 @@ const make = Effect.gen(function* () {
   const location = yield* CurrentLocation
   const asker = yield* PermissionAsker
   const store = yield* PermissionStore
-  // A host that builds this layer by itself has none of these: its approvals then live as long as the layer, and no event says what was decided.
+  // A host that builds only this layer lacks these services: approvals then live as long as the layer, and decisions
+  // are not recorded.
   const approvals = Option.getOrElse(
     yield* Effect.serviceOption(SessionApprovals.SessionApprovals),
     SessionApprovals.make
@@ -154,11 +156,11 @@ const make = Effect.gen(function* () {
   const log = yield* Effect.serviceOption(EventLog)
   const locked = makeKeyedLock<SessionID>()
   const trust = yield* ProjectTrust
-  /** Why what people allowed here does not count. */
+  /** Why approvals and rules that allow do not count here; undefined if they do. */
   const untrusted = Effect.map(projectAt(trust, location.directory), notCounting)
   const counts = Effect.map(untrusted, (why) => why === undefined)
 
-  /** Fails when a rule denies a resource. */
+  /** Judges each resource; fails if a rule denies one. */
   const judge = Effect.fnUntraced(function* (request: Authorization) {
     const left: Array<string> = []
     for (const resource of request.resources) {
@@ -174,7 +176,7 @@ const make = Effect.gen(function* () {
     if (left.length === 0) return { open: [], ...none } satisfies Standing
     if (!(yield* counts)) return { open: left, ...none } satisfies Standing
     if (request.confined === true) return { open: [], ...none } satisfies Standing
-    // Without the saved approvals a person is asked once more than needed: that is safe, so the call goes on.
+    // If saved approvals cannot be read, a person is asked more often, which is safe.
     const saved = yield* withoutFault(store.list(location.directory, request.permission), [])
     const given: ReadonlyArray<Given> = [...approvals.list(request.sessionID), ...saved]
     const valid = given.filter(({ definition }) => definition === request.definition)
@@ -189,7 +191,9 @@ const make = Effect.gen(function* () {
     return { open, used: [...used], changed, approvals: valid } satisfies Standing
   })
 
-  /** Counts the approvals that were used, and makes the decision an event. A call that cannot be recorded is not made. */
+  /**
+   * Counts the uses of approvals and records the decision as an event. A call whose decision cannot be recorded fails.
+   */
   const record = Effect.fnUntraced(function* (request: Authorization, { used }: Standing, decision: Decision) {
     const numbers = used.flatMap(({ number }) => number ?? [])
     if (numbers.length > 0) yield* withoutFault(store.used(numbers), undefined)
@@ -214,11 +218,11 @@ const make = Effect.gen(function* () {
     )
   })
 
-  /** Nothing is asked: rules decided alone, which no event says, or approvals did. */
+  /** Allows the call without a question. Only decisions by approvals are recorded. */
   const allowed = (request: Authorization, standing: Standing) =>
     standing.used.length === 0 ? Effect.void : record(request, standing, { decision: "approved" })
 
-  /** A question says whose it is also where the title cannot be read. */
+  /** The session's title for the question; omitted if it cannot be read. */
   const titleOf = (sessionID: SessionID) =>
     Option.match(sessions, {
       onNone: () => Effect.succeed({}),
@@ -242,7 +246,7 @@ const make = Effect.gen(function* () {
         Effect.map((saved): Decision => ({ decision: "always", patterns: shortened(patterns), ...saved }))
       )
 
-  /** Keeps what the answer allows, where something may be kept. Nobody's answer decides nothing. */
+  /** Saves what the answer allows, if it may be saved. `Unavailable` is not a decision. */
   const keep = (request: Authorization, always: ReadonlyArray<string>, untrusted: string | undefined) => {
     const decided = (decision: Decision) => Effect.succeed<Decision | undefined>(decision)
     const once = decided({ decision: "once" })
@@ -264,7 +268,7 @@ const make = Effect.gen(function* () {
     })
   }
 
-  /** Fails where the answer does not allow the call. */
+  /** Fails if the answer does not allow the call. */
   const refuse = (
     request: Authorization,
     resources: NonEmptyReadonlyArray<string>,
@@ -297,14 +301,14 @@ const make = Effect.gen(function* () {
     authorize: Effect.fn("Permission.authorize")(function* (request) {
       const standing = yield* judge(request)
       if (standing.open.length === 0) return yield* allowed(request, standing)
-      // An "always" to the question before may have settled this one, so it is looked at again with the lock held.
+      // An "always" to the previous question may have settled this one, so it is judged again under the lock.
       yield* locked(request.sessionID)(
         Effect.gen(function* () {
           const now = yield* judge(request)
           const resources = now.open
           if (!isNonEmptyReadonlyArray(resources)) return yield* allowed(request, now)
           const why = yield* untrusted
-          // What would be saved does not count here.
+          // In an untrusted project a saved approval would not count.
           const always = why !== undefined ? [] : (request.always ?? resources.map(literal))
           const {
             agent,

@@ -1,14 +1,14 @@
-/** Who answers when a rule says `ask`: a terminal, a chat, or nobody. Spec: PM-4, PM-20, PM-21, TO-4, TO-5. */
+/** Defines who answers permission questions: a terminal, a chat, or nobody. Spec: PM-4, PM-20, PM-21, TO-4, TO-5. */
 import { Context, Data, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../Identifiers.ts"
 import type { Location } from "../session/Schemas.ts"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 
-/** What a person is asked: data, which whoever asks shows whole and safely. */
+/** A question to a person, as data. The asker must show all of it, escaped. */
 export interface PermissionRequest {
   readonly sessionID: SessionID
-  /** The session's title, where it has one and could be read. */
+  /** The session's title; absent if it has none or it cannot be read. */
   readonly sessionTitle?: string
   readonly callID: string
   /** The tool's name. */
@@ -18,21 +18,22 @@ export interface PermissionRequest {
   readonly location: Location
   /** The action's name: `edit`, `bash`, `external_directory` and so on. */
   readonly permission: string
-  /** What it acts on; one answer decides for all of them. */
+  /** What it acts on; one answer decides about all resources. */
   readonly resources: NonEmptyReadonlyArray<string>
-  /** What would be done, in a line; `subject` has all of it. */
+  /** The action in a line; `subject` describes it completely. */
   readonly title: string
   readonly subject: PermissionSubject
-  /** Why it is asked although a rule allows it, and whatever else is to be known. */
+  /** Why it is asked although a rule allows it, and other remarks. */
   readonly notes: ReadonlyArray<string>
-  /** The resource patterns that an `Always` saves for this project. Empty: there is nothing to save. */
+  /** The resource patterns that `Always` saves for this project. Empty: nothing can be saved. */
   readonly always: ReadonlyArray<string>
 }
 
 /**
  * `Once`, `Session`, `Always` and `AlwaysFor` allow the call. `Session` keeps the request's patterns for the session,
- * `Always` saves them for the project, `AlwaysFor` saves others in their place. `Decline` stops the whole run; `Correct`
- * refuses with words for the model, which goes on; `Unavailable`: nobody is there, so it is refused.
+ * `Always` saves them for the project, `AlwaysFor` saves other patterns instead. `Decline` stops the whole run.
+ * `Correct` refuses with a message for the model, and the run continues. `Unavailable`: nobody can answer, so the call
+ * is refused.
  */
 export type Answer = Data.TaggedEnum<{
   Once: {}
@@ -46,7 +47,7 @@ export type Answer = Data.TaggedEnum<{
 /** Makes and matches answers: `Answer.Once()`, `Answer.Correct({ message })`. */
 export const Answer = Data.taggedEnum<Answer>()
 
-/** The person, or what stands for one, behind `Options.permissionAsker`. */
+/** Answers permission questions, for a person; see `Options.permissionAsker`. */
 export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker")<
   PermissionAsker,
   {
@@ -55,7 +56,7 @@ export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker"
   }
 >() {}
 
-/** Nobody answers: whatever has to be asked is refused. */
+/** Answers every question with `Unavailable`: nobody is present. */
 export const layerHeadless: Layer.Layer<PermissionAsker> = Layer.succeed(PermissionAsker, {
   ask: () => Effect.succeed(Answer.Unavailable())
 })

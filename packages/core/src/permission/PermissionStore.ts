@@ -1,6 +1,6 @@
 /**
- * What people allowed for good in a folder: by which answer it came to be, how it was used, and taking it back. The SQL form
- * is in `SqlPermissionStore.ts`. Spec: PM-3, PM-40..PM-47.
+ * Defines the store of saved approvals of a folder, with their source, uses and revocation. `SqlPermissionStore.ts`
+ * implements it in SQL. Spec: PM-3, PM-40..PM-47.
  */
 import { Context, Schema, type Effect } from "effect"
 import type { EventOfType } from "../events/SessionEvents.ts"
@@ -16,7 +16,7 @@ export class PermissionStoreError extends Schema.TaggedError<PermissionStoreErro
   }
 }
 
-/** The user that this process works for; undefined where the system has no users. */
+/** This process's user id; undefined if the system has no users. */
 export const ownUid = (): number | undefined => process.getuid?.()
 
 /** The call that a person answered "always" to. */
@@ -29,11 +29,11 @@ export interface ApprovalSource {
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** An approval that was saved. Approvals of before version 6 of the database have no source. */
+/** A saved approval. Approvals from before version 6 of the database have no source. */
 export const SavedApproval = Schema.Struct({
-  /** Names it in this database; never used twice. */
+  /** Identifies the approval in this database; never reused. */
   number: Schema.Int,
-  /** The canonical folder that it is for. */
+  /** The canonical folder in which it is valid. */
   folder: Schema.String,
   permission: Schema.String,
   resource: Schema.String,
@@ -45,7 +45,7 @@ export const SavedApproval = Schema.Struct({
   uid: optional(Schema.Int),
   /** Milliseconds since the epoch. */
   savedAt: Schema.Int,
-  /** How many calls it allowed, and the last of them: both may be a minute behind. */
+  /** How many calls it allowed, and the time of the last; both may lag by a minute. */
   uses: Schema.Int,
   usedAt: optional(Schema.Int),
   revokedAt: optional(Schema.Int),
@@ -53,7 +53,7 @@ export const SavedApproval = Schema.Struct({
 })
 export type SavedApproval = typeof SavedApproval.Type
 
-/** What was decided about a call, or an approval that was taken back, in its session. */
+/** A session's event about a decision, or about a revoked approval. */
 export type PermissionEvent = EventOfType<"session.next.permission.decided" | "session.next.permission.revoked">
 
 /** Saved approvals, by folder. */
@@ -61,31 +61,31 @@ export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore"
   PermissionStore,
   {
     /**
-     * The approvals that count in the folder that stands at this canonical path now, that may be for one permission, or all. The oldest
-     * first.
+     * The valid approvals of the folder that is at this canonical path now, oldest first. With `permission`, only those
+     * that may apply to it.
      */
     readonly list: (
       folder: string,
       permission?: string
     ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** Those of all folders, gone ones and revoked ones included. The oldest first. */
+    /** The approvals of all folders, including missing folders and revoked approvals, oldest first. */
     readonly listAll: Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** Adds approvals; one that is there already stays as it is. Gives those that count for what was saved. */
+    /** Adds approvals; existing ones do not change. Returns the valid approvals for what was saved. */
     readonly save: (
       folder: string,
       approvals: ReadonlyArray<Approval>,
       source: ApprovalSource
     ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** Counts one use of each; written at most once a minute. */
+    /** Counts one use of each approval; written at most once a minute. */
     readonly used: (numbers: ReadonlyArray<number>) => Effect.Effect<void, PermissionStoreError>
-    /** The last decisions in the sessions that work in a folder, or in all of them. The oldest first. */
+    /** The latest decisions of the sessions in a folder, or in all folders, oldest first. */
     readonly decisions: (options: {
       readonly folder?: string
       readonly limit: number
     }) => Effect.Effect<ReadonlyArray<PermissionEvent>, PermissionStoreError>
     /**
-     * Takes approvals back, at once and for every process. Gives those that counted until now. Their sessions have it as an
-     * event, unless they were removed.
+     * Revokes approvals, immediately and in every process. Returns those that were valid until now. Each is recorded as
+     * an event in its session, unless the session was removed.
      */
     readonly revoke: (
       numbers: ReadonlyArray<number>

@@ -1,34 +1,37 @@
 /**
- * What a call would do, as data that a person decides by: the whole command, the lines that a change adds and removes, the
- * input of a tool. Pure. Spec: PM-20 in specs/tools.md.
+ * Describes a call's action as data for a person's decision: the whole command, the lines that a change adds and
+ * removes, a tool's input. Pure. Spec: PM-20 in specs/tools.md.
  */
 import { Schema } from "effect"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** What happens to one file. */
+/** The change of one file. */
 export const FileChange = Schema.Struct({
   path: Schema.String,
   change: Schema.Literal("create", "replace", "edit", "delete", "move"),
   movedTo: optional(Schema.String),
-  /** The lines that go begin with `-`, those that come with `+`, others with a space; `@@` begins a place of the file. */
+  /**
+   * Removed lines begin with `-`, added lines with `+`, unchanged lines with a space; `@@` begins a position in the
+   * file.
+   */
   diff: Schema.String
 })
 export type FileChange = typeof FileChange.Type
 
-/** What a permission is asked for; `type` says which kind of question it is. */
+/** The subject of a permission question; `type` is its kind. */
 export const PermissionSubject = Schema.Union(
-  /** A shell command, whole, and the folder that it would run in. */
+  /** A complete shell command and its working folder. */
   Schema.Struct({
     type: Schema.Literal("command"),
     command: Schema.String,
     folder: Schema.String,
-    /** What the runtime noticed about it. */
+    /** The runtime's warnings about the command. */
     warnings: Schema.Array(Schema.String)
   }),
-  /** Files that change, all of them or none. */
+  /** File changes, applied all or none. */
   Schema.Struct({ type: Schema.Literal("change"), files: Schema.Array(FileChange) }),
-  /** A file or folder that is read, or searched for what `pattern` says. */
+  /** A file or folder that is read, or searched for `pattern`. */
   Schema.Struct({ type: Schema.Literal("read"), path: Schema.String, pattern: optional(Schema.String) }),
   /** Work in a folder outside the session's own. */
   Schema.Struct({
@@ -36,16 +39,16 @@ export const PermissionSubject = Schema.Union(
     folder: Schema.String,
     command: optional(Schema.String)
   }),
-  /** A call of a tool of an MCP server. */
+  /** A call of an MCP server's tool. */
   Schema.Struct({ type: Schema.Literal("mcp"), server: Schema.String, tool: Schema.String, input: Schema.Unknown }),
-  /** Work that another agent is given. */
+  /** A task for another agent. */
   Schema.Struct({
     type: Schema.Literal("task"),
     agent: Schema.String,
     description: Schema.String,
     prompt: Schema.String
   }),
-  /** Instructions that are loaded. */
+  /** A skill that is loaded. */
   Schema.Struct({ type: Schema.Literal("skill"), name: Schema.String }),
   /** A call of any other tool. */
   Schema.Struct({ type: Schema.Literal("call"), input: optional(Schema.Unknown) })
@@ -56,15 +59,15 @@ const linesOf = (text: string): ReadonlyArray<string> => (text === "" ? [] : tex
 
 const withSign = (sign: string, lines: ReadonlyArray<string>) => lines.map((line) => sign + line)
 
-/** The lines of a text, each behind the sign. */
+/** The lines of a text, each prefixed with the sign. */
 export const signed = (sign: "+" | "-" | " ", text: string): ReadonlyArray<string> => withSign(sign, linesOf(text))
 
-/** Lines that stay and are shown on each side of those that differ. */
+/** Unchanged lines shown on each side of a difference. */
 const around = 2
 
 /**
- * The lines that differ between two texts, with two that stay on each side: what both texts begin and end with is left out.
- * A last line break that only one of them has is told of.
+ * The lines that differ between two texts, with two unchanged lines on each side; the common beginning and end are
+ * omitted. Notes a final line break that only one of the texts has.
  */
 export const diffOf = (before: string, after: string): string => {
   if (before === after) return ""

@@ -1,24 +1,25 @@
 /**
- * Paths that ask although a wide rule allows them: files that programs or agents obey ask before an edit, files that
- * hold secrets ask before they are read or edited. A rule allows one only when it names it. Pure. Spec: PP-1..PP-6.
+ * Finds protected paths, which ask although a wide rule allows them: files that programs or agents obey ask before an
+ * edit, files that hold secrets ask before they are read or edited. A rule allows one only if it names it. Pure. Spec:
+ * PP-1..PP-6.
  */
 import { instructionNames } from "../context/sources/InstructionFiles.ts"
 import { literal } from "./Rule.ts"
 
 /** Why one segment of a path is protected. */
 export interface Guard {
-  /** The segment of the path, as it is written there. */
+  /** The path segment as written. */
   readonly segment: string
-  /** Why it asks, as the end of a sentence about the segment. */
+  /** The reason, as the end of a sentence about the segment. */
   readonly why: string
-  /** Whether a segment of a rule's pattern names it. Both are folded. */
+  /** Whether a segment of a rule's pattern names it. Both are compared folded. */
   readonly named: (pattern: string) => boolean
 }
 
 const obeyed = "programs or agents obey what it says"
 const secret = "it may hold secrets"
 
-/** The words of some lines. */
+/** Splits lines into words. */
 const words = (...lines: ReadonlyArray<string>) => lines.flatMap((line) => line.split(" "))
 
 /** Folders and files whose content runs commands, configures what runs them, or instructs agents. */
@@ -26,12 +27,12 @@ const obeyedNames: ReadonlySet<string> = new Set(
   [
     ...instructionNames,
     ...words(
-      // Version control. A file `HEAD` is what makes a folder a repository, whose configuration Git obeys.
+      // Version control. A file `HEAD` can make a folder a repository, whose configuration Git obeys.
       ".git .hg .svn .jj .gitconfig .gitmodules .gitattributes HEAD",
       // Hooks, editors, environments.
       ".husky .vscode .idea .devcontainer .envrc .direnv .pre-commit-config.yaml lefthook.yml",
       ".config .vimrc .exrc .nvimrc .gdbinit .lldbinit .tmux.conf .editrc .inputrc",
-      // Package managers: they choose programs, registries and scripts.
+      // Package managers: these files select programs, registries and scripts.
       ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .pnp.cjs .pypirc .curlrc .wgetrc",
       // Start files of shells and interpreters.
       ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .login .logout",
@@ -44,7 +45,7 @@ const obeyedNames: ReadonlySet<string> = new Set(
   ].map((name) => name.toLowerCase())
 )
 
-/** Folders and files whose content is there to be kept secret. */
+/** Folders and files with secret content. */
 const secretNames: ReadonlySet<string> = new Set(
   words(
     ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .vault-token .envrc .direnv",
@@ -52,21 +53,21 @@ const secretNames: ReadonlySet<string> = new Set(
   )
 )
 
-/** Families of such files: what their names have in common is what a rule has to hold. */
+/** Families of secret files; a rule must contain the marker that their names share. */
 const secretFamilies: ReadonlyArray<{ readonly marker: string; readonly matches: RegExp }> = [
-  // Templates of such a file are there to be read.
+  // Templates of such a file do not hold secrets.
   { marker: ".env", matches: /^\.+env(?!\.(?:example|sample|template|dist)$)|\.env$/ },
   ...words("pem key p12 pfx pkcs12 jks keystore ppk kdbx tfvars tfstate").map((suffix) => ({
     marker: `.${suffix}`,
     matches: new RegExp(`\\.${suffix}$`)
   })),
-  // A private key of SSH; `.pub` is its public half, and other files with a suffix are source code.
+  // An SSH private key; `.pub` is a public key, and names with another suffix are source code.
   { marker: "id_", matches: /^id_(?:[a-z0-9_-]+|(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?[._-](?!pub$).*)$/ }
 ]
 
 /**
- * A segment as the least strict file system compares it: without regard to case, to how characters are composed, to
- * characters that are not shown, and to dots and spaces at the end.
+ * Folds a segment as the least strict file system compares it: ignores case, Unicode composition, invisible characters,
+ * and dots and spaces at the end.
  */
 const fold = (segment: string): string =>
   segment
@@ -85,10 +86,10 @@ const guardOf = (segment: string, changes: boolean): Guard | undefined => {
   return changes && obeyedNames.has(name) ? { segment, why: obeyed, named: exactly } : undefined
 }
 
-/** Permissions that read what they name. */
+/** Permissions that read their resource. */
 const reading: ReadonlySet<string> = new Set(["read", "grep"])
 
-/** What protects a path from an action. The part of a reference before its colon is a segment too. */
+/** The guards of a path against an action. The part of a reference before its colon is a segment too. */
 export const guardsOf = (permission: string, path: string): ReadonlyArray<Guard> => {
   const changes = permission === "edit"
   return changes || reading.has(permission)
@@ -96,10 +97,13 @@ export const guardsOf = (permission: string, path: string): ReadonlyArray<Guard>
     : []
 }
 
-/** Stands for a wildcard: no name holds it. */
+/** Replaces a wildcard; no file name contains it. */
 const wildcard = "\0"
 
-/** Whether a rule's pattern for a resource names all that is protected: it is the resource, or each is a part of it. */
+/**
+ * Whether a rule's pattern names everything that is protected in a resource: it is the resource itself, or each guard
+ * matches one of its segments.
+ */
 export const namesGuards = (pattern: string, resource: string, guards: ReadonlyArray<Guard>): boolean => {
   if (guards.length === 0 || pattern === literal(resource)) return true
   const segments = pattern
@@ -109,7 +113,7 @@ export const namesGuards = (pattern: string, resource: string, guards: ReadonlyA
   return guards.every(({ named }) => segments.some(named))
 }
 
-/** The protection as a sentence for the person who is asked. */
+/** Describes the guards for the question. */
 export const describeGuards = (guards: ReadonlyArray<Guard>): string =>
   [...new Map(guards.map((guard) => [guard.segment, guard])).values()]
     .map(({ segment, why }) => `${JSON.stringify(segment)} is protected: ${why}.`)

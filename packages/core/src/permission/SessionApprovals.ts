@@ -1,6 +1,6 @@
 /**
- * What a person allowed for one session: in memory, for as long as the process and the session live. Bounded: what is
- * forgotten costs a question. Spec: PM-21 in specs/tools.md.
+ * Keeps approvals for one session in memory, while the process and the session live. Bounded: forgetting an approval
+ * costs a question. Spec: PM-21 in specs/tools.md.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SessionID } from "../Identifiers.ts"
@@ -19,7 +19,7 @@ export class SessionApprovals extends Context.Tag("@daybook/core/SessionApproval
   }
 >() {}
 
-/** An empty memory. */
+/** Creates an empty set of approvals. */
 export const make = (): SessionApprovals["Type"] => {
   const sessions = new Map<SessionID, ReadonlyArray<Approval>>()
   return {
@@ -37,7 +37,7 @@ export const make = (): SessionApprovals["Type"] => {
   }
 }
 
-/** Forgets a session when another one begins under its id. */
+/** Forgets a session's approvals when its id is created again. */
 export const layer: Layer.Layer<SessionApprovals, never, EventLog> = Layer.scoped(
   SessionApprovals,
   Effect.gen(function* () {

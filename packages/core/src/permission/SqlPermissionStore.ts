@@ -22,7 +22,7 @@ const columns = `number, folder, permission, resource, nullif(definition, '') AS
 
 const decodeRows = Schema.decodeUnknown(Schema.Array(SavedApproval))
 
-/** A field that is null in its row is absent. */
+/** Decodes rows; a null column becomes an absent field. */
 const read = (rows: ReadonlyArray<object>) =>
   decodeRows(rows.map((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))))
 
@@ -34,10 +34,10 @@ const failed =
 const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
   event.type === "session.next.permission.decided" || event.type === "session.next.permission.revoked"
 
-/** Uses of one approval are written at most this often, in milliseconds. */
+/** The minimum interval between writes of one approval's uses, in milliseconds. */
 const usesEvery = 60_000
 
-/** Uses of one approval that are not written yet. */
+/** Unwritten uses of one approval. */
 interface Counted {
   readonly uses: number
   readonly writtenAt: number
@@ -67,19 +67,19 @@ const make = Effect.gen(function* () {
     for (const [number, entry] of counted) {
       const { uses } = entry
       if (uses === 0 || now - entry.writtenAt < every) continue
-      // Taken out first: a call meanwhile must not write them as well.
+      // Reset first, so that a concurrent call does not write them again.
       counted.set(number, { uses: 0, writtenAt: now })
       yield* sql`UPDATE approval SET uses = uses + ${uses}, time_used = ${now} WHERE number = ${number}`
     }
   }, failed("counting their uses"))
 
-  /** In the session that saved it, where it is still there. */
+  /** Records the revocation in the session that saved the approval, if it still exists. */
   const recordRevoked = ({ number, permission, resource, revokedBy, sessionID }: SavedApproval) => {
     if (sessionID === undefined) return Effect.void
     const uid = revokedBy === undefined ? {} : { uid: revokedBy }
     const event = draft("session.next.permission.revoked", { number, permission, resource, ...uid })
     return log.append(sessionID, [event]).pipe(
-      // A session that was removed takes no events.
+      // A removed session accepts no events.
       Effect.catchTag("EventRefused", () => Effect.void),
       Effect.catchAll((error) =>
         Effect.logWarning(`approval ${number} was revoked, without an event: ${error.message}`)
@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
         uid: ownUid() ?? null,
         time_created: now
       }))
-      // One statement, so it is stored whole or not at all without a transaction of its own.
+      // One statement is atomic without an explicit transaction.
       const insert = sql`INSERT INTO approval ${sql.insert(rows)} ON CONFLICT DO NOTHING`
       const all = yield* failed("saving one")(Effect.zipRight(insert, select(folder, identity)))
       return all.filter((saved) =>
@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Approvals in the host's database. */
+/** Stores approvals in the host's database. */
 export const layer: Layer.Layer<PermissionStore, never, EventLog | ReadSql | SqlClient.SqlClient> = Layer.scoped(
   PermissionStore,
   make

@@ -1,6 +1,6 @@
 /**
- * What a project brings that a session would follow: instruction files, `.daybook`, and that it is a clone. Walks no
- * further than its bounds, follows no link, and reads each file once. Spec: specs/trust.md TR-4..TR-6.
+ * Lists what a project brings that a session would follow: instruction files, `.daybook`, and the origin of a clone.
+ * The walk is bounded, follows no link, and reads each file once. Spec: specs/trust.md TR-4..TR-6.
  */
 import { createHash } from "node:crypto"
 import { constants, lstatSync, type Dirent } from "node:fs"
@@ -10,7 +10,7 @@ import { Schema } from "effect"
 import { isWithin, stampOf } from "../config/TextFile.ts"
 import { holding } from "./FolderOwner.ts"
 
-/** One thing of a project. The hash says whether it is as it was; small texts are kept, to show what changed. */
+/** One item that a project brings. The hash detects changes; small texts are kept to show what changed. */
 export const Brought = Schema.Struct({
   /** Relative to the project's root, with `/`. */
   path: Schema.NonEmptyString,
@@ -20,14 +20,14 @@ export const Brought = Schema.Struct({
 })
 export type Brought = typeof Brought.Type
 
-/** Folders that are looked into, things that are listed, and bytes. */
+/** Maximum numbers of folders and entries visited, levels, items listed, and bytes hashed and kept per file. */
 export const limits = { folders: 1_000, entries: 20_000, depth: 16, things: 500, hashed: 1024 * 1024, kept: 16 * 1024 }
 const keptInAll = 512 * 1024
 
-/** Files with instructions, in any folder. */
+/** Names of instruction files, in any folder. */
 const instructionNames: ReadonlySet<string> = new Set(["AGENTS.md", "CLAUDE.md"])
 
-/** Folders whose files are not the project's own words. */
+/** Folders whose files are not the project's own instructions. */
 const skipped: ReadonlySet<string> = new Set([".git", "node_modules"])
 
 const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex")
@@ -48,7 +48,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** The first bytes of a regular file, never through a link and never waiting for a writer. */
+/** The first bytes of a regular file. Never follows a link and never waits for a writer. */
 const head = async (file: string, limit: number): Promise<Uint8Array> => {
   const handle = await fs.open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
   try {
@@ -67,7 +67,7 @@ const head = async (file: string, limit: number): Promise<Uint8Array> => {
   }
 }
 
-/** Things that did not change since they were looked at, by path: they cost an `lstat`. */
+/** Unchanged items by path: checking one again costs an `lstat`. */
 type Known = Map<string, { readonly stamp: string; readonly thing: Brought }>
 const mostKnown = 2_000
 const freshMillis = 2_000
@@ -76,12 +76,12 @@ const lookAt = async (known: Known, root: string, relative: string): Promise<Bro
   const file = path.join(root, ...relative.split("/"))
   const kind = kindOf(relative)
   try {
-    // Before every decision: the waiting for a thread would cost more than the look.
+    // Synchronous, because it runs before every decision: waiting for a thread would take longer than the call.
     const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false })
     if (stats === undefined || stats.isDirectory()) return undefined
     if (stats.isSymbolicLink()) {
       const to = await fs.readlink(file)
-      // What it leads to is part of it: a target in the project may change on its own.
+      // The target's content is part of the hash: a target in the project may change while the link does not.
       const target = await fs.realpath(file).then(
         (real) => head(real, limits.hashed),
         () => new Uint8Array()
@@ -93,12 +93,12 @@ const lookAt = async (known: Known, root: string, relative: string): Promise<Bro
     const before = known.get(file)
     if (before?.stamp === stamp) return before.thing
     const bytes = await head(file, limits.hashed)
-    // The rest of a larger file is never read by anything: its size is enough.
+    // The rest of a larger file is never read, so its size is enough.
     const hash = stats.size > limits.hashed ? `${sha256(bytes)}:${stats.size}` : sha256(bytes)
     const text = textOf(bytes)
     const thing: Brought = { path: relative, kind, hash, ...(text === undefined ? {} : { text }) }
     if (known.size >= mostKnown) known.clear()
-    // A second write within the clock's tick would have the same times: what is new is read again.
+    // A second write within one clock tick would have the same times, so recent files are read again.
     if (Number(stats.ctimeNs / 1_000_000n) < Date.now() - freshMillis) known.set(file, { stamp, thing })
     return thing
   } catch (cause) {
@@ -107,7 +107,7 @@ const lookAt = async (known: Known, root: string, relative: string): Promise<Bro
   }
 }
 
-/** That the project came from elsewhere: the addresses of its remotes, or what its `.git` file points at. */
+/** The origin of a clone: the URLs of its remotes, or the target of its `.git` file. */
 const clone = async (root: string): Promise<Brought | undefined> => {
   const git = path.join(root, ".git")
   try {
@@ -130,13 +130,13 @@ interface Walk {
   readonly found: Array<string>
   folders: number
   entries: number
-  /** There is more than the bounds let see. */
+  /** The project exceeds the bounds. */
   more: boolean
 }
 
 const newWalk = (root: string): Walk => ({ root, found: [], folders: 0, entries: 0, more: false })
 
-/** The names in a folder, sorted; none of one that cannot be listed. */
+/** The sorted entries of a folder; empty if it cannot be listed. */
 const namesIn = async (walk: Walk, folder: string) => {
   const entries: Array<Dirent> = []
   try {
@@ -153,7 +153,7 @@ const namesIn = async (walk: Walk, folder: string) => {
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** Looks at the folders down from `top`, the nearest first. `enter` says of an entry whether it is a folder to look into. */
+/** Walks the folders below `top`, nearest first. `enter` decides whether to walk into an entry. */
 const walkDown = async (
   walk: Walk,
   top: string,
@@ -178,24 +178,24 @@ const walkDown = async (
   }
 }
 
-/** Folders of `.daybook`, and links to folders of the project: files are read through them. */
+/** Enters folders of `.daybook`, and links to folders of the project, because files are read through them. */
 const inDaybook = (root: string) => async (relative: string, entry: Dirent) => {
   if (!entry.isSymbolicLink()) return entry.isDirectory()
   const real = await fs.realpath(path.join(root, relative)).catch(() => undefined)
   return real !== undefined && isWithin(root, real) && (await fs.lstat(real)).isDirectory()
 }
 
-/** Folders of the project's own: neither another project's nor other users'. */
+/** Enters the project's own folders, not those of other users. */
 const inProject = (root: string) => async (relative: string, entry: Dirent) =>
   entry.isDirectory() &&
   !skipped.has(entry.name) &&
   relative !== ".daybook" &&
   holding(path.join(root, relative)) === "own"
 
-/** Stands for what lies beyond the bounds; a project with it in `.daybook` cannot be trusted. */
+/** The hash that marks content beyond the bounds; a project with it in `.daybook` cannot be trusted. */
 export const beyond = "beyond"
 
-/** What lies in `.daybook`, and that it is a link where it is one. */
+/** Walks `.daybook`; lists `.daybook` itself if it is a link. */
 const ofDaybook = async (root: string): Promise<Walk> => {
   const walk = newWalk(root)
   const top = await fs.lstat(path.join(root, ".daybook")).catch(() => undefined)
@@ -205,7 +205,7 @@ const ofDaybook = async (root: string): Promise<Walk> => {
   return walk
 }
 
-/** Looks at projects, and remembers what did not change. */
+/** Surveys projects and caches unchanged items. */
 export const makeSurveyor = () => {
   const known: Known = new Map()
 
@@ -231,11 +231,11 @@ export const makeSurveyor = () => {
   }
 
   return {
-    /** One thing as it is now; undefined when there is nothing. */
+    /** One item's current state; undefined if it does not exist. */
     look: (root: string, relative: string) => lookAt(known, root, relative),
-    /** What counts at once, without a walk through the project: `.daybook`, the root's instructions, the clone. */
+    /** What counts without a walk through the project: `.daybook`, the root's instructions, the clone. */
     atRoot: (root: string) => gather(root, []),
-    /** Everything. */
+    /** Everything that the project brings. */
     survey: async (root: string) => {
       const walk = newWalk(root)
       await walkDown(walk, "", inProject(root), (name) => instructionNames.has(name))

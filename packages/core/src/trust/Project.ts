@@ -1,4 +1,4 @@
-/** The project of a Location, and whether what it brings counts. Spec: TR-1, TR-20. */
+/** Finds the project of a Location and whether what it brings counts. Spec: TR-1, TR-20. */
 import * as path from "node:path"
 import { Effect } from "effect"
 import { projectRoot } from "../context/ProjectRoot.ts"
@@ -16,11 +16,14 @@ export const projectAt = (trust: Trust, directory: string): Effect.Effect<Projec
 
 const named = (root: string) => `the project in ${JSON.stringify(root)}`
 
-/** Why nothing of the project counts, as a clause; undefined where it is trusted. */
+/** Why nothing that the project brings counts, as a clause; undefined if it is trusted. */
 export const notCounting = ({ root, standing }: Project): string | undefined =>
   isTrusted(standing) ? undefined : `${named(root)} is not trusted: ${standing.why}`
 
-/** The same for one of its instruction files: of a trusted project those count that were there when it was trusted. */
+/**
+ * Why one of its instruction files does not count. In a trusted project, only files that existed when it was trusted
+ * count.
+ */
 export const notApproved = (project: Project, file: string): string | undefined => {
   const { root, standing } = project
   const why = notCounting(project)

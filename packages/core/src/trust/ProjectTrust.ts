@@ -1,31 +1,31 @@
 /**
- * Whether what a project brings counts: its instructions, agents, skills, templates, and what was allowed there. A host
- * decides; the store of a person's decisions is in `TrustStore.ts`. Spec: specs/trust.md TR-2, TR-30.
+ * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
+ * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: specs/trust.md TR-2, TR-30.
  */
 import { Context, Effect } from "effect"
 import { holding } from "./FolderOwner.ts"
 
-/** How a project stands. */
+/** A project's trust. */
 export interface Standing {
-  /** `unknown`: nobody decided about it as it is now. It counts as little as `restricted`. */
+  /** `unknown`: there is no decision about its current content. It has the effect of `restricted`. */
   readonly state: "trusted" | "restricted" | "unknown"
   /** Why, as a clause about the folder: "it belongs to another user". */
   readonly why: string
-  /** Somebody decided for it; otherwise it is trusted only because it brings nothing. */
+  /** Whether it was decided; if false, it is trusted only because it brings nothing. */
   readonly decided: boolean
-  /** The instruction files that were looked at, relative to the root, with `/`; undefined: whatever there is. */
+  /** The approved instruction files, relative to the root, with `/`; undefined: all of them. */
   readonly approved?: ReadonlySet<string>
 }
 
-/** Decides for projects. */
+/** Decides whether projects are trusted. */
 export interface Trust {
-  /** How the project with this root stands, by its canonical folder. It never fails: what cannot be read is not trusted. */
+  /** The trust of the project with this canonical root. Never fails: a project that cannot be read is not trusted. */
   readonly of: (root: string) => Effect.Effect<Standing>
 }
 
 export const foreign: Standing = { state: "restricted", why: "it belongs to another user", decided: false }
 
-/** For hosts that made the folders they work in: every project is trusted, but for folders of other users. */
+/** For hosts that created their working folders: trusts every project, except folders of other users. */
 export const trustAll: Trust = {
   of: (root) =>
     Effect.map(
@@ -37,7 +37,7 @@ export const trustAll: Trust = {
     )
 }
 
-/** Who decides. Services take it when they are made, so a host gives it to all of them. */
+/** The host's decision. Services read it when they are built, so a host provides it to all of them. */
 export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/core/ProjectTrust", {
   defaultValue: (): Trust => trustAll
 }) {}

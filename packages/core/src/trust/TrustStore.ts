@@ -1,6 +1,6 @@
 /**
- * What a person decided about projects: a file for each, in a folder of the person's own. A decision holds for one folder
- * (path, identity, owner) and for what the project brought then. Spec: specs/trust.md TR-7..TR-14.
+ * Stores a person's decisions about projects, one file each, in the person's own folder. A decision holds for one
+ * folder (path, identity, owner) and for what the project brought then. Spec: specs/trust.md TR-7..TR-14.
  */
 import { createHash, randomUUID } from "node:crypto"
 import { constants } from "node:fs"
@@ -15,7 +15,7 @@ import { folderIdentity } from "./FolderIdentity.ts"
 import { holding } from "./FolderOwner.ts"
 import { foreign, isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
 
-/** A decision could not be read or kept. */
+/** A decision could not be read or stored. */
 export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {
   path: Schema.String,
   details: Schema.String
@@ -36,43 +36,43 @@ const Decision = Schema.Struct({
 })
 type Decision = typeof Decision.Type
 
-/** What differs between what was decided on and what is there. */
+/** What changed since the decision. */
 export interface Changes {
   readonly added: ReadonlyArray<Brought>
   readonly removed: ReadonlyArray<Brought>
   readonly changed: ReadonlyArray<{ readonly before: Brought; readonly now: Brought }>
 }
 
-/** A project as it is now. */
+/** A project's current state. */
 export interface Report {
   readonly root: string
   readonly standing: Standing
   readonly brings: ReadonlyArray<Brought>
-  /** Since the last decision; absent where there is none for this folder. */
+  /** Changes since the last decision; absent if there are none, or no decision about this folder. */
   readonly changes?: Changes
 }
 
 export interface TrustOptions {
-  /** Where decisions are kept; made for this user alone. It must not lie in a project. */
+  /** The folder of the decisions; created with access for this user only. It must not be inside a project. */
   readonly folder: string
   /**
-   * Folders of the person's own that need no decision, absolute. In a name `*` stands for any characters; `/**` at the end
-   * for everything below.
+   * The person's own folders that are trusted without a decision, absolute. `*` in a name matches any characters; `/**`
+   * at the end matches the folder and everything below.
    */
   readonly folders?: ReadonlyArray<string> | undefined
-  /** Every project is trusted, whoever it belongs to: for one command of a person who says so. */
+  /** Trusts every project, including those of other users: for one command, at the person's request. */
   readonly everything?: boolean | undefined
 }
 
-/** The decisions of a person. */
+/** A person's decisions. */
 export interface TrustStore extends Trust {
-  /** Looks at the project of a canonical folder. */
+  /** Surveys the project of a canonical folder. */
   readonly report: (directory: string) => Effect.Effect<Report, TrustError>
-  /** Decides about the project as the report has it. */
+  /** Stores a decision about the content in the report. */
   readonly decide: (report: Report, state: Decision["state"]) => Effect.Effect<void, TrustError>
 }
 
-/** More than a decision ever has. */
+/** No decision is larger. */
 const maximumBytes = 8 * 1024 * 1024
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Decision))
@@ -81,13 +81,13 @@ const encode = Schema.encodeSync(Schema.parseJson(Decision))
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
 
-/** The folder that stands at the root now. */
+/** Identifies the folder that is at the root now. */
 const standsAt = async (root: string) => {
   const [identity, { uid: owner }] = await Promise.all([folderIdentity(root), fs.lstat(root)])
   return { path: root, identity, owner }
 }
 
-/** Whether a folder is what the pattern says. Pure. */
+/** Whether the pattern matches the folder. Pure. */
 export const covers = (pattern: string, folder: string): boolean => {
   const below = pattern.endsWith("/**")
   const wanted = (below ? pattern.slice(0, -3) : pattern).replace(/\/+$/, "").split("/")
@@ -113,13 +113,16 @@ const isEmpty = ({ added, changed, removed }: Changes) => added.length + removed
 
 const approvedOf = (things: ReadonlyArray<Brought>): ReadonlySet<string> => new Set(things.map((each) => each.path))
 
-/** The decisions in a folder. It is read at every question, so a decision holds in every process at once. */
+/**
+ * Opens the decisions in a folder. The folder is read on every query, so a decision takes effect in every process
+ * immediately.
+ */
 export const make = ({ everything = false, folder, folders = [] }: TrustOptions): TrustStore => {
   const fileOf = (root: string) => path.join(folder, `${createHash("sha256").update(root).digest("hex")}.json`)
 
   const { atRoot, look, survey } = makeSurveyor()
 
-  /** What counts at the root is as it was, and so is every file that was looked at. */
+  /** Whether everything at the root and every approved file is unchanged. */
   const isUnchanged = async ({ brought, path: root }: Decision, now: ReadonlyArray<Brought>): Promise<boolean> => {
     const known = new Map(brought.map((each) => [each.path, each.hash]))
     if (now.some((each) => known.get(each.path) !== each.hash)) return false
@@ -130,7 +133,7 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
     return true
   }
 
-  /** The decision about this very folder. One that cannot be read decides nothing. */
+  /** The decision about exactly this folder. A decision that cannot be read is ignored. */
   const read = async (root: string): Promise<Decision | undefined> => {
     const handle = await fs
       .open(fileOf(root), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
