@@ -49,7 +49,7 @@ const encodeDrafts = (
     : Either.left(new InvalidDurableEvent({ type: "none", details: "an append needs at least one event" }))
 }
 
-/** Wakes tails for commits of other processes; asks the database only while somebody tails (TL-8). */
+/** Wakes tails for commits of other processes; asks the database only while a tail is open (TL-8, LG-12). */
 const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tails: Tails.Tails) {
   // On the writing connection the number changes for others' commits only.
   const version = Effect.map(
@@ -58,13 +58,12 @@ const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   )
   let seen = yield* Effect.mapError(version, unavailable("look for other processes"))
   const look = Effect.gen(function* () {
-    if (!tails.anyone()) return
     const now = yield* version
     if (now === seen) return
     seen = now
     tails.ringAll()
   })
-  yield* look.pipe(
+  yield* Effect.zipRight(tails.tailed, look).pipe(
     Effect.catchAllCause((cause) => Effect.logDebug("looking for other processes' commits failed", cause)),
     Effect.repeat(Schedule.spaced("50 millis")),
     Effect.forkScoped

@@ -65,8 +65,8 @@ export interface Tails {
   readonly reset: (sessionID: string) => void
   /** Rings everybody, and sends them to the database: another process has committed. */
   readonly ringAll: () => void
-  /** Whether anybody tails. */
-  readonly anyone: () => boolean
+  /** Waits while nothing is tailed. */
+  readonly tailed: Effect.Effect<void>
   /** Sessions with tails, and the feed as `*`; for tests and metrics. */
   readonly followed: () => ReadonlyArray<string>
 }
@@ -87,6 +87,7 @@ const keep = (followed: Followed, event: SessionEvent, incarnation?: number): vo
 /** No tails yet. */
 export const make = (): Tails => {
   const all = new Map<string, Followed>()
+  const latch = Effect.unsafeMakeLatch(false)
 
   const ring = (followed: Followed): void => {
     for (const signal of followed.signals) signal.ring()
@@ -103,12 +104,14 @@ export const make = (): Tails => {
             const at = (event: SessionEvent) => (sessionID === undefined ? event.position : event.seq)
             all.set(key, { signals: new Set([signal]), recent: [], incarnation: undefined, at })
           } else followed.signals.add(signal)
+          latch.unsafeOpen()
         }),
         () =>
           Effect.sync(() => {
             const followed = all.get(key)
             followed?.signals.delete(signal)
             if (followed?.signals.size === 0) all.delete(key)
+            if (all.size === 0) latch.unsafeClose()
           })
       )
       return {
@@ -153,7 +156,7 @@ export const make = (): Tails => {
         ring(followed)
       }
     },
-    anyone: () => all.size > 0,
+    tailed: latch.await,
     followed: () => [...all.keys()]
   }
 }
