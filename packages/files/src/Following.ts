@@ -8,13 +8,20 @@ import { Cause, Clock, Deferred, Effect, Queue, Schedule, Stream, type Scope } f
 import type { ExportError } from "./Errors.ts"
 import type { FollowerState } from "./FollowerStatus.ts"
 
+interface Batch {
+  readonly position: number
+  readonly hasMore: boolean
+  /** The root was taken again: what was said of the loop is gone. */
+  readonly anew?: boolean
+}
+
 export interface FollowingOptions {
   readonly log: EventLog["Type"]
   /** Where the files are. */
   readonly position: Effect.Effect<number, ExportError>
   /** What is done once, before following. */
   readonly first: Effect.Effect<{ readonly position: number }, ExportError>
-  readonly batch: Effect.Effect<{ readonly position: number; readonly hasMore: boolean }, ExportError>
+  readonly batch: Effect.Effect<Batch, ExportError>
   /** What failed for single sessions, again. */
   readonly retry: Effect.Effect<void, ExportError>
   /** Looks at the files of some sessions and puts back what is not as it was left; whether the next are to follow soon. */
@@ -150,6 +157,7 @@ export const make = Effect.fnUntraced(function* ({
         const pulled = yield* persistently(batch)
         at = pulled.position
         yield* release(pulled.position)
+        if (pulled.anew === true) yield* become("following")
         const now = yield* Clock.currentTimeMillis
         if (!pulled.hasMore && now - retried >= retryEvery) {
           retried = now

@@ -8,6 +8,7 @@ import { immediately } from "@daybook/core"
 import { Reactivity } from "@effect/experimental"
 import { SqlError } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
+import { lstatSync } from "node:fs"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "./Errors.ts"
 import { processUid } from "./FileCalls.ts"
@@ -183,8 +184,16 @@ const adoptFormer = (files: SafeFiles, fileName: string) =>
 
 const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
 
+/** The file that lies there; one that was removed, and one in its place, is another. */
+const identity = (filename: string): string => {
+  const stats = lstatSync(filename, { bigint: true, throwIfNoEntry: false })
+  return stats === undefined ? "" : `${stats.dev}:${stats.ino}`
+}
+
 /** The record of a root; `fresh` when nothing was known of its files. */
 export interface Ledger {
+  /** Whether the open record is the one that lies under the root: only then nobody else takes the root. */
+  readonly isHeld: Effect.Effect<boolean, LedgerFailed>
   readonly cursor: Effect.Effect<Cursor, LedgerFailed>
   readonly setCursor: (cursor: Cursor) => Effect.Effect<void, LedgerFailed>
   readonly session: (id: string) => Effect.Effect<SessionRecord | undefined, LedgerFailed>
@@ -227,6 +236,10 @@ export const make = Effect.fn("Ledger.make")(function* (
     if ((yield* files.stamp(fileName)) === undefined) yield* files.append(fileName, "", 0o600)
   }).pipe(Effect.mapError(unusable(files.root)))
   yield* prepared
+  const look = Effect.try({
+    try: () => identity(filename),
+    catch: (cause) => new LedgerFailed({ path: filename, cause })
+  })
   const setAside = Effect.gen(function* () {
     const aside = yield* files.keepAside(fileName)
     for (const suffix of ["-wal", "-shm", "-journal"]) yield* files.remove(fileName + suffix)
@@ -240,6 +253,10 @@ export const make = Effect.fn("Ledger.make")(function* (
   if (sql === undefined) {
     return yield* new RootUnusable({ root: files.root, details: `${filename} cannot be made anew` })
   }
+
+  const opened = yield* Effect.mapError(look, (error) => new RootUnusable({ root: files.root, details: error.message }))
+  let closed = false
+  yield* Effect.addFinalizer(() => Effect.sync(() => (closed = true)))
 
   const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, LedgerFailed> =>
     effect.pipe(
@@ -290,6 +307,8 @@ export const make = Effect.fn("Ledger.make")(function* (
     })}`
 
   return {
+    // Of a closed record the system may have given the number of its file to another.
+    isHeld: Effect.map(look, (there) => !closed && there !== "" && there === opened),
     cursor: run(
       sql<{
         readonly position: number
