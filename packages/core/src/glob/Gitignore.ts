@@ -1,4 +1,4 @@
-/** The rules of `.gitignore` files, as git reads them. Pure, but for the reading of a file. Spec: TO-41, LM-21. */
+/** Parses and matches `.gitignore` rules as git does. Pure, except for reading a file. Spec: TO-41, LM-21. */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -7,18 +7,18 @@ import { isCostly, pathMatches, readPath, type Path } from "./Glob.ts"
 
 interface Rule {
   readonly negated: boolean
-  /** It is for folders only. */
+  /** It matches folders only. */
   readonly folder: boolean
   readonly path: Path
 }
 
-/** The rules of one file: for what lies below a folder that is so many names below the project's root. */
+/** The rules of one file, which apply below a folder `depth` names below the project's root. */
 export interface Rules {
   readonly depth: number
   readonly rules: ReadonlyArray<Rule>
 }
 
-/** Rules, and a sentence about those that are left out. */
+/** Rules, and a sentence about rejected ones. */
 export interface Parsed {
   readonly rules: ReadonlyArray<Rule>
   readonly warning?: string
@@ -27,7 +27,7 @@ export interface Parsed {
 const withoutEndSpace = (line: string): string => {
   let end = line.length
   while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--
-  // A backslash keeps the first space after it.
+  // A backslash keeps the following space.
   return line[end - 1] === "\\" && end < line.length ? line.slice(0, end + 1) : line.slice(0, end)
 }
 
@@ -37,11 +37,11 @@ const readRule = (line: string): ReadonlyArray<Rule> => {
   const folder = text.endsWith("/")
   const pattern = folder ? text.slice(0, -1) : text
   if (pattern === "") return []
-  // Without a slash before its end a rule is for a name in any folder.
+  // Without a slash before its end, a rule matches a name in any folder.
   return [{ negated, folder, path: readPath(pattern.includes("/") ? pattern : `**/${pattern}`) }]
 }
 
-/** The rules of a text. Those that cost too much to match are left out, and so are those after the last that count. */
+/** Parses rules. Rules that are too expensive to match are ignored, and so are rules beyond the limit. */
 export const parse = (text: string): Parsed => {
   const lines = text
     .replace(/^\uFEFF/, "")
@@ -59,10 +59,10 @@ export const parse = (text: string): Parsed => {
       }
 }
 
-/** Rules that are looked at between two turns for others. */
+/** How many rules are matched between two yields. */
 const rulesPerTurn = 16
 
-/** Whether the last rule that matches, the inner files before the outer ones, ignores the path. `turn` gives way to others. */
+/** Whether the last matching rule ignores the path; inner files come before outer ones. `turn` yields to other work. */
 export const isIgnored = async (
   files: ReadonlyArray<Rules>,
   parts: ReadonlyArray<string>,
@@ -80,7 +80,7 @@ export const isIgnored = async (
   return false
 }
 
-/** The rules of a folder's file; none where it has none. Like git it follows no link; it waits for no pipe. */
+/** Reads a folder's rules; empty if it has no file. Like git, it follows no link; it does not wait for a pipe. */
 export const readRules = async (folder: string): Promise<Parsed> => {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const handle = await fs.open(path.join(folder, ".gitignore"), flags).catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
- * Globs: `*` and `?` within a name, `**` for any folders, `[a-z]`, `{a,b}` and a backslash before a character that
- * stands for itself. No pattern becomes a regular expression: matching never backtracks further than the last star, so
- * that its time grows with the product of the lengths at most. Pure. Spec: LM-20.
+ * Compiles and matches globs: `*` and `?` within a name, `**` for any folders, `[a-z]`, `{a,b}`, and a backslash that
+ * escapes a character. No pattern becomes a regular expression: matching backtracks only to the last star, so time is
+ * at most proportional to the product of both lengths. Pure. Spec: LM-20.
  */
 import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "../Limits.ts"
 
@@ -11,12 +11,12 @@ type Range = readonly [from: number, to: number]
 /** A UTF-16 code unit, one of the two wildcards, or a set of characters. */
 type Token = number | { readonly negated: boolean; readonly ranges: ReadonlyArray<Range> }
 
-/** One name of a path: its text where it has no wildcards. */
+/** One name of a path; `literal` is its text if it has no wildcards. */
 interface Name {
   readonly tokens: ReadonlyArray<Token>
   readonly literal: string | undefined
 }
-/** `**` between slashes: any number of names, none included. */
+/** `**` between slashes: any number of names, including none. */
 const folders = Symbol("folders")
 type Segment = Name | typeof folders
 
@@ -53,7 +53,7 @@ const sets: Readonly<Record<string, ReadonlyArray<Range>>> = {
   ]
 }
 
-/** The set that begins at the bracket, and where it ends; undefined for a bracket that nothing closes. */
+/** The set that begins at the bracket, and its end; undefined if the bracket is not closed. */
 const readSet = (text: string, open: number): readonly [Token, number] | undefined => {
   let at = open + 1
   const negated = text[at] === "!" || text[at] === "^"
@@ -99,7 +99,7 @@ const readName = (text: string): Name => {
 
 const anyName: Name = { tokens: [star], literal: undefined }
 
-/** A pattern without braces as its segments. `**` at the end stands for everything in a folder, not for the folder. */
+/** Parses a pattern without braces. `**` at the end matches everything in a folder, not the folder. */
 export const readPath = (pattern: string): Path => {
   const segments = pattern
     .split("/")
@@ -108,7 +108,7 @@ export const readPath = (pattern: string): Path => {
   return segments.at(-1) === folders ? [...segments, anyName] : segments
 }
 
-/** Whether a pattern is longer, or has more stars, than is matched. */
+/** Whether a pattern exceeds the limits of length or stars. */
 export const isCostly = (pattern: string): boolean =>
   pattern.length > maxGlobLength || (pattern.match(/\*+/g) ?? []).length > maxGlobStars
 
@@ -118,8 +118,8 @@ const fits = (token: Token, unit: number): boolean => {
 }
 
 /**
- * Whether the items fit the pattern, whose wildcards stand for any run of items. Only the last wildcard is tried again:
- * what an earlier one could take instead, the last one can take too.
+ * Whether the items match the pattern, whose wildcards match any run of items. Only the last wildcard is retried: it
+ * can take whatever an earlier one could take instead.
  */
 const runs = (
   length: number,
@@ -160,7 +160,10 @@ const nameMatches = ({ literal, tokens }: Name, text: string): boolean =>
 const segmentMatches = (segment: Segment | undefined, part: string | undefined): boolean =>
   segment !== undefined && segment !== folders && part !== undefined && nameMatches(segment, part)
 
-/** Whether the names of a path, from `from` on, match. The last name, which most patterns are about, comes first. */
+/**
+ * Whether the names of a path, starting at `from`, match. The last name is compared first, because most patterns depend
+ * on it.
+ */
 export const pathMatches = (path: Path, parts: ReadonlyArray<string>, from = 0): boolean =>
   parts.length > from &&
   segmentMatches(path.at(-1), parts.at(-1)) &&
@@ -180,7 +183,7 @@ const mayHold = (path: Path, folder: ReadonlyArray<string>): boolean => {
   return path.length > folder.length
 }
 
-/** Where the braces that open at `open` close, and the commas between them; undefined for none. */
+/** The positions of the brace at `open`, its commas and its closing brace; undefined if it is not closed. */
 const readBraces = (pattern: string, open: number): ReadonlyArray<number> | undefined => {
   const edges = [open]
   for (let at = open + 1, depth = 1; at < pattern.length; at++) {
@@ -206,7 +209,7 @@ const choicesOf = (pattern: string, edges: ReadonlyArray<number>): ReadonlyArray
   return Array.from({ length: count }, (_, at) => String(from + (to < from ? -at : at)))
 }
 
-/** The patterns without braces that a pattern stands for, one after the other. */
+/** Expands braces, one pattern after the other. */
 function* written(pattern: string, from = 0): Generator<string> {
   for (let open = from; open < pattern.length; open++) {
     if (pattern[open] === "\\") open++
@@ -222,14 +225,14 @@ function* written(pattern: string, from = 0): Generator<string> {
   yield pattern
 }
 
-/** A glob that is ready to match. */
+/** A compiled glob. */
 export interface Glob {
   readonly matches: (parts: ReadonlyArray<string>) => boolean
   /** Whether something in this folder may match. */
   readonly mayHold: (folder: ReadonlyArray<string>) => boolean
 }
 
-/** The glob; undefined when its braces stand for too many patterns. */
+/** Compiles a glob; undefined if its braces expand to too many patterns. */
 export const compile = (pattern: string): Glob | undefined => {
   const paths: Array<Path> = []
   for (const one of written(pattern)) {
@@ -241,5 +244,5 @@ export const compile = (pattern: string): Glob | undefined => {
   }
 }
 
-/** Whether the text has a wildcard or braces, and so is more than the name of one file. */
+/** Whether the text has a wildcard or braces, and so can match more than one file. */
 export const isGlob = (text: string): boolean => /[*?[{]/.test(text)

@@ -1,6 +1,6 @@
 /**
- * Walks a folder for the files that match a glob. Symbolic links are neither followed nor given. Other work of the
- * process goes on meanwhile, signals included: the walk gives way every few milliseconds. Spec: TO-41, LM-22.
+ * Walks a folder for the files that match a glob. Symbolic links are neither followed nor returned. The walk yields
+ * every few milliseconds, so that signals and other work are served. Spec: TO-41, LM-22.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -11,33 +11,33 @@ export interface WalkOptions {
   /** Canonical. */
   readonly folder: string
   readonly glob: Glob
-  /** Ends the walk. */
+  /** Aborts the walk. */
   readonly signal: AbortSignal
-  /** Files to give at most. */
+  /** Maximum number of files to return. */
   readonly most: number
-  /** Names of folders that are passed over. */
+  /** Names of folders to skip. */
   readonly skipped: ReadonlySet<string>
-  /** Folders below this many are not walked. */
+  /** Maximum depth of folders to walk. */
   readonly deepest?: number
-  /** The folders from the project's root to `folder` whose `.gitignore` counts; none where nothing is ignored. */
+  /** The folders from the project's root to `folder` whose `.gitignore` applies; empty: nothing is ignored. */
   readonly ignoring?: ReadonlyArray<string>
 }
 
 export interface Walked {
   /** Relative to the folder, with `/`. */
   readonly files: ReadonlyArray<string>
-  /** Whether there are more. */
+  /** Whether more files may match. */
   readonly more: boolean
-  /** What was left out of `.gitignore` files. */
+  /** What was ignored in `.gitignore` files. */
   readonly warnings: ReadonlyArray<string>
 }
 
 const maximumWarnings = 10
 
-/** Milliseconds of work without a turn for others. */
+/** Milliseconds of work between yields. */
 const patience = 8
 
-/** Gives way when it is time. */
+/** Yields when the interval has passed. */
 const makeTurns = () => {
   let begun = performance.now()
   return (): Promise<void> | undefined =>
@@ -51,18 +51,18 @@ const makeTurns = () => {
         )
 }
 
-/** A folder to walk: its names below the one that is searched, and the ignore files that are for it. */
+/** A folder to walk: its path below the searched folder, and the ignore rules that apply. */
 interface Waiting {
   readonly below: ReadonlyArray<string>
   readonly files: ReadonlyArray<Rules>
 }
 
-/** The files that match, in no order. A folder that cannot be read has none. */
+/** Returns the matching files, unordered. An unreadable folder counts as empty. */
 export const walk = async (options: WalkOptions): Promise<Walked> => {
   const { deepest = Infinity, folder, glob, ignoring = [], most, signal, skipped } = options
   const warnings: Array<string> = []
   const turn = makeTurns()
-  /** Names of the searched folder below the project's root. */
+  /** The searched folder's names below the project's root. */
   const above =
     ignoring.length === 0
       ? []

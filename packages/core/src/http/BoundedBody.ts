@@ -1,6 +1,6 @@
 /**
- * An answer whose body ends with an error when it is larger than its limits. An event stream is measured from one empty
- * line to the next as well, so that nobody has to hold an event that never ends. Spec: LM-10.
+ * Bounds a response's body: it fails when it exceeds its limits. In an event stream each event is bounded too, so that
+ * an endless event is not buffered. Spec: LM-10.
  */
 import { HttpRefused } from "./HttpRefused.ts"
 
@@ -9,14 +9,14 @@ export interface BodyLimits {
   readonly body: number
   /** Bytes of one event. */
   readonly event: number
-  /** Bytes of a whole event stream; none where it may stay open for ever. */
+  /** Bytes of a whole event stream; absent if it may stay open for ever. */
   readonly stream?: number
 }
 
 const newline = 10
 const carriageReturn = 13
 
-/** How many bytes belong to the event that is not complete; an empty line ends one, with any of the three line ends. */
+/** Counts the bytes of the current event; an empty line ends it, with any of the three line endings. */
 const makeEventCounter = (limit: number) => {
   let [bytes, atLineStart, last] = [0, true, 0]
   return (chunk: Uint8Array): boolean => {
@@ -54,14 +54,14 @@ const bounded = (limits: BodyLimits, events: boolean) => {
   })
 }
 
-/** The same answer with another body. */
+/** The same response with another body. */
 export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers, status, statusText })
 
 export const isEventStream = ({ headers }: Response): boolean =>
   headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
 
-/** The answer, whose body fails with `HttpRefused` behind its limits. */
+/** The response; its body fails with `HttpRefused` beyond its limits. */
 export const boundedBody = (response: Response, limits: BodyLimits): Response =>
   response.body === null
     ? response

@@ -1,21 +1,21 @@
 /**
- * `fetch` that follows redirects within the origin of the request only: a key, a header of the configuration and a
- * prompt never go to another server than the configured one. The only `fetch` that Daybook uses. Spec: LM-1..LM-4.
+ * Provides a `fetch` that follows redirects only within the request's origin, so that keys, configured headers and
+ * prompts reach only the configured server. Daybook uses no other `fetch`. Spec: LM-1..LM-4.
  */
 import { maxRedirects } from "../Limits.ts"
 import { HttpRefused } from "./HttpRefused.ts"
 
-/** The message names origins, never a path, a query or a user. */
+/** Creates a refusal. The message may name origins, never a path, a query or a user. */
 const refused = (message: string) => new HttpRefused("redirect_refused", message)
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** `URL.origin` is not compared: a `blob:` address has that of the address inside it. */
+/** Does not compare `URL.origin`: a `blob:` URL has the origin of the URL inside it. */
 const isSameOrigin = (a: URL, b: URL): boolean => a.protocol === b.protocol && a.host === b.host
 
 const originOf = ({ host, protocol }: URL): string => `${protocol}//${host}`
 
-/** Where a redirect leads; fails when it may not be followed. */
+/** A redirect's target; throws if it may not be followed. */
 const targetOf = (from: URL, location: string): URL => {
   const refusedTo = (what: string) =>
     refused(`${originOf(from)} answered with a redirect to ${what}: it was not followed`)
@@ -28,7 +28,7 @@ const targetOf = (from: URL, location: string): URL => {
 
 const bodyHeaders = ["content-encoding", "content-language", "content-location", "content-type", "content-length"]
 
-/** The next request, as the fetch standard has it: 303, and 301 and 302 after a POST, continue as a GET. */
+/** The next request by the fetch standard: 303, and 301 and 302 after a POST, continue as a GET. */
 const nextInit = (from: URL, status: number, init: RequestInit): RequestInit => {
   const method = (init.method ?? "GET").toUpperCase()
   const becomesGet = status === 303 ? method !== "GET" && method !== "HEAD" : status < 303 && method === "POST"
@@ -44,19 +44,19 @@ const nextInit = (from: URL, status: number, init: RequestInit): RequestInit => 
   return init
 }
 
-/** A request that can be made again under another address. Its body, when it comes as a stream, cannot. */
+/** A request that can be repeated at another URL; a stream body cannot be repeated. */
 const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): readonly [URL, RequestInit] => {
   if (!(input instanceof Request)) return [new URL(input), init]
   const { body, headers, method, signal } = input
   return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
 }
 
-/** The same `fetch` within one origin. */
+/** Restricts a `fetch` to one origin. */
 export const sameOrigin =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, asked) => {
     let [url, init] = startOf(input, asked)
-    // The platform's own message would quote the address with its password.
+    // The platform's error message would quote the URL with its password.
     if (url.username !== "" || url.password !== "") {
       throw new TypeError(`the address at ${originOf(url)} has a user name or password: name it in a header instead`)
     }
@@ -64,7 +64,7 @@ export const sameOrigin =
       const response = await fetch(url, { ...init, redirect: "manual" })
       const location = redirects.has(response.status) ? response.headers.get("location") : null
       if (location === null) return response
-      // The connection is free for others when the body is read or given up.
+      // The connection is reusable once the body is read or cancelled.
       await response.body?.cancel().catch(() => undefined)
       const to = targetOf(url, location)
       if (followed === maxRedirects) {
@@ -75,5 +75,5 @@ export const sameOrigin =
     }
   }
 
-/** The platform's `fetch`, looked up on each call, within one origin. */
+/** The platform's `fetch`, looked up on each call and restricted to one origin. */
 export const safeFetch = sameOrigin((input, init) => globalThis.fetch(input, init))

@@ -1,7 +1,7 @@
 /**
- * One connection to a server, as long as its scope: requests with their cancellation, the server's notice that its tools
- * changed, and the news that the server is lost. Leaves tools, status and connecting again to `Supervisor.ts`.
- * Spec: MC-3..MC-6, MC-20, MC-23.
+ * Runs one connection to a server, for the life of its scope: cancellable requests, notifications that its tools
+ * changed, and detection of its loss. `Supervisor.ts` owns tools, status and reconnection. Spec: MC-3..MC-6, MC-20,
+ * MC-23.
  */
 import type { Progress } from "@modelcontextprotocol/sdk/types.js"
 import { Data, Deferred, Effect, Predicate, Queue } from "effect"
@@ -10,14 +10,14 @@ import { inSentence, isStdio, type McpServer, type Redactor } from "./McpServer.
 import { readListing, listingLimits, type Listing } from "./ToolListing.ts"
 import type { Way } from "./Transports.ts"
 
-/** What went wrong with a server, in a sentence without its secrets. */
+/** A server's failure, as a sentence without its secrets. */
 export class ServerFault extends Data.TaggedError("ServerFault")<{
   readonly details: string
-  /** The transport broke, not the server's own answer: it is connected again. */
+  /** The transport broke, so the server is connected again; otherwise the server answered with an error. */
   readonly lost?: boolean
 }> {}
 
-/** A resource that a server names. */
+/** A resource that a server lists. */
 export interface McpResource {
   readonly uri: string
   readonly name: string
@@ -25,7 +25,7 @@ export interface McpResource {
   readonly mime?: string
 }
 
-/** A connected server. Requests can be interrupted, and then are cancelled on the server. */
+/** A connected server. Interrupting a request cancels it on the server. */
 export interface Connection {
   readonly listTools: Effect.Effect<Listing, ServerFault>
   readonly callTool: (
@@ -35,15 +35,15 @@ export interface Connection {
   ) => Effect.Effect<JsonRecord, ServerFault>
   readonly listResources: Effect.Effect<ReadonlyArray<McpResource>, ServerFault>
   readonly readResource: (uri: string) => Effect.Effect<JsonRecord, ServerFault>
-  /** Comes back when the server has said that its tools changed. */
+  /** Waits until the server announces that its tools changed. */
   readonly changed: Effect.Effect<void>
   /** Fails when the server is lost; never succeeds. */
   readonly lost: Effect.Effect<never, ServerFault>
-  /** A text of the server without the secrets that it was given. */
+  /** Removes the server's secrets from a text. */
   readonly redact: (text: string) => string
 }
 
-/** As long as a timer can be: how long a request may take is decided by our own clock. */
+/** The longest timer: our own clock limits a request. */
 const noTimeout = 2 ** 31 - 1
 
 /** Codes of the protocol's errors. */
@@ -56,10 +56,10 @@ const resourceLimit = 1_000
 
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
-/** HTTP lost its connection, or the server forgot the session: both are answered by connecting again. */
+/** The HTTP connection broke, or the server forgot the session: both require a new connection. */
 const isLoss = (cause: unknown): boolean => cause instanceof TypeError || codeOf(cause) === 404
 
-/** What an error of the transport or the protocol says, and what is behind it. */
+/** Describes an error of the transport or the protocol, with its cause. */
 const describe = (cause: unknown): string => {
   if (!(cause instanceof Error)) return String(cause)
   const inner = cause.cause instanceof Error ? cause.cause : undefined
@@ -67,7 +67,7 @@ const describe = (cause: unknown): string => {
   return behind === "" || cause.message.includes(behind) ? cause.message : `${cause.message}: ${behind}`
 }
 
-/** Connects to a server. A fault says why it cannot be reached. The connection ends with its way. */
+/** Connects to a server; fails with the reason if it cannot be reached. The connection closes with its transport. */
 export const connect = Effect.fn("Mcp.connect")(function* (
   server: McpServer,
   way: Way,
@@ -104,7 +104,7 @@ export const connect = Effect.fn("Mcp.connect")(function* (
     }
   }
 
-  // No capabilities: what a server could ask of us (sampling, elicitation, roots) is not offered (MC-6).
+  // No capabilities: sampling, elicitation and roots are not offered to servers (MC-6).
   const client = new Client({ name: "daybook", version: "1" }, { capabilities: {} })
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changed.unsafeOffer(undefined))
   // oxlint-disable unicorn/prefer-add-event-listener -- the client has no listeners
@@ -129,7 +129,7 @@ export const connect = Effect.fn("Mcp.connect")(function* (
       catch: faultOf
     })
 
-  /** Everything of a list that comes in pages; a server that never ends it is not followed for ever. */
+  /** Reads a paged list; the number of pages is bounded. */
   const pages = Effect.fnUntraced(function* (method: string, key: string, limit: number) {
     const all: Array<unknown> = []
     let cursor: string | undefined
@@ -173,7 +173,7 @@ export const connect = Effect.fn("Mcp.connect")(function* (
           values.slice(0, resourceLimit).flatMap(readResourceEntry)
         )
 
-  /** Any answer, even that there is no such method, is one of a living server. */
+  /** Checks that the server is alive: any answer counts, even "method not found". */
   const ping = Effect.tryPromise({
     try: (signal) => client.ping({ signal, timeout: noTimeout }),
     catch: (cause) => cause
@@ -192,7 +192,7 @@ export const connect = Effect.fn("Mcp.connect")(function* (
         new ServerFault({ details: `${isStdio(server) ? "its process" : "the connection"} ended${way.lastWords()}` })
     )
   )
-  // HTTP has no connection that could break: after every fault of the transport the server is asked whether it lives.
+  // HTTP has no connection that could break, so the server is pinged after every transport error.
   const examined = Effect.forever(Effect.zipRight(Queue.take(doubts), ping))
 
   return {

@@ -1,13 +1,13 @@
 /**
- * What a server answers, as content that a model can be shown and that can be stored: text, media, resources and links
- * to them. Total: what is not known is shown as JSON. Pure. Spec: MC-20..MC-22, MC-30.
+ * Converts a server's answers to content for the model and the log: text, media, resources and links. Total: unknown
+ * content becomes JSON. Pure. Spec: MC-20..MC-22, MC-30.
  */
 import { Predicate } from "effect"
 import { isPicture } from "../picture/PictureContent.ts"
 import type { ToolContent } from "../session/Schemas.ts"
 import type { ToolOutput } from "../tool/ToolDefinition.ts"
 
-/** A JSON object of a server; its fields are looked at one by one. */
+/** A server's JSON object; each field is checked separately. */
 type Answer = { readonly [key: string]: unknown }
 
 const text = (value: string): ToolContent => ({ type: "text", text: value })
@@ -22,7 +22,7 @@ const mimeOf = (value: unknown): string => {
   return /^[\w.+-]+\/[\w.+-]+$/.test(mime) ? mime.toLowerCase() : "application/octet-stream"
 }
 
-/** Encoded anew: what is no base64 would make every later request to a provider fail. */
+/** Re-encodes the data: invalid base64 would fail every later request to a provider. */
 const media = (data: unknown, mime: unknown, name?: string): ToolContent => {
   const body = typeof data === "string" ? Buffer.from(data, "base64").toString("base64") : ""
   if (body === "") return text(`[${name ?? mimeOf(mime)}: no data]`)
@@ -64,7 +64,7 @@ const part = (value: unknown): ToolContent => {
 
 const items = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
-/** Whether the text is nothing but this value once more. */
+/** Whether the text is only this value as JSON. */
 const repeats = (content: ToolContent, structured: Answer): boolean => {
   if (content.type !== "text" || !content.text.trimStart().startsWith("{")) return false
   try {
@@ -74,7 +74,7 @@ const repeats = (content: ToolContent, structured: Answer): boolean => {
   }
 }
 
-/** A call's result, and whether it is an error. Text that only repeats the structured result is not kept twice. */
+/** A call's result, and whether it is an error. Text that only repeats the structured result is dropped. */
 export const readResult = (result: Answer): { readonly output: ToolOutput; readonly isError: boolean } => {
   const content = items(result["content"]).map(part)
   const structured = Predicate.isReadonlyRecord(result["structuredContent"]) ? { ...result["structuredContent"] } : {}
@@ -82,14 +82,14 @@ export const readResult = (result: Answer): { readonly output: ToolOutput; reado
   return { output: { structured, content: kept }, isError: result["isError"] === true }
 }
 
-/** The words of a result, for an error. */
+/** A result's text, for an error. */
 export const wordsOf = (output: ToolOutput): string => {
   const words = output.content.flatMap((each) => (each.type === "text" ? [each.text] : [])).join("\n")
   if (words.trim() !== "") return words
   return Object.keys(output.structured).length > 0 ? json(output.structured) : "it gave no reason"
 }
 
-/** A report of progress. */
+/** Converts a progress report. */
 export const readProgress = (progress: {
   readonly progress: number
   readonly total?: number | undefined
@@ -103,10 +103,10 @@ export const readProgress = (progress: {
   }
 }
 
-/** What one resource may have; pictures are bounded by the message that they come in. */
+/** Limits of one resource; pictures are bounded by the message that contains them. */
 export const resourceLimits = { parts: 100, textBytes: 256 * 1024, mediaBytes: 5 * 1024 * 1024 } as const
 
-/** The contents of a resource, bounded; what is left out is said. */
+/** A resource's contents, bounded; a note says what was omitted. */
 export const readContents = (result: Answer): ReadonlyArray<ToolContent> => {
   const all = items(result["contents"])
   const shown: Array<ToolContent> = []
@@ -123,7 +123,7 @@ export const readContents = (result: Answer): ReadonlyArray<ToolContent> => {
       texts += bytes.length
       if (bytes.length <= room) shown.push(content)
       else {
-        // A character cut in the middle becomes U+FFFD, which is taken away.
+        // A truncated character becomes U+FFFD, which is removed.
         const head = bytes
           .subarray(0, Math.max(room, 0))
           .toString()
@@ -132,7 +132,7 @@ export const readContents = (result: Answer): ReadonlyArray<ToolContent> => {
         break
       }
     } else {
-      // A picture is brought into form by whoever shows it.
+      // Pictures are resized when they are shown.
       if (!isPicture(content)) files += Math.floor((content.uri.length * 3) / 4)
       if (files <= resourceLimits.mediaBytes) shown.push(content)
       else shown.push(text(`[${content.name ?? content.mime}: too large to be shown]`))

@@ -1,6 +1,6 @@
 /**
- * The MCP servers of this host: their tools lie in every Location, and their resources can be read. Process-global.
- * Leaves a server's connection to `Supervisor.ts`. Spec: MC-1..MC-31.
+ * Connects the host's MCP servers, registers their tools in every Location, and reads their resources. Process-global.
+ * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-31.
  */
 import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import type { ToolContent } from "../session/Schemas.ts"
@@ -16,19 +16,19 @@ export type { McpResource } from "./Connection.ts"
 export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./Supervisor.ts"
 
-/** The configured MCP servers. Their tools are registered with `HostTools`; calling them is not done here. */
+/** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
 export class Mcp extends Context.Tag("@daybook/core/Mcp")<
   Mcp,
   {
-    /** Comes back when every server has connected or failed, after 10 seconds at most (MC-7). */
+    /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */
     readonly ready: Effect.Effect<void>
-    /** How every enabled server is, by name. Nothing in it is a secret (MC-8). */
+    /** The status of every enabled server, sorted by name; contains no secrets (MC-8). */
     readonly status: Effect.Effect<ReadonlyArray<McpStatus>>
-    /** The same, now and after every change. */
+    /** The status now and after every change. */
     readonly changes: Stream.Stream<ReadonlyArray<McpStatus>>
-    /** The resources that a server names: the first 1,000 (MC-30). */
+    /** The first 1,000 resources that a server lists (MC-30). */
     readonly listResources: (server: string) => Effect.Effect<ReadonlyArray<McpResource>, McpError>
-    /** One resource, bounded (MC-31). A server that is still connecting is waited for. */
+    /** One resource, bounded (MC-31). Waits for a server that is still connecting. */
     readonly readResource: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, McpError>
   }
 >() {}
@@ -70,14 +70,14 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
       start
     }))
   )
-  // When the scope closes, they end at the same time.
+  // When the scope closes, all supervisors end at the same time.
   const fibers = yield* FiberSet.make()
   yield* Effect.forEach(supervised, (each) => FiberSet.run(fibers, supervise(each)), { discard: true })
 
   const settled = ({ settled }: { readonly settled: Deferred.Deferred<void> }) =>
     Effect.asVoid(Effect.timeoutOption(Deferred.await(settled), connectTimeout))
 
-  /** Asks a connected server, within the time of a call. */
+  /** Sends a request to a connected server, within the timeout of a call. */
   const ask = Effect.fnUntraced(function* <A>(
     server: string,
     question: (connection: Connection) => Effect.Effect<A, ServerFault>
@@ -118,6 +118,6 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
   })
 })
 
-/** Connects to the servers in the background, for as long as the scope. With none, nothing is loaded or started. */
+/** Connects to the servers in the background, until the scope closes. Without servers, nothing is loaded or started. */
 export const layer = (servers: McpServers, options: StartOptions = {}): Layer.Layer<Mcp, never, HostTools> =>
   Layer.scoped(Mcp, make(servers, options))

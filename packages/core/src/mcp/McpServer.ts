@@ -1,14 +1,14 @@
 /**
- * What a configured MCP server is: how it is reached, with what secrets, and how long a call may take. The same schema
- * reads the configuration file and the options of an application. Spec: MC-1, MC-2.
+ * Defines an MCP server's configuration: transport, secrets and call timeout. The configuration file and an
+ * application's options share this schema. Spec: MC-1, MC-2.
  */
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "../Fingerprint.ts"
 
-/** A message of our own: the schema's would show the value, and that may be a secret. */
+/** Replaces the schema's message, which would show the value: it may be a secret. */
 const saying = (text: string) => ({ message: () => ({ message: text, override: true }) })
 
-/** Text that may be kept from logs by its type; in a configuration file it is plain text. */
+/** Text, optionally `Redacted`; plain text in a configuration file. */
 const Secret = Schema.Union(Schema.String, Schema.RedactedFromSelf(Schema.String)).annotations(
   saying("expected text; put numbers in quotes")
 )
@@ -55,16 +55,16 @@ const Environment = Schema.Record({ key: Schema.String, value: Secret })
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const ofEvery = {
-  /** How long a call may take; a minute by default. */
+  /** The timeout of a call; a minute by default. */
   timeout: optional(Timeout),
-  /** `false` leaves the server alone; `true` by default. */
+  /** `false` disables the server; `true` by default. */
   enabled: optional(Schema.Boolean)
 }
 
 const Switch = Schema.Literal("off", "on").annotations(saying("expected off or on"))
 const Folders = Schema.Array(Schema.NonEmptyString).annotations(saying("expected a list of paths"))
 
-/** What a server's sandbox has that is not the host's; its folder is read-only unless it is `writable`. */
+/** A server's overrides of the host's sandbox; its working folder is read-only unless `writable` names it. */
 const ServerSandbox = Schema.Struct({
   mode: optional(Switch),
   network: optional(Switch),
@@ -72,20 +72,20 @@ const ServerSandbox = Schema.Struct({
   readable: optional(Folders)
 })
 
-/** A server that is a process of ours, spoken to over its standard streams. */
+/** A server that runs as a child process and speaks over its standard streams. */
 export const StdioServer = Schema.Struct({
   command: Schema.NonEmptyString,
   args: optional(Schema.Array(Schema.String)),
-  /** Given to the process besides a few harmless variables (EN-1); nothing else is passed on. */
+  /** Variables of the process, besides a few harmless ones (EN-1); it inherits no others. */
   env: optional(Environment),
   cwd: optional(Schema.NonEmptyString),
-  /** Comes before the sandbox of the host. */
+  /** Overrides the host's sandbox. */
   sandbox: optional(ServerSandbox),
   ...ofEvery
 })
 export type StdioServer = typeof StdioServer.Type
 
-/** A server that is reached over streamable HTTP. */
+/** A server reached over streamable HTTP. */
 export const HttpServer = Schema.Struct({ url: Url, headers: optional(Headers), ...ofEvery })
 export type HttpServer = typeof HttpServer.Type
 
@@ -107,8 +107,8 @@ export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }
 export type McpServers = typeof McpServers.Type
 
 /**
- * Which server it is, for approvals: what is run, or who is asked. Values of variables and headers change without that.
- * Spec: PM-40.
+ * Identifies a server for approvals: its command or its URL. Values of variables and headers are not part of it. Spec:
+ * PM-40.
  */
 export const serverFingerprint = (server: McpServer): string => {
   if (!isStdio(server)) return fingerprint({ url: new URL(server.url).href })
@@ -116,10 +116,10 @@ export const serverFingerprint = (server: McpServer): string => {
   return fingerprint({ command, args, cwd, env: Object.keys(env).sort() })
 }
 
-/** A server could not do what was asked of it. */
+/** A request to a server failed. */
 export class McpError extends Schema.TaggedError<McpError>("@daybook/core/McpError")("McpError", {
   server: Schema.String,
-  /** `unknown`: none is configured under that name. `unavailable`: it is not connected. */
+  /** `unknown`: no server has that name. `unavailable`: it is not connected. */
   reason: Schema.Literal("unknown", "unavailable", "refused", "timeout"),
   details: Schema.String
 }) {
@@ -128,32 +128,35 @@ export class McpError extends Schema.TaggedError<McpError>("@daybook/core/McpErr
   }
 }
 
-/** Shorter values hide too much else. */
+/** Redacting shorter values would hide too much other text. */
 const shortestSecret = 6
 
-/** The texts of a server's configuration that must not be shown. */
+/** A server's configured texts that must not be shown. */
 const secretsOf = (server: McpServer): ReadonlyArray<string> => {
   if (isStdio(server)) return Object.values(server.env ?? {}).map(reveal)
   const { password, searchParams, username } = new URL(server.url)
   return [...Object.values(server.headers ?? {}).map(reveal), username, password, ...searchParams.values()].flatMap(
-    // Of `Bearer abc` the second word is the secret, and may be shown without the first.
+    // In `Bearer abc` the second word is the secret, and it may appear without the first.
     (secret) => [secret, ...secret.split(" ")]
   )
 }
 
 const mask = "\u{e000}"
 
-/** Takes a server's secrets out of a text; `last` keeps no more than the text's end, whatever a secret's part is there. */
+/**
+ * Redacts a server's secrets in a text. `last` returns only the end of the text, without a part of a secret at its
+ * beginning.
+ */
 export const redactor = (server: McpServer) => {
   const secrets = [...new Set(secretsOf(server).flatMap((secret) => [secret, encodeURIComponent(secret)]))]
     .filter((secret) => secret.length >= shortestSecret)
     .sort((a, b) => b.length - a.length)
-  // Masked to the same length first, so that positions in the text stay.
+  // Masks keep the length, so that positions in the text do not change.
   const masked = (text: string) =>
     secrets.reduce((rest, secret) => rest.replaceAll(secret, mask.repeat(secret.length)), text)
   const shown = (text: string) => text.replaceAll(new RegExp(`${mask}+`, "gu"), "<redacted>")
   return {
-    /** How much more than its `last` has to be kept of a text. */
+    /** How much more text than `last` returns must be kept. */
     longest: secrets[0]?.length ?? 0,
     all: (text: string): string => shown(masked(text)),
     last: (text: string, limit: number): string => shown(masked(text).slice(-limit))
@@ -161,7 +164,7 @@ export const redactor = (server: McpServer) => {
 }
 export type Redactor = ReturnType<typeof redactor>
 
-/** Text of a server as part of a sentence: one line, bounded. */
+/** A server's text as part of a sentence: one line, bounded. */
 export const inSentence = (text: string, limit = 500): string => {
   const words = text
     .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")

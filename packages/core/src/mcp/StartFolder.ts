@@ -1,6 +1,7 @@
 /**
- * Where the process of a server starts. Without a `cwd` that is an empty folder of ours: a project must not decide what
- * `npx` runs. With one it needs the person's trust in that folder. Spec: MC-32..MC-35 in specs/mcp.md.
+ * Chooses the folder in which a server's process starts. Without a `cwd` it is an empty folder of Daybook, so that a
+ * project does not decide what `npx` runs. With a `cwd`, the person must trust that folder. Spec: MC-32..MC-35 in
+ * specs/mcp.md.
  */
 import * as fs from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -12,18 +13,18 @@ import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ServerFault } from "./Connection.ts"
 import { isStdio, type McpServer, type StdioServer } from "./McpServer.ts"
 
-/** Where and with what the processes of servers without `cwd` start. */
+/** Folder and `PATH` of servers without `cwd`. */
 export interface StartOptions {
-  /** Made, emptied and kept for this user alone; without it, a folder in the system's one for temporary files. */
+  /** Created, emptied, and accessible to this user only; a temporary folder by default. */
   readonly folder?: string | undefined
-  /** Their `PATH`, unless a server's `env` has one; this process's own by default. */
+  /** Their `PATH`, unless a server's `env` sets one; this process's `PATH` by default. */
   readonly path?: string | undefined
 }
 
-/** The server as it is to be started, or why it is not. */
+/** The server's effective start configuration; fails with the reason if it may not start. */
 export type Start = (server: McpServer) => Effect.Effect<McpServer, ServerFault>
 
-/** Package managers look for their project upwards; this file ends the search. */
+/** Package managers search for a project in parent folders; this file ends the search. */
 const marker = "package.json"
 const markerText = `{"name":"daybook-servers","private":true}\n`
 
@@ -45,7 +46,7 @@ const isMarked = async (folder: string): Promise<boolean> => {
   }
 }
 
-/** Makes the folder this user's own, with the marker and nothing else. */
+/** Creates the folder, restricts it to this user, and removes everything except the marker. */
 const prepare = async (folder: string): Promise<Either.Either<string, string>> => {
   await makeFolders(folder, 0o700)
   const stats = await fs.lstat(folder)
@@ -55,7 +56,7 @@ const prepare = async (folder: string): Promise<Either.Either<string, string>> =
   await fs.chmod(folder, 0o700)
   const marked = await isMarked(folder)
   for (const name of await fs.readdir(folder)) {
-    // A server that another process starts now must find the marker.
+    // Another process may be starting a server now, and that must find the marker.
     if (!marked || name !== marker) await fs.rm(path.join(folder, name), { recursive: true, force: true })
   }
   if (!marked) await fs.writeFile(path.join(folder, marker), markerText, { mode: 0o600 })
@@ -90,7 +91,7 @@ const inNeutral = (server: StdioServer, folder: string, programs: string | undef
   ...(programs === undefined ? {} : { env: { PATH: programs, ...server.env } })
 })
 
-/** How servers start: the neutral folder is made when one of them needs it, and not before. */
+/** Decides how servers start. Creates the empty folder only if a server needs it. */
 export const makeStart = Effect.fnUntraced(function* (
   servers: ReadonlyArray<McpServer>,
   { folder, path: programs }: StartOptions
@@ -109,7 +110,7 @@ export const makeStart = Effect.fnUntraced(function* (
     const undecided = project.standing.decided
       ? undefined
       : `nobody has decided to trust ${JSON.stringify(project.root)}`
-    // That a folder brings no instructions says nothing of the programs in it.
+    // A folder without instructions can still contain hostile programs.
     const why = notCounting(project) ?? undecided
     if (why === undefined) return { ...server, cwd: real }
     return yield* new ServerFault({ details: `it starts in a folder, and ${why}; daybook trust grant decides` })

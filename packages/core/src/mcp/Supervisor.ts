@@ -1,6 +1,6 @@
 /**
- * Keeps one server connected: connects, registers its tools for as long as they are there, and connects again after a
- * fault, later each time. What happens to others is not its concern. Spec: MC-5, MC-7..MC-14, MC-20..MC-25.
+ * Keeps one server connected: connects, registers its tools while it is connected, and reconnects after a fault with
+ * growing pauses. Supervisors do not affect each other. Spec: MC-5, MC-7..MC-14, MC-20..MC-25.
  *
  *   connecting -> connected -> (lost: tools withdrawn) -> failed -> (pause) -> connected ...
  *        \-------------------------------------------------^
@@ -30,35 +30,35 @@ import { offeredNames } from "./ToolNames.ts"
 import type { Start } from "./StartFolder.ts"
 import * as Transports from "./Transports.ts"
 
-/** How a server is. */
+/** A server's status. */
 export interface McpStatus {
   readonly name: string
   readonly state: "connecting" | "connected" | "failed"
-  /** Why it failed, or which of its tools cannot be offered. */
+  /** Why it failed, or which of its tools are not offered. */
   readonly details?: string
-  /** Tools that it offers now. */
+  /** Number of tools that it offers now. */
   readonly tools: number
 }
 
-/** What a supervisor works with. */
+/** A supervisor's input. */
 export interface Supervised {
   readonly name: string
   readonly server: McpServer
-  /** All configured servers' names: they decide what names are free. */
+  /** The names of all configured servers; they restrict the tool names. */
   readonly names: ReadonlyArray<string>
   readonly host: HostTools["Type"]
   readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
   /** Connected servers. */
   readonly connections: Map<string, Connection>
-  /** The tools that servers offered last, with their servers: kept while a server is away. */
+  /** The last offered tools with their servers; kept while a server is disconnected. */
   readonly known: Map<string, string>
-  /** Done when the server has connected or failed for the first time. */
+  /** Completes when the server has connected or failed for the first time. */
   readonly settled: Deferred.Deferred<void>
-  /** Where and how its process begins. */
+  /** Where and how its process starts. */
   readonly start: Start
 }
 
-/** What connecting and the first list may take together, and each later list. */
+/** Time limit of connecting and the first list together, and of each later list. */
 export const connectTimeout = Duration.seconds(10)
 
 const late = (lastWords: () => string) => ({
@@ -67,13 +67,13 @@ const late = (lastWords: () => string) => ({
     new ServerFault({ details: `it did not answer within ${Duration.format(connectTimeout)}${lastWords()}` })
 })
 
-/** 1, 2, 4 ... seconds, at most a minute, for ever: a server may come back at any time. */
+/** 1, 2, 4 ... seconds, at most a minute, for ever: a server may return at any time. */
 const pauses = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("1 minute"))
 
-/** A server that was connected for so long is not one that fails again and again. */
+/** A connection of this length resets the pauses. */
 const steady = Duration.toMillis("1 minute")
 
-/** One tool of a connection, for the registry. */
+/** The registry's definition of one tool. */
 const definitionOf = (
   { name: server, server: configured }: Supervised,
   connection: Connection,
@@ -84,7 +84,7 @@ const definitionOf = (
   const definition = fingerprint({ server: serverFingerprint(configured), tool: tool.fingerprint })
   const execute = Effect.fn("Mcp.call")(function* (input: JsonRecord, call: ToolCall) {
     yield* Effect.annotateCurrentSpan({ "mcp.server": server, "tool.name": offered })
-    // What comes faster than it is stored is dropped: the next report says more.
+    // Reports that arrive faster than they are stored are dropped.
     const reports = yield* Queue.sliding<Parameters<typeof readProgress>[0]>(1)
     yield* Queue.take(reports).pipe(
       Effect.flatMap((report) => call.progress(readProgress(report))),
@@ -126,7 +126,7 @@ const definitionOf = (
       resources: [JSON.stringify(input)],
       title: `Call ${offered} of MCP server "${server}"`,
       subject: { type: "mcp", server, tool: tool.name, input },
-      // The same input hardly comes twice, so "always" means the tool.
+      // The same input rarely repeats, so "always" covers every input of the tool.
       always: ["*"],
       definition
     }),
@@ -134,7 +134,7 @@ const definitionOf = (
   })
 }
 
-/** The registered tools of one connection. Listing anew leaves those alone that stayed as they were. */
+/** The registered tools of one connection. A new listing does not touch unchanged tools. */
 const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connection: Connection) {
   const scope = yield* Effect.scope
   const registered = new Map<string, { readonly print: string; readonly scope: Scope.CloseableScope }>()
@@ -158,7 +158,7 @@ const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connectio
       if (tool === undefined || registered.get(name)?.print === print) continue
       const lifetime = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       yield* Scope.extend(supervised.host.register([definitionOf(supervised, connection, name, tool)]), lifetime)
-      // The new one lies on top already: at no time is there none.
+      // The new definition already overlays the old one, so the tool is never missing.
       yield* withdraw(name)
       registered.set(name, { print, scope: lifetime })
     }
@@ -167,7 +167,7 @@ const makeTools = Effect.fnUntraced(function* (supervised: Supervised, connectio
   return { sync }
 })
 
-/** Says how the server is; what is not the same as before is logged. */
+/** Updates the status; logs details that changed. */
 const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervised, now: Omit<McpStatus, "name">) {
   const before = yield* SubscriptionRef.getAndUpdate(status, (all) => new Map(all).set(name, { name, ...now }))
   yield* Deferred.succeed(settled, undefined)
@@ -177,7 +177,7 @@ const report = Effect.fnUntraced(function* ({ name, settled, status }: Supervise
   }
 })
 
-/** Connecting and the first list of tools. The connection lives in the caller's scope, however this ends. */
+/** Connects and lists the tools. The connection lives in the caller's scope, also on failure. */
 const open = Effect.fnUntraced(function* ({ server, start }: Supervised) {
   const redact = redactor(server)
   const way = yield* Transports.open(yield* start(server), redact)
@@ -187,7 +187,7 @@ const open = Effect.fnUntraced(function* ({ server, start }: Supervised) {
   }).pipe(Effect.timeoutFail(late(way.lastWords)))
 })
 
-/** Offers the tools of a connection until it is lost, and lists them anew when the server says so. */
+/** Offers the tools of a connection until it is lost, and lists them again when the server announces a change. */
 const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: Connection, listing: Listing) {
   const { connections, name } = supervised
   yield* Effect.acquireRelease(
@@ -209,7 +209,7 @@ const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: C
     )
   ).pipe(
     Effect.flatMap(show),
-    // The tools stay as they were; whether the server is lost is found out elsewhere.
+    // The tools do not change; `lost` detects the loss of the server.
     Effect.catchAll(({ details }) =>
       Effect.logWarning(`MCP server "${name}": its tools could not be listed anew: ${details}`)
     ),
@@ -221,14 +221,14 @@ const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: C
 const failed = (supervised: Supervised) => (fault: ServerFault) =>
   report(supervised, { state: "failed", details: fault.details, tools: 0 })
 
-/** One connection from its beginning to its loss. */
+/** One connection, from connecting to its loss. */
 const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised) {
-  // Said at once: closing what did not answer may take seconds, and somebody may wait.
+  // Reported immediately: closing an unresponsive server may take seconds, and a caller may be waiting.
   const { connection, listing } = yield* Effect.tapError(open(supervised), failed(supervised))
   return yield* serve(supervised, connection, listing)
 }, Effect.scoped)
 
-/** An attempt whose end is said, however it came. */
+/** One attempt; every failure, defects included, is reported. */
 const attempted = (supervised: Supervised) =>
   attempt(supervised).pipe(
     Effect.catchAllDefect((defect) => {
@@ -239,9 +239,9 @@ const attempted = (supervised: Supervised) =>
   )
 
 /**
- * Keeps the server connected until it is interrupted. Each attempt has a fiber of its own: a fiber can lose an interrupt
- * that comes while a finalizer of its outer scope waits (the library restores the references of before, the interrupt
- * among them), and would then go on for ever.
+ * Keeps the server connected until it is interrupted. Each attempt runs in a fiber of its own: a fiber can lose an
+ * interrupt that arrives while a finalizer of its outer scope waits (the library restores the earlier references,
+ * including the interrupt), and would then continue for ever.
  */
 export const supervise = Effect.fnUntraced(function* (supervised: Supervised) {
   const pause = yield* Schedule.driver(pauses)

@@ -1,7 +1,7 @@
 /**
- * How a server is reached: a process of ours with its standard streams, or streamable HTTP. The protocol's packages are
- * loaded when a server is first connected, so that who has none configured does not pay for them. Leaves the protocol
- * to `Connection.ts`. Spec: MC-3..MC-5.
+ * Opens the transport to a server: a child process with its standard streams, or streamable HTTP. Loads the protocol's
+ * packages at the first connection, so that hosts without servers do not pay for them. `Connection.ts` owns the
+ * protocol. Spec: MC-3..MC-5.
  */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"
@@ -22,22 +22,22 @@ import {
   type StdioServer
 } from "./McpServer.ts"
 
-/** A way to a server that is not opened yet. It is closed with its scope. */
+/** A transport to a server, not yet opened. It closes with its scope. */
 export interface Way {
   readonly transport: Transport
-  /** What the server wrote last to its standard error, as the end of a sentence; empty when it wrote nothing. */
+  /** The server's last lines on standard error, as the end of a sentence; empty if it wrote nothing. */
   readonly lastWords: () => string
 }
 
-/** Kept of what a server writes to its standard error. */
+/** How much of a server's standard error is kept. */
 const stderrLimit = 4 * 1024
 
-/** A session that is not ended within this time is left to the server. */
+/** A session that does not end within this time is abandoned. */
 const farewellMillis = 1_000
 
 /**
- * Waits for a promise, for at most so long; how it ended does not matter. A finalizer cannot be interrupted, so that
- * `Effect.timeout` would wait for the promise all the same, and a test's clock would never let it end.
+ * Waits for a promise to settle, at most `millis`. `Effect.timeout` does not do: a finalizer cannot be interrupted, so
+ * it would wait for the promise anyway, and a test clock would never end it.
  */
 const within = (promise: Promise<unknown>, millis: number) =>
   new Promise<void>((resolve) => {
@@ -49,7 +49,7 @@ const within = (promise: Promise<unknown>, millis: number) =>
     promise.then(done, done)
   })
 
-/** The end of a stream's text. A secret's part at the beginning is not shown: more than that is kept. */
+/** Keeps the end of a stream's text, long enough that a secret that is cut at the beginning is not shown. */
 const makeTail = (redact: Redactor) => {
   let kept = ""
   return {
@@ -68,7 +68,7 @@ const environmentOf = (server: StdioServer) => ({
   ...Record.map(server.env ?? {}, reveal)
 })
 
-/** The server's sandbox, where one is asked for. Its folder is read-only unless it is named as writable. */
+/** The server's sandbox, if one is configured. Its folder is read-only unless `writable` names it. */
 const confine = Effect.fnUntraced(function* (server: StdioServer) {
   const sandbox = yield* Sandbox
   const { cwd = "/tmp", sandbox: own = {} } = server
@@ -90,7 +90,7 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   const transport = new StdioClientTransport({
     command,
     args,
-    // The package adds `HOME`, `PATH` and four more by itself, which are among these.
+    // The package adds `HOME`, `PATH` and four others, all of which are included here.
     env: Option.match(confined, { onNone: () => environmentOf(server), onSome: ({ env }) => ({ ...env }) }),
     stderr: "pipe",
     maxBufferSize: maxBodyBytes.mcp,
@@ -106,10 +106,10 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
       Effect.forkScoped
     )
   }
-  // Decoded as it comes: a character that is cut between two chunks must not become two.
+  // Decodes incrementally: a character may be split between two chunks.
   const decoder = new TextDecoder()
   transport.stderr?.on("data", (chunk: Uint8Array) => tail.add(decoder.decode(chunk, { stream: true })))
-  // The protocol closes a transport on its own when connecting fails, and does not wait: one closing for both.
+  // The protocol closes the transport when connecting fails, and does not wait; both calls share one close.
   const close = transport.close.bind(transport)
   let closing: Promise<void> | undefined
   transport.close = () => (closing ??= close())
@@ -131,10 +131,12 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
       await transport.close().catch(() => undefined)
     })
   )
-  // The package's class declares an optional field as one that may be undefined.
+  // The package's class declares an optional field as possibly undefined.
   return { transport: transport as Transport, lastWords: () => "" }
 })
 
-/** The way to a server, for as long as a scope. A process is asked to end when its scope closes, then killed. */
+/**
+ * Opens the transport to a server, until the scope closes. A process is then asked to end, and killed if it does not.
+ */
 export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, ServerFault, Scope.Scope> =>
   isStdio(server) ? openStdio(server, redact) : openHttp(server)

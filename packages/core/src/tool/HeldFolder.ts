@@ -1,7 +1,7 @@
 /**
- * A folder that is written to through its descriptor: whatever takes the place of its path, or of a folder above it, what
- * is written lands in the folder that was opened. Each name on the way from the root is opened without following a link.
- * Where the system has no /proc, paths are used and checked before. Spec: TO-90.
+ * Opens a folder and reaches its files through the descriptor. If the path or a parent folder is replaced, writes still
+ * go to the opened folder. Each name from the root down is opened without following a link. Without /proc, paths are
+ * used and checked first. Spec: TO-90.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -9,22 +9,22 @@ import * as path from "node:path"
 import { Effect, type Scope } from "effect"
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
-/** Linux: a descriptor that only stands for a place. A folder that may be written, but not listed, can be opened so. */
+/** Linux: a descriptor that only identifies a location. It can open a folder that may be written but not listed. */
 const O_PATH = 0o10000000
 const flags = O_PATH | O_DIRECTORY | O_NOFOLLOW
 
 const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
-/** The folder that a descriptor stands for, as a path that no one can redirect. */
+/** A descriptor's folder, as a path that nobody can redirect. */
 const byDescriptor = (handle: fs.FileHandle): string => `/proc/self/fd/${handle.fd}`
 
-/** Makes one folder at a path that nothing can redirect; `real` is what the path was meant to be. */
+/** Creates one folder at a path that cannot be redirected; `real` is the intended path. */
 export type MakeFolder = (at: string, real: string) => Promise<void>
 
-/** Where a file of the folder is. */
+/** The path of a file in the folder. */
 export type Held = (name: string) => string
 
-/** Makes a folder; false when another process made it meanwhile. */
+/** Creates a folder; false if another process created it meanwhile. */
 const makeOne = (make: MakeFolder, at: string, real: string): Promise<boolean> =>
   make(at, real).then(
     () => true,
@@ -34,7 +34,7 @@ const makeOne = (make: MakeFolder, at: string, real: string): Promise<boolean> =
     }
   )
 
-/** Opens a folder that is at this path, through no link; makes it when it is missing. */
+/** Opens the folder at this path without following a link; creates it if it is missing. */
 const enter = async (make: MakeFolder, at: string, real: string) => {
   const open = () => fs.open(at, flags)
   try {
@@ -46,11 +46,11 @@ const enter = async (make: MakeFolder, at: string, real: string) => {
   }
 }
 
-/** Leaves in `open` the folder's descriptor and those of folders in which one was made. */
+/** Adds to `open` the folder's descriptor and those of folders in which one was created. */
 const walkDown = async (root: string, folder: string, make: MakeFolder, open: Set<fs.FileHandle>): Promise<string> => {
   let handle = await fs.open(root, flags)
   open.add(handle)
-  // A link above the root would have been followed.
+  // Detects a link above the root, which would have been followed.
   if ((await fs.readlink(byDescriptor(handle))) !== root) throw Object.assign(new Error("moved"), { code: "ELOOP" })
   let real = root
   for (const name of path.relative(root, folder).split(path.sep).filter(Boolean)) {
@@ -67,8 +67,8 @@ const walkDown = async (root: string, folder: string, make: MakeFolder, open: Se
 }
 
 /**
- * Holds a canonical folder in a canonical root for as long as the scope. The paths given to `make` hold as long, so that
- * what was made can be removed. Linux only.
+ * Holds open a canonical folder inside a canonical root until the scope closes. The paths passed to `make` stay valid
+ * as long, so that created folders can be removed. Linux only.
  */
 export const holdFolder = (
   root: string,
@@ -85,7 +85,7 @@ export const holdFolder = (
     return (name: string) => path.join(at, name)
   }).pipe(Effect.uninterruptible)
 
-/** The same by the folder's path, which the caller checks afterwards: for systems without descriptors that name a place. */
+/** Like `holdFolder`, but by path, which the caller checks afterwards: for systems without descriptor paths. */
 export const reachFolder = async (folder: string, make: MakeFolder = (at) => fs.mkdir(at)): Promise<Held> => {
   const exists = await fs.lstat(folder).then(
     () => true,

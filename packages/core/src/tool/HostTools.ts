@@ -1,14 +1,14 @@
 /**
- * Tools of the host application: they appear in every Location, above the built-in tools and below the Location's own.
- * Process-global. Spec: TO-15.
+ * Registers the host application's tools. They appear in every Location, above the built-in tools and below the
+ * Location's own. Process-global. Spec: TO-15.
  */
 import { Context, Layer } from "effect"
 import { makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 
-/** The host's tools: `register` adds some for as long as a scope. */
+/** The host's tools. */
 export class HostTools extends Context.Tag("@daybook/core/HostTools")<
   HostTools,
-  /** `register` lasts as long as the scope it is used in; closing it shows again what lay below. */
+  /** `register` adds tools until its scope closes, which uncovers the tools below. */
   ToolOverlay
 >() {}
 

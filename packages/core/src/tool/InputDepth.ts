@@ -1,7 +1,9 @@
-/** How deep the arguments of a call may be nested: deeper ones would end whoever reads them by recursion. Spec: LM-31. */
+/**
+ * Limits how deep a call's arguments may be nested: deeper ones overflow the stack of recursive readers. Spec: LM-31.
+ */
 import { maxInputDepth } from "../Limits.ts"
 
-/** Whether a JSON value has more levels than a tool is given. Walks without recursion. */
+/** Whether a JSON value exceeds the maximum depth. Walks without recursion. */
 export const isTooDeep = (value: unknown): boolean => {
   let level: ReadonlyArray<unknown> = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -11,5 +13,5 @@ export const isTooDeep = (value: unknown): boolean => {
   return false
 }
 
-/** Stands for the arguments in the log. */
+/** Replaces such arguments in the log. */
 export const tooDeep = `[left out: nested more than ${maxInputDepth} levels deep]`

@@ -1,28 +1,27 @@
 /**
- * How models write inputs that a tool's schema does not describe, and what is meant. The words are listed here, for all
- * built-in tools in one place; `LenientInput.ts` applies them. The schemas that are advertised stay strict.
- * Spec: TO-17, TO-18.
+ * Lists how models write inputs that a tool's schema does not describe, and what they mean, for all built-in tools.
+ * `LenientInput.ts` applies the list. The advertised schemas stay strict. Spec: TO-17, TO-18.
  */
 import { Predicate } from "effect"
 
-/** The habits around one tool. */
+/** The known deviations for one tool. */
 export interface Habits {
-  /** Other names of its fields, as `folded` gives them. A name that the schema declares is never taken for another. */
+  /** Aliases of its fields, folded. A name that the schema declares is never an alias. */
   readonly fields?: Readonly<Record<string, string>>
-  /** Other words for the values of an enumeration, as `folded` gives them. */
+  /** Aliases of enumeration values, folded. */
   readonly words?: Readonly<Record<string, string>>
-  /** Numbers that only say how much is wanted: beyond the range, the nearest bound is taken. */
+  /** Amounts: outside the range, the nearest bound is used. */
   readonly bounded?: ReadonlyArray<string>
-  /** Fields in seconds that are also given in milliseconds: ten thousand and more are. */
+  /** Fields in seconds that models also give in milliseconds: values from ten thousand up are milliseconds. */
   readonly milliseconds?: ReadonlyArray<string>
-  /** Fields that hold a text, and the text that a list or an object stands for there. */
+  /** Text fields, with a function that converts a list or an object to the text. */
   readonly texts?: Readonly<Record<string, (value: unknown) => unknown>>
 }
 
-/** A name without case and separators: `old_text` and `oldText` are one. */
+/** A name without case and separators: `old_text` equals `oldText`. */
 export const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** The only text in a list. */
+/** The text of a list with exactly one text. */
 const onlyText = (value: unknown): unknown => {
   const [only, ...more] = Array.isArray(value) ? value : []
   return more.length === 0 && Predicate.isString(only) ? only : value
@@ -31,7 +30,7 @@ const onlyText = (value: unknown): unknown => {
 const plainWord = /^[\w@%+=:,./-]+$/
 const inShell = (word: string): string => (plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
 
-/** A list of arguments as text; a command that begins so is nothing else. */
+/** A list of arguments written as text; no command begins like this. */
 const argumentsIn = (value: unknown): unknown => {
   if (!Predicate.isString(value) || !/^\s*\["/.test(value)) return value
   try {
@@ -42,7 +41,7 @@ const argumentsIn = (value: unknown): unknown => {
   }
 }
 
-/** A command as a list of arguments: what a shell in front of it is given, or the arguments, quoted. */
+/** A command given as a list of arguments: the script if it starts a shell, otherwise the quoted arguments. */
 const commandLine = (given: unknown): unknown => {
   const value = argumentsIn(given)
   if (!Array.isArray(value) || value.length < 2 || !value.every(Predicate.isString)) return onlyText(value)
@@ -51,11 +50,11 @@ const commandLine = (given: unknown): unknown => {
   return isShell && script !== undefined && more.length === 0 ? script : value.map(inShell).join(" ")
 }
 
-/** The patch of a command that applies it. */
+/** The patch inside a command that applies it. */
 const patchText = (value: unknown): unknown =>
   Array.isArray(value) && value.length === 2 && value[0] === "apply_patch" ? onlyText([value[1]]) : onlyText(value)
 
-/** A JSON file's content as the value itself. A list of texts may be the lines of a file as well: it is refused. */
+/** Serializes content given as a JSON value. A list of texts is refused: it could also be the lines of a file. */
 const jsonText = (value: unknown): unknown =>
   Predicate.isReadonlyRecord(value) || (Array.isArray(value) && value.some((item) => !Predicate.isString(item)))
     ? `${JSON.stringify(value, null, 2)}\n`
@@ -74,7 +73,7 @@ const path = {
 const folder = { dir: "path", directory: "path", folder: "path", targetdirectory: "path" }
 const oldText = { find: "oldText", old: "oldText", oldstr: "oldText", oldstring: "oldText", search: "oldText" }
 const newText = { new: "newText", newstr: "newText", newstring: "newText", replace: "newText", replacement: "newText" }
-/** Line breaks around a path are those of the form that a model writes its calls in. */
+/** Removes line breaks around a path, which come from the format in which a model writes calls. */
 const pathText = (value: unknown): unknown => {
   const only = onlyText(value)
   return Predicate.isString(only) ? only.replace(/^[\r\n]+|[\r\n]+$/g, "") : value
@@ -176,5 +175,5 @@ const habits: Readonly<Record<string, Habits>> = {
   }
 }
 
-/** What is known of the tool of this name. */
+/** The known deviations of the tool with this name. */
 export const habitsOf = (tool: string): Habits => (Object.hasOwn(habits, tool) ? (habits[tool] ?? {}) : {})

@@ -1,7 +1,7 @@
-/** Mutual exclusion by key: one holder at a time, and no memory of keys that nobody holds or waits for. */
+/** Locks by key: one holder at a time. Keys without a holder or waiter use no memory. */
 import { Effect } from "effect"
 
-/** Runs an effect while it holds its key's lock; others with the same key wait in order. */
+/** Runs an effect while it holds the key's lock; others wait in order. */
 export const makeKeyedLock = <Key>() => {
   const locks = new Map<Key, { readonly semaphore: Effect.Semaphore; users: number }>()
   return (key: Key) =>

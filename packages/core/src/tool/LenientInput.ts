@@ -1,26 +1,27 @@
 /**
- * Reads a tool's input as it was meant. A model that names a field in another way, or writes a number as text, would pay
- * a whole turn for being refused; so what it gave is brought into the form that the schema describes before it is
- * decoded, and handlers and permissions see only that. This list is the whole of the tolerance (TO-17):
+ * Decodes a tool's input as the model meant it. Refusing a misnamed field, or a number written as text, costs a whole
+ * turn, so the input is converted to the schema's form before it is decoded; handlers and permissions see only the
+ * result. These are all conversions (TO-17):
  *
- * - fields that the schema does not know are left out
- * - names of fields and words of enumerations count without case, `_` and `-`, and in the other spellings of `InputHabits.ts`
- * - `null` for an optional field, `""` where a text may not be empty, and `"null"` where no text fits are an absent field
- * - a text with JSON stands for the object or list that is expected
- * - a text with a decimal number stands for the number, `"true"` and `"false"` for a truth value
- * - a bare text that does not begin like JSON stands for an object whose only required field is a text
- * - `{ "input": ... }` stands for what is in it, also beside the name of the tool, and so do the other words of `wrappers`
- * - a number that only says how much is wanted is taken at the nearest bound, and a part of one as a whole one
- * - a list or an object stands for the text that the field's reader in `InputHabits.ts` makes of it
+ * - fields that the schema does not declare are dropped
+ * - field names and enumeration values match without case, `_` and `-`, and by the aliases of `InputHabits.ts`
+ * - `null` for an optional field, `""` for a text that may not be empty, and `"null"` for a field that is not a text mean
+ *   an absent field
+ * - a text with JSON is parsed where an object or a list is expected
+ * - a text with a decimal number is a number, `"true"` and `"false"` are booleans
+ * - a bare text that does not begin like JSON is an object whose only required field is a text
+ * - `{ "input": ... }` is unwrapped, also beside the tool's name; so are the other names in `wrappers`
+ * - an amount outside its range becomes the nearest bound, and a fraction is rounded up
+ * - a list or an object in a text field is converted by the field's function in `InputHabits.ts`
  *
- * What still does not fit is refused by the decoder, in words about the input as it was brought into form. Pure.
+ * The decoder refuses what still does not fit, and describes the converted input. Pure.
  */
 import { Tool } from "@effect/ai"
 import { type Effect, type ParseResult, Predicate, Schema } from "effect"
 import { isTooDeep } from "./InputDepth.ts"
 import { folded, habitsOf, type Habits } from "./InputHabits.ts"
 
-/** A JSON schema, as it is advertised. */
+/** An advertised JSON schema. */
 type Form = Readonly<Record<string, unknown>>
 
 const record = (value: unknown): Form => (Predicate.isReadonlyRecord(value) ? value : {})
@@ -30,7 +31,7 @@ const propertiesOf = (form: Form) => record(form["properties"])
 const requiredOf = (form: Form) => list(form["required"]).filter(Predicate.isString)
 const membersOf = (form: Form) => (Array.isArray(form["anyOf"]) ? form["anyOf"].map(record) : undefined)
 
-/** Whether the value has the form, as far as its outermost layer tells. */
+/** Whether the value has the form, judged by its outermost layer. */
 const accepts = (form: Form, value: unknown): boolean => {
   const members = membersOf(form)
   if (members !== undefined) return members.some((member) => accepts(member, value))
@@ -79,7 +80,7 @@ const wordOf = (words: ReadonlyArray<unknown>, value: unknown, habits: Habits): 
   return words.find((word) => Predicate.isString(word) && folded(word) === given) ?? habits.words?.[given] ?? value
 }
 
-/** The nearest number within the bounds of the form. */
+/** The nearest number within the form's bounds. */
 const nearest = (form: Form, value: number): number => {
   const bound = (name: string, step = 0) => (Predicate.isNumber(form[name]) ? form[name] + step : undefined)
   const least = bound("minimum") ?? bound("exclusiveMinimum", 1) ?? -Infinity
@@ -92,9 +93,9 @@ const amount = (form: Form, name: string, value: unknown, { bounded = [], millis
   return nearest(form, Math.ceil(milliseconds.includes(name) && value >= 10_000 ? value / 1_000 : value))
 }
 
-/** Under which of the schema's names each field is meant; the names that it declares come first. */
+/** Maps each field to the schema's name for it; declared names take precedence. */
 const named = (form: Form, value: Form, habits: Habits): ReadonlyMap<string, unknown> => {
-  // Where any name is allowed, each is its own.
+  // If any name is allowed, names are not converted.
   if (form["additionalProperties"] !== false) return new Map(Object.entries(value))
   const properties = propertiesOf(form)
   const names = new Map(Object.keys(properties).map((name) => [folded(name), name]))
@@ -107,7 +108,7 @@ const named = (form: Form, value: Form, habits: Habits): ReadonlyMap<string, unk
   return fields
 }
 
-/** Words of other languages for nothing. */
+/** Values that other languages use for an absent value. */
 const nothing: ReadonlySet<unknown> = new Set([null, "", "null", "None", "undefined"])
 
 const fieldsOf = (form: Form, value: Form, habits: Habits): Form => {
@@ -125,17 +126,17 @@ const fieldsOf = (form: Form, value: Form, habits: Habits): Form => {
 }
 
 const objectOf = (form: Form, value: unknown, habits: Habits): unknown => {
-  // Fields of any name: there is nothing to compare them with.
+  // The object allows any fields, so there is nothing to convert.
   if (form["properties"] === undefined) return Predicate.isReadonlyRecord(value) ? value : (parsed(value) ?? value)
   const given = Predicate.isReadonlyRecord(value) ? value : parsed(value)
   if (Predicate.isReadonlyRecord(given)) return fieldsOf(form, given, habits)
   const [only, ...more] = requiredOf(form)
   const isText = only !== undefined && more.length === 0 && record(propertiesOf(form)[only])["type"] === "string"
-  // What begins like JSON and is not may have been cut off.
+  // A text that begins like JSON but does not parse may be truncated.
   return isText && Predicate.isString(value) && !/^\s*[[{"]/.test(value) ? { [only]: value } : value
 }
 
-/** The value in the given form, as far as the habits explain how it differs. */
+/** Converts the value to the form, as far as the habits allow. */
 const fit = (form: Form, value: unknown, habits: Habits): unknown => {
   const members = membersOf(form)
   if (members !== undefined) {
@@ -163,12 +164,12 @@ const fit = (form: Form, value: unknown, habits: Habits): unknown => {
 
 const wrappers: ReadonlyArray<string> = ["input", "arguments", "args", "parameters", "params"]
 
-/** Names of what a call says beside its input. */
+/** Names of fields that describe a call, besides its input. */
 const callFields: ReadonlySet<string> = new Set(["id", "name", "tool", "toolname", "type"])
 
 /**
- * What is in a field that the schema does not have and whose name says no more than that it is the input: alone, or
- * beside what names the call.
+ * Unwraps a single field that the schema does not declare and whose name only means "the input", alone or beside fields
+ * that describe the call.
  */
 const unwrapped = (form: Form, value: unknown): unknown => {
   const names = Predicate.isReadonlyRecord(value) ? Object.keys(value) : []
@@ -177,13 +178,13 @@ const unwrapped = (form: Form, value: unknown): unknown => {
   return more.length === 0 && wrappers.includes(only) && !own(only) ? record(value)[only] : value
 }
 
-/** An input that may be the JSON of an object, for a tool whose schema is another's. */
+/** Parses an input that may be the JSON of an object, for a tool whose schema belongs to others. */
 export const objectIn = (input: unknown): unknown => {
   const given = parsed(input)
   return Predicate.isReadonlyRecord(given) ? given : input
 }
 
-/** Decodes what a model gave a tool of this name, with the tolerance above. No input is an empty object. */
+/** Decodes a model's input for the tool with this name, with the conversions above. Absent input is an empty object. */
 export const decodeInput = <A, I>(
   tool: string,
   schema: Schema.Schema<A, I>

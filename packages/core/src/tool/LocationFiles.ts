@@ -1,12 +1,11 @@
 /**
- * The files of one Location, and nothing else: turns a path that a model names into a canonical one and opens it.
- * Works on `node:fs`, since the checks need open flags and descriptors. Who may do what is in `Permission.ts`.
+ * Resolves and opens the files of one Location: turns a path from a model into a canonical one. Uses `node:fs`, because
+ * the checks need open flags and descriptors. `Permission.ts` decides who may do what.
  *
- * A path is checked on its real path, so a symbolic link out of the Location is refused. An opened file is checked
- * again by its descriptor, so a link that is put in place between check and opening is refused too; where the system
- * does not tell a descriptor's path (outside Linux), file numbers are compared. Not covered: a folder swapped for a link
- * and back while it is listed, outside Linux also between the last check and a write; hard links.
- * Spec: TO-13, TO-31..TO-33, PX-20.
+ * Checks use the real path, so a symbolic link out of the Location is refused. An opened file is checked again by its
+ * descriptor, so a link created between check and opening is refused too. Outside Linux, where a descriptor's path is
+ * not available, file numbers are compared. Not covered: a folder swapped for a link and back while it is listed;
+ * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20.
  */
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -25,23 +24,23 @@ import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 export interface Target {
   /** Absolute, without symbolic links. */
   readonly real: string
-  /** What permissions and people call it: relative to the Location, `.` for the Location itself. */
+  /** Its name for permissions and people: relative to the Location, `.` for the Location itself. */
   readonly resource: string
-  /** The path that was asked for, relative to the same folder, before its links were followed. */
+  /** The requested path, relative to the same folder, before links were followed. */
   readonly spelled: string
-  /** The canonical folder that it has to stay in, where that is not the Location. */
+  /** The canonical folder that it must stay in, if not the Location. */
   readonly root?: string
 }
 
-/** How a call spelled its targets, for `Permission`. */
+/** The call's spelling of its targets, for `Permission`. */
 export const spellings = (targets: ReadonlyArray<Target>): ReadonlyMap<string, string> =>
   new Map(targets.map(({ resource, spelled }) => [resource, spelled]))
 
 /** A path that may not exist yet. */
 export interface WritableTarget extends Target {
-  /** What is there now; undefined when nothing is. */
+  /** The existing file; undefined if there is none. */
   readonly stats: Stats | undefined
-  /** Whether the path given ends in a symbolic link to it. */
+  /** Whether the given path ends in a symbolic link to it. */
   readonly link: boolean
 }
 
@@ -53,21 +52,23 @@ export interface OpenFile {
 export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
   LocationFiles,
   {
-    /** Something that exists: a path in the Location, `<reference>:<path>`, or `tool-output:<name>`. */
+    /** Resolves an existing path in the Location, `<reference>:<path>`, or `tool-output:<name>`. */
     readonly resolve: (sessionID: SessionID, name: string) => Effect.Effect<Target, ToolFailure>
-    /** A file to be written; its parents need not exist. A broken symbolic link, a folder or a device is refused. */
+    /** Resolves a file to write; its parents need not exist. Refuses a broken symbolic link, a folder or a device. */
     readonly resolveWritable: (name: string) => Effect.Effect<WritableTarget, ToolFailure>
-    /** Any folder of the machine, for an `external_directory` check: `inside` tells whether it is in the Location. */
+    /** Resolves any folder of the machine, for an `external_directory` check; `inside`: it is in the Location. */
     readonly resolveFolder: (name: string) => Effect.Effect<Target & { readonly inside: boolean }, ToolFailure>
-    /** A glob relative to a folder, where the glob begins with an absolute path that leads into this folder. */
+    /** Makes a glob that begins with an absolute path relative to the folder that it leads into. */
     readonly relativeGlob: (folder: Target, pattern: string) => Effect.Effect<string, ToolFailure>
-    /** Opens a regular file or a folder for reading. Never blocks: anything else is refused. */
+    /** Opens a regular file or a folder for reading. Never blocks; refuses anything else. */
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
-    /** The canonical folder to write to, made if it is missing, as one that nothing can take the place of (TO-90). */
+    /**
+     * Holds open the canonical folder to write to, so that nothing can replace it (TO-90). Creates it if it is missing.
+     */
     readonly hold: (folder: string, name: string, make?: MakeFolder) => Effect.Effect<Held, ToolFailure, Scope.Scope>
-    /** Keeps two changes of one file apart: the second begins when the first is done. */
+    /** Serializes changes of one file. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-    /** Fails when the canonical path is no longer canonical, or no longer in the Location (or in `root`). */
+    /** Fails if the path is no longer canonical, or no longer in the Location (or in `root`). */
     readonly recheck: (real: string, root?: string) => Effect.Effect<void, ToolFailure>
   }
 >() {}
@@ -117,11 +118,11 @@ const special = (name: string) =>
     `${quoted(name)} is neither a regular file nor a folder; devices, pipes and sockets are refused`
   )
 
-/** The path of an open file as the system sees it; none where it does not tell. */
+/** The system's path of an open file; none if the system does not provide it. */
 const descriptorPath = (handle: fs.FileHandle) =>
   Effect.option(Effect.tryPromise(() => fs.readlink(`/proc/self/fd/${handle.fd}`)))
 
-/** What the files of a Location are seen with. */
+/** The dependencies of a Location's files. */
 export interface Sources {
   /** Canonical. */
   readonly directory: string
@@ -129,7 +130,7 @@ export interface Sources {
   readonly references: ReadonlyMap<string, Reference>
 }
 
-/** The files of a Location, for whoever has no Location of its own. */
+/** Resolves the files of a given folder, for code outside a Location. */
 export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
   const rootOf = tryFile("use", location.directory, () => fs.realpath(location.directory))
 
@@ -139,9 +140,9 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     refuse("path.outside", `${quoted(name)} leads out of the Location; only files inside it can be used`)
 
   /**
-   * An absolute path below the canonical folder. The Location has other spellings where a link leads to it: the first
-   * folder on the way that is in the Location really decides, so that links inside it are left to the checks that follow.
-   * Of what lies outside, nothing is told but that it does.
+   * Rewrites an absolute path to lie below the canonical root. A link may give the Location other spellings: the first
+   * ancestor that really lies in the Location decides, so that later checks handle links inside it. The error does not
+   * reveal anything about paths outside.
    */
   const localize = Effect.fnUntraced(function* (root: string, name: string) {
     if (isWithin(root, name)) return name
@@ -160,7 +161,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
       catch: () => refuse("path.invalid", `${quoted(url)} is not the URL of a file`)
     })
 
-  /** Checks the words of a path, before anything in the Location is looked up. */
+  /** Checks the text of a path, before any lookup in the Location. */
   const lexical = Effect.fnUntraced(function* (root: string, given: string) {
     const name = URL.canParse(given) && /^file:\/\/\//i.test(given) ? yield* fromUrl(given) : given
     if (name === "") return yield* refuse("path.invalid", `the path is empty; "." is the Location itself`)
@@ -173,7 +174,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return isWithin(root, full) ? full : yield* outside(name)
   })
 
-  /** A path inside a configured reference; its own root is `name:.`. */
+  /** Resolves a path inside a configured reference; the reference itself is `name:.`. */
   const resolveReferenced = Effect.fnUntraced(function* ({ name, reference, rest }: ReferencedPath) {
     const given = `${name}:${rest}`
     const found = yield* referenceRoot(reference, location.directory)
@@ -193,7 +194,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return { real, resource: `${name}:${resourceOf(root, real)}`, spelled: `${name}:${resourceOf(root, full)}`, root }
   })
 
-  /** A kept output of the session may also be named by the path that a cut result tells. */
+  /** Converts the absolute path of a kept output, as a truncated result names it, to its reference. */
   const keptReference = (sessionID: SessionID, name: string) => {
     const reference = `${referencePrefix}${path.basename(name).slice(sessionID.length + 1)}`
     const kept = path.isAbsolute(name) ? location.locate(sessionID, reference) : Option.none()
@@ -216,7 +217,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     return { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
   })
 
-  /** The real path of the part of `full` that exists, and the rest of it. */
+  /** The real path of the existing part of `full`, and the rest. */
   const existing = (name: string, full: string): Effect.Effect<{ real: string; rest: string }, ToolFailure> =>
     Effect.tryPromise({ try: () => fs.realpath(full), catch: (cause) => cause }).pipe(
       Effect.map((real) => ({ real, rest: "" })),
@@ -273,7 +274,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     const changed = refuse("path.outside", `${quoted(name)} was replaced while it was opened; nothing was read`)
     const before = yield* tryFile("read", name, () => fs.lstat(target.real))
     if (!before.isFile() && !before.isDirectory()) return yield* before.isSymbolicLink() ? changed : special(name)
-    // Neither follows a link nor waits for a writer, should the file have become a link or a pipe since.
+    // Does not follow a link or wait for a writer, if the file has become a link or a pipe meanwhile.
     const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
     const handle = yield* Effect.acquireRelease(
       tryFile("read", name, () => fs.open(target.real, flags)),

@@ -1,6 +1,6 @@
 /**
- * Configured references: folders and files beside the Location that prompts mention and `read` reads as `name:path`.
- * Owns their names and where they are; who may read is in `Permission.ts`. Spec: PX-20..PX-22 in specs/context.md.
+ * Resolves configured references: folders and files outside the Location that prompts mention and `read` reads as
+ * `name:path`. `Permission.ts` decides who may read. Spec: PX-20..PX-22 in specs/context.md.
  */
 import * as fs from "node:fs/promises"
 import { homedir } from "node:os"
@@ -12,22 +12,22 @@ import { projectRoot } from "../context/ProjectRoot.ts"
 export interface Reference {
   /** Absolute, below the home folder (`~/`), or relative to the project's root. */
   readonly path: string
-  /** What it is, for the model. */
+  /** A description for the model. */
   readonly description?: string
 }
 
-/** References by name. A host without any has none. */
+/** References by name; none by default. */
 export class References extends Context.Reference<References>()("@daybook/core/References", {
   defaultValue: (): ReadonlyMap<string, Reference> => new Map()
 }) {}
 
-/** As a host writes them. */
+/** References as configured. */
 export type WrittenReferences = Readonly<Record<string, string | Reference>>
 
-/** Has a meaning of its own before a colon. */
+/** The prefix of kept tool outputs. */
 const reserved = "tool-output"
 
-/** The references of a host. A name that could not be mentioned is left out, with a warning. */
+/** Provides the host's references. A name that cannot be mentioned is ignored, with a warning. */
 export const layer = (written: WrittenReferences = {}): Layer.Layer<never> =>
   Layer.effect(
     References,
@@ -48,11 +48,11 @@ export const layer = (written: WrittenReferences = {}): Layer.Layer<never> =>
 export interface ReferencedPath {
   readonly name: string
   readonly reference: Reference
-  /** Empty for the reference itself. */
+  /** Empty: the reference itself. */
   readonly rest: string
 }
 
-/** The reference that a path begins with; none when no reference has that name. */
+/** The reference that a path begins with; none if no reference has that name. */
 export const parseReferenced = (
   references: ReadonlyMap<string, Reference>,
   given: string
@@ -66,7 +66,7 @@ export const parseReferenced = (
   }))
 }
 
-/** The canonical path of a reference, as seen from a canonical folder; none when there is nothing. */
+/** The canonical path of a reference, relative to the project of a canonical folder; none if it does not exist. */
 export const referenceRoot = (reference: Reference, directory: string): Effect.Effect<Option.Option<string>> =>
   Effect.gen(function* () {
     const written = reference.path.startsWith("~/") ? path.join(homedir(), reference.path.slice(2)) : reference.path

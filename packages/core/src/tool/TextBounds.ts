@@ -1,4 +1,4 @@
-/** Cutting text by lines and bytes, on line boundaries, and inside a line on UTF-8 boundaries. Pure. Spec: TO-21. */
+/** Truncates text by lines and bytes: on line boundaries, and inside a line on UTF-8 boundaries. Pure. Spec: TO-21. */
 
 export interface TextLimits {
   readonly lines: number
@@ -7,19 +7,19 @@ export interface TextLimits {
 
 export interface TextCut {
   readonly shown: string
-  /** Whole lines shown; a line that is cut inside counts. */
+  /** Lines shown, including one that is truncated. */
   readonly lines: number
   readonly bytes: number
 }
 
-/** Lines of a text; a final newline ends the last line and opens no other. */
+/** Counts lines; a final newline does not begin another line. */
 export const countLines = (text: string): number => {
   let lines = 0
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++
   return text === "" || text.endsWith("\n") ? lines : lines + 1
 }
 
-/** The longest prefix of `bytes` of at most `limit` that ends between two characters. */
+/** The longest prefix of at most `limit` bytes that ends between two characters. */
 export const utf8Prefix = (bytes: Uint8Array, limit: number): Uint8Array => {
   if (bytes.length <= limit) return bytes
   let end = limit
@@ -27,7 +27,7 @@ export const utf8Prefix = (bytes: Uint8Array, limit: number): Uint8Array => {
   return bytes.subarray(0, end)
 }
 
-/** The first lines of a text that fit. A first line longer than the limit is cut inside. */
+/** The first lines of a text that fit. A first line longer than the limit is truncated. */
 export const cutHead = (text: string, limits: TextLimits): TextCut => {
   let [end, lines, bytes] = [0, 0, 0]
   while (lines < limits.lines && end < text.length) {
@@ -38,7 +38,7 @@ export const cutHead = (text: string, limits: TextLimits): TextCut => {
     ;[end, lines, bytes] = [next, lines + 1, bytes + size]
   }
   if (lines > 0 || text === "" || limits.lines < 1) return { shown: text.slice(0, end), lines, bytes }
-  // One character is at most four bytes and at least one, so this much text holds the prefix.
+  // A UTF-16 code unit takes at least one byte in UTF-8, so this slice contains the prefix.
   const prefix = utf8Prefix(Buffer.from(text.slice(0, limits.bytes + 1)), limits.bytes)
   return { shown: Buffer.from(prefix).toString(), lines: prefix.length > 0 ? 1 : 0, bytes: prefix.length }
 }

@@ -1,7 +1,7 @@
 /**
- * What a tool is to Daybook: an `@effect/ai` tool (name, description, Schema parameters and result) with its handler
- * and the form its result takes for the model. Registration and settlement are in `ToolRegistry.ts`.
- * Spec: TO-1, TO-2, TO-3, TO-16, TO-17.
+ * Defines a tool: an `@effect/ai` tool (name, description, Schema parameters and result) with its handler and the
+ * rendering of its result for the model. `ToolRegistry.ts` registers tools and settles calls. Spec: TO-1, TO-2, TO-3,
+ * TO-16, TO-17.
  */
 import type { Tool } from "@effect/ai"
 import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
@@ -14,9 +14,12 @@ import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
 import { jsonSchemaTool } from "./WireTool.ts"
 
-/** The tool could not do what was asked. The model reads `message` and goes on (TO-1..TO-4). */
+/** The call failed. The model reads `message` and the run continues (TO-1..TO-4). */
 export class ToolFailure extends Schema.TaggedError<ToolFailure>("@daybook/core/ToolFailure")("ToolFailure", {
-  /** An open kind: `tool.execution`, `tool.input`, `tool.output`, `tool.unknown`, `permission.denied` and so on. */
+  /**
+   * The kind, an open set: `tool.execution`, `tool.input`, `tool.output`, `tool.unknown`, `permission.denied` and so
+   * on.
+   */
   type: Schema.NonEmptyString,
   message: Schema.String
 }) {}
@@ -26,7 +29,7 @@ export class ToolDeclined extends Schema.TaggedError<ToolDeclined>("@daybook/cor
   tool: Schema.String
 }) {}
 
-/** The store of whole tool outputs failed: the drain fails (TO-6). */
+/** The store of complete tool outputs failed: the drain fails (TO-6). */
 export class ToolStorageError extends Schema.TaggedError<ToolStorageError>("@daybook/core/ToolStorageError")(
   "ToolStorageError",
   { operation: Schema.String, cause: Schema.Defect }
@@ -49,58 +52,65 @@ export interface ToolCall {
 }
 
 /**
- * A result as it is stored and shown. `content` is what the model reads; `structured` holds facts for programs, and
- * never a second copy of the content. With no content, the model reads `structured` as JSON.
+ * A result as stored and shown. The model reads `content`; `structured` holds facts for programs, and never repeats the
+ * content. If `content` is empty, the model reads `structured` as JSON.
  */
 export interface ToolOutput {
   readonly structured: JsonRecord
   readonly content: ReadonlyArray<ToolContent>
-  /** Files that hold the whole of what was cut. */
+  /** Files with the complete output of truncated parts. */
   readonly outputPaths?: ReadonlyArray<string>
 }
 
 /** What one call needs permission for; the tool's `permission` names the action. */
 export interface ToolAuthorization {
-  /** What the call acts on; every one of them has to be allowed. */
+  /** What the call acts on; each resource must be allowed. */
   readonly resources: NonEmptyReadonlyArray<string>
-  /** One line for the person who is asked. */
+  /** One line for the question. */
   readonly title: string
-  /** Resource patterns that the answer "always" saves for the project; exactly the resources by default. */
+  /** Resource patterns that the answer "always" saves for the project; by default exactly the resources. */
   readonly always?: ReadonlyArray<string>
-  /** All of what would be done, for the person who is asked; by default the input of the call. */
+  /** The complete action, for the question; the call's input by default. */
   readonly subject?: PermissionSubject
-  /** A fingerprint of what the tool is, where others can change that: "always" counts for as long as it stays (PM-40). */
+  /**
+   * A fingerprint of the tool, if others can change it: "always" is valid while the fingerprint is unchanged (PM-40).
+   */
   readonly definition?: string
 }
 
-/** A registered tool, its parameter and result types behind it. */
+/** A registered tool, with its parameter and result types erased. */
 export interface ToolDefinition {
   readonly tool: Tool.Any
-  /** The permission that decides whether the tool is offered at all; the tool's own name by default. */
+  /** The permission that decides whether the tool is offered; the tool's name by default. */
   readonly permission: string
   /**
-   * What `ToolRegistry` asks `Permission` for before `execute`: for tools that lie in every Location and so cannot ask
-   * by themselves (TO-16). What it refuses is refused without a question.
+   * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so
+   * cannot request it themselves (TO-16). A failure here refuses the call without a question.
    */
   readonly authorize?: (input: unknown) => Effect.Effect<ToolAuthorization, ToolFailure>
-  /** Decodes the input, runs the handler, encodes and renders the result. Every fault of those is a `ToolFailure`. */
+  /**
+   * Decodes the input, runs the handler, encodes and renders the result. Each of these steps fails with `ToolFailure`.
+   */
   readonly execute: (
     input: unknown,
     call: ToolCall
   ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
 }
 
-/** How a tool does its work. */
+/** A tool's implementation. */
 export interface ToolOptions<Params, Success, Failure> {
   /**
-   * Serves one call. It may fail with the tool's own failure, and refuse with `ToolFailure`; a defect is reported to
-   * the model as `tool.execution` and logged. Interruption ends the call.
+   * Runs one call. It may fail with the tool's own failure or with `ToolFailure`; a defect is reported to the model as
+   * `tool.execution` and logged. Interruption ends the call.
    */
   readonly handler: (
     params: Params,
     call: ToolCall
   ) => Effect.Effect<Success, Failure | ToolFailure | ToolDeclined | ToolStorageError>
-  /** The form for the model and for programs. By default a string is text, an object is `structured`. */
+  /**
+   * Renders the result for the model and for programs. By default a string becomes text, an object becomes
+   * `structured`.
+   */
   readonly render?: (success: Success) => ToolOutput
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string
@@ -126,7 +136,7 @@ const renderEncoded = (encoded: unknown): ToolOutput => {
 
 const fault = (type: string, message: string) => new ToolFailure({ type, message })
 
-/** Whatever breaks in a handler is logged with the call, and told to the model in a sentence (TO-2). */
+/** Logs a handler's defect with the call, and reports it to the model in a sentence (TO-2). */
 const guarded = (
   name: string,
   call: ToolCall,
@@ -142,7 +152,7 @@ const guarded = (
   )
 
 /**
- * A tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
+ * Defines a tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
  *
  * @example
  * ```ts
@@ -198,24 +208,24 @@ export const define = <
   }
 }
 
-/** A tool whose parameters somebody else described in JSON Schema. */
+/** A tool whose parameters are described in JSON Schema by others. */
 export interface JsonSchemaToolOptions {
   readonly name: string
   readonly description?: string
-  /** A JSON schema whose root is an object; shown to the model as it is. Its owner checks the input against it. */
+  /** A JSON schema whose root is an object, passed unchanged to the model. Its owner validates the input. */
   readonly parameters: JsonRecord
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string
-  /** What each call needs permission for; with none, a call needs nothing more than to be offered (TO-16). */
+  /** What each call needs permission for. Absent: an offered tool needs no further permission (TO-16). */
   readonly authorize?: (input: JsonRecord) => ToolAuthorization
-  /** Serves one call. A defect is reported to the model as `tool.execution` and logged. Interruption ends the call. */
+  /** Runs one call. A defect is reported to the model as `tool.execution` and logged. Interruption ends the call. */
   readonly execute: (
     input: JsonRecord,
     call: ToolCall
   ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
 }
 
-/** A tool from a JSON schema, with its handler. Input has to be an object, or its JSON; no input is an empty one. */
+/** Defines a tool from a JSON schema. Input must be an object, or its JSON; absent input is an empty object. */
 export const fromJsonSchema = (options: JsonSchemaToolOptions): ToolDefinition => {
   const { authorize, execute, name } = options
   const record = (input: unknown): Effect.Effect<JsonRecord, ToolFailure> => {

@@ -1,6 +1,7 @@
 /**
- * Bounds what a tool shows the model, and keeps the whole of it in files that the model can read. Files are created
- * exclusively, readable by their owner alone, and swept after their retention; or nothing is kept at all. Process-global. Spec: TO-21..TO-26.
+ * Bounds the output that a tool shows the model, and keeps the complete output in files that the model can read; a
+ * variant keeps nothing. Files are created exclusively, readable only by their owner, and removed after their
+ * retention. Process-global. Spec: TO-21..TO-26.
  */
 import { FileSystem, Path, type Error as PlatformError } from "@effect/platform"
 import { Clock, Context, Duration, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
@@ -9,19 +10,19 @@ import type { JsonRecord, ToolContent } from "../session/Schemas.ts"
 import { countLines, cutHead } from "./TextBounds.ts"
 import { ToolStorageError, type ToolOutput } from "./ToolDefinition.ts"
 
-/** What one output may hold inline. Beyond it, the whole is kept in a file. */
+/** Limits of an inline output. A longer output is kept in a file. */
 export const outputLimits = { lines: 2_000, bytes: 50 * 1024, mediaBytes: 5 * 1024 * 1024 } as const
 
-/** How `read` names a kept output of its own session: `tool-output:<name>`. */
+/** The prefix under which `read` finds a kept output of its session: `tool-output:<name>`. */
 export const referencePrefix = "tool-output:"
 
-/** How `read` names the output that is kept at a path: `<session>+<name>`. */
+/** The reference of the output kept at a path: `<session>+<name>`. */
 export const referenceOf = (path: string): string => {
   const file = path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1)
   return `${referencePrefix}${file.slice(file.indexOf("+") + 1)}`
 }
 
-/** An inline file of a result is larger than a result may carry. */
+/** A result's inline files exceed the limit. */
 export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybook/core/MediaLimitError")(
   "MediaLimitError",
   { mime: Schema.String, bytes: Schema.Int, limit: Schema.Int }
@@ -31,16 +32,16 @@ export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybo
   }
 }
 
-/** Whose output it is: it names the file. */
+/** The output's call, which determines the file name. */
 export interface OutputOwner {
   readonly sessionID: SessionID
   readonly callID: string
 }
 
-/** The file that takes an output while it grows. */
+/** A file for an output that is still growing. */
 export interface OutputFile {
   readonly path: string
-  /** How `read` names it. */
+  /** Its name for `read`. */
   readonly reference: string
   readonly write: (bytes: Uint8Array) => Effect.Effect<void, ToolStorageError>
 }
@@ -49,24 +50,24 @@ export class ToolOutputStore extends Context.Tag("@daybook/core/ToolOutputStore"
   ToolOutputStore,
   {
     /**
-     * The output as it may be stored and shown. What is too long is kept whole in a file, cut on a line boundary, and
-     * ends in a line that says what is left out and where the whole is, or that it was not kept. `MediaLimitError`: its
-     * files are too large.
+     * Bounds an output for storage and display. A longer text is kept in a file, truncated on a line boundary, and ends
+     * with a line that says what is omitted and where the complete text is, or that it was not kept. Fails with
+     * `MediaLimitError` if its files are too large.
      */
     readonly bound: (
       owner: OutputOwner,
       output: ToolOutput
     ) => Effect.Effect<ToolOutput, ToolStorageError | MediaLimitError>
-    /** A new file for an output whose end is not known yet; closed with the scope. None where nothing is kept. */
+    /** Creates a file for an output of unknown length; closed with the scope. Undefined if nothing is kept. */
     readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile | undefined, ToolStorageError, Scope.Scope>
-    /** The file behind a reference of this session; none when the name is not one that this store gives. */
+    /** The file of a reference of this session; none if this store does not create such names. */
     readonly locate: (sessionID: SessionID, reference: string) => Option.Option<string>
-    /** Removes what is older than the retention. Done every hour by itself; a fault is logged and tried again then. */
+    /** Removes files older than the retention. Runs every hour; a failure is logged and retried then. */
     readonly sweep: Effect.Effect<void>
   }
 >() {}
 
-/** Bytes of a file given inline; 0 for one that lies elsewhere. */
+/** Bytes of an inline file; 0 if the URI refers elsewhere. */
 const inlineBytes = (uri: string): number => {
   if (!uri.startsWith("data:")) return 0
   const comma = uri.indexOf(",")
@@ -77,7 +78,7 @@ const inlineBytes = (uri: string): number => {
 
 const isText = (item: ToolContent) => item.type === "text"
 
-/** One call may keep this many files. */
+/** How many files one call may keep. */
 const attempts = 100
 
 interface Created {
@@ -85,7 +86,7 @@ interface Created {
   readonly file: FileSystem.File
 }
 
-/** Keeps the whole of a text, or does not: then there is no file. */
+/** Keeps a complete text in a file; undefined if nothing is kept. */
 type Keep = (owner: OutputOwner, text: string) => Effect.Effect<Kept | undefined, ToolStorageError>
 
 type Kept = Pick<OutputFile, "path" | "reference">
@@ -98,7 +99,7 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
     const [lines, bytes] = [countLines(whole), Buffer.byteLength(whole)]
     if (lines <= outputLimits.lines && bytes <= outputLimits.bytes) return { content, paths: [] }
     const file = yield* keep(owner, whole)
-    // Room for the marker, which is part of what is shown.
+    // Leaves room for the marker, which is part of the shown text.
     const cut = cutHead(whole, { lines: outputLimits.lines - 2, bytes: outputLimits.bytes - 1024 })
     const offset = cut.shown.endsWith("\n") ? cut.lines + 1 : 1
     const where =
@@ -113,7 +114,10 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
     return { content: [shown, ...content.filter((item) => !isText(item))], paths: pathsOf(file) }
   })
 
-  /** With no content the model reads `structured`, so an overlong one becomes bounded text; else it is kept aside, or left out. */
+  /**
+   * Bounds `structured`. Without content the model reads it, so it becomes bounded text; otherwise it is kept in a file
+   * or omitted.
+   */
   const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
     const json = JSON.stringify(output.structured)
     const bytes = Buffer.byteLength(json)
@@ -156,7 +160,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   const storage = (operation: string) =>
     Effect.mapError((cause: PlatformError.PlatformError) => new ToolStorageError({ operation, cause }))
 
-  /** `<session>+<call>.txt`: `+` is in no session id, so one session's names are never another's. */
+  /** `<session>+<call>.txt`: no session id contains `+`, so names of two sessions never collide. */
   const fileName = (owner: OutputOwner, attempt: number) => {
     const call = owner.callID.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)
     return `${owner.sessionID}+${call}${attempt === 0 ? "" : `+${attempt}`}.txt`
@@ -170,7 +174,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
       const name = fileName(owner, attempt)
       const full = path.join(root, name)
       return fs.open(full, { flag: "wx", mode: 0o600 }).pipe(
-        // The umask may have taken more away.
+        // The umask may have removed permissions.
         Effect.tap(() => fs.chmod(full, 0o600)),
         Effect.map((file) => ({ name, file }))
       )
@@ -184,7 +188,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   const open = Effect.fn("ToolOutputStore.open")(function* (owner: OutputOwner) {
     yield* storage("creating its folder")(fs.makeDirectory(root, { recursive: true, mode: 0o700 }))
     const { mode, uid } = yield* storage("looking at its folder")(fs.stat(root))
-    // In a shared temporary folder somebody else could have made ours first, and would own what is in it.
+    // In a shared temporary folder another user could have created the folder first, and would own its content.
     if (process.getuid !== undefined && !Option.contains(uid, process.getuid())) {
       return yield* new ToolStorageError({ operation: "using a folder that belongs to another user", cause: root })
     }
@@ -199,7 +203,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
 
   const keep: Keep = (owner, text) => Effect.scoped(Effect.tap(open(owner), (file) => file.write(Buffer.from(text))))
 
-  /** Another process may sweep too, so a file that is gone is fine. */
+  /** Another process may sweep too, so a missing file is not an error. */
   const sweep = Effect.gen(function* () {
     if (!(yield* fs.exists(root))) return
     const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(options.retention)
@@ -231,14 +235,17 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
   })
 })
 
-/** A store under `root`, created when first needed. Files older than `retention` (7 days) are swept every hour. */
+/**
+ * A store in the folder `root`, created when first needed. Files older than `retention` (7 days by default) are removed
+ * every hour.
+ */
 export const layer = (options: {
   readonly root: string
   readonly retention?: Duration.DurationInput
 }): Layer.Layer<ToolOutputStore, never, FileSystem.FileSystem | Path.Path> =>
   Layer.scoped(ToolOutputStore, make({ root: options.root, retention: Duration.decode(options.retention ?? "7 days") }))
 
-/** A store that keeps nothing: what is cut from an output is gone, and the output says so. */
+/** A store that keeps nothing: truncated output is lost, and the output says so. */
 export const layerNothing: Layer.Layer<ToolOutputStore> = Layer.succeed(ToolOutputStore, {
   bound: bounding(() => Effect.succeed(undefined)),
   open: () => Effect.succeed(undefined),

@@ -1,13 +1,13 @@
 /**
- * Tools by name, in layers: each registration lies on top of the ones before it, and closing its scope takes out that
- * one layer, wherever it lies by then (TO-15). Shared by `ToolRegistry` and `HostTools`.
+ * Keeps tools by name in layers: each registration overlays earlier ones, and closing its scope removes only that
+ * layer, wherever it is by then (TO-15). Used by `ToolRegistry` and `HostTools`.
  */
 import type { Tool } from "@effect/ai"
 import { Effect, type Scope } from "effect"
 import type { ToolDefinition } from "./ToolDefinition.ts"
 import { wireTool } from "./WireTool.ts"
 
-/** One registration of one tool. Its identity tells whether a tool is still the one that was offered. */
+/** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
 export interface ToolEntry {
   readonly definition: ToolDefinition
   readonly wire: Tool.Any
@@ -20,13 +20,13 @@ export interface ToolOverlay {
   readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
   readonly get: (name: string) => ToolEntry | undefined
   readonly names: () => Iterable<string>
-  /** Adds a source of sentences about tools that are not there for now, for as long as the scope. */
+  /** Adds a source of explanations for missing tools, until the scope closes. */
   readonly explain: (source: Explanation) => Effect.Effect<void, never, Scope.Scope>
-  /** Why a tool is not there, where somebody knows. */
+  /** Why a tool is missing, if known. */
   readonly whyMissing: Explanation
 }
 
-/** Says why the tool of a name is not there; undefined where it does not know. */
+/** Why the tool with this name is missing; undefined if unknown. */
 export type Explanation = (name: string) => string | undefined
 
 export const makeToolOverlay = (): ToolOverlay => {

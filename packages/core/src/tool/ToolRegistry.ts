@@ -1,7 +1,7 @@
 /**
- * The tools of one Location: built-in ones, above them the host's, above those what was registered here. Says which
- * are offered to an agent, and settles calls. Leaves running, recording and interrupting calls to the runner.
- * Spec: TO-1..TO-6, TO-15, TO-16.
+ * Owns the tools of one Location: built-in tools, above them the host's, above those the Location's own registrations.
+ * Decides which tools an agent is offered, and settles calls. The runner starts, records and interrupts calls. Spec:
+ * TO-1..TO-6, TO-15, TO-16.
  */
 import type { Tool } from "@effect/ai"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
@@ -26,7 +26,7 @@ import {
 import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
 import { ToolOutputStore } from "./ToolOutputStore.ts"
 
-/** How a call ended, as it is stored and shown to the model. */
+/** A call's outcome, as stored and shown to the model. */
 export type Settled = Data.TaggedEnum<{
   Success: { readonly output: ToolOutput }
   Failure: { readonly error: StoredError }
@@ -36,11 +36,11 @@ export const Settled = Data.taggedEnum<Settled>()
 
 /** The tools that one provider request offers. */
 export interface MaterializedTools {
-  /** For the provider request, by name. They accept any input: `settle` checks it. */
+  /** The tools for the provider request, sorted by name. They accept any input: `settle` checks it. */
   readonly definitions: ReadonlyArray<Tool.Any>
   /**
-   * Runs a call of one of them to its end. A tool that was not offered, or is no longer the one that was, is a
-   * `Failure`. `ToolDeclined`: a person stopped the run (TO-5). `ToolStorageError`: the drain fails (TO-6).
+   * Runs a call to its end. A tool that was not offered, or was replaced since, results in a `Failure`. Fails with
+   * `ToolDeclined` if a person stops the run (TO-5), with `ToolStorageError` if the drain must fail (TO-6).
    */
   readonly settle: (request: {
     readonly name: string
@@ -49,11 +49,11 @@ export interface MaterializedTools {
   }) => Effect.Effect<Settled, ToolDeclined | ToolStorageError>
 }
 
-/** What one request changes of the tools that an agent has. */
+/** A request's changes to an agent's tools. */
 export interface RequestTools {
-  /** Name patterns, on or off; the last that matches decides. */
+  /** Name patterns, on or off; the last match decides. */
   readonly overrides?: Readonly<Record<string, boolean>> | undefined
-  /** Tools of this request alone, above all others. */
+  /** Tools of this request only, above all others. */
   readonly extra?: ReadonlyArray<ToolDefinition>
 }
 
@@ -64,17 +64,17 @@ const turnedOff = (name: string, overrides: Readonly<Record<string, boolean>>): 
 export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   ToolRegistry,
   {
-    /** Adds tools for as long as the scope lives; closing it shows again what lay below (TO-15). */
+    /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
     readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
     /**
-     * What an agent may use now: tools whose last rule denies everything are left out, and those that the request turns
-     * off.
+     * The tools that an agent may use now, without tools that a rule denies for every resource and tools that the
+     * request turns off.
      */
     readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
   }
 >() {}
 
-/** Of a message that is longer, the model reads this much. */
+/** Longer messages are truncated to this length. */
 const maximumMessage = 8_000
 
 const failed = (type: string, message: string) =>
@@ -98,7 +98,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
 
   const current = (name: string) => own.get(name) ?? host.get(name) ?? base.get(name)
 
-  /** Asks for the tools that cannot ask by themselves (TO-16). */
+  /** Requests permission for tools that cannot request it themselves (TO-16). */
   const authorize = (definition: ToolDefinition, input: unknown, call: ToolCall) =>
     definition.authorize === undefined
       ? Effect.void
@@ -112,7 +112,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
           })
         )
 
-  /** A result of which nothing can be shown is a failure that says why. */
+  /** Fits pictures into the result; fails if nothing of the result can be shown. */
   const fitPictures = (output: ToolOutput): Effect.Effect<ToolOutput, ToolFailure> =>
     Effect.flatMap(fitContent(pictures, output.content), ({ content, nothing }) =>
       nothing
@@ -153,7 +153,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
           `the arguments are nested more than ${maxInputDepth} levels deep; make them flatter`
         )
       }
-      // A question may take long: the tool is looked for again after it.
+      // A question may take long, so the tool is looked up again after it.
       const there = Effect.suspend(() =>
         added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name, host.whyMissing(name))
       )
@@ -179,11 +179,11 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   })
 })
 
-/** A registry on top of the given built-in tools. */
+/** A registry with the given built-in tools. */
 export const layerWith = <E, R>(
   builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
 ): Layer.Layer<ToolRegistry, E, R | HostTools | Permission | ToolOutputStore> =>
   Layer.effect(ToolRegistry, Effect.flatMap(builtins, make))
 
-/** A registry on top of Daybook's built-in tools. */
+/** A registry with Daybook's built-in tools. */
 export const layer = layerWith(builtins)

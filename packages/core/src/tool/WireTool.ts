@@ -1,12 +1,12 @@
 /**
- * The form of a tool in a provider request: its name, description and JSON schema, with a decoder that accepts
- * anything. Input is checked when the call is settled, so that bad input becomes a result for the model and never
- * breaks the provider's stream (TO-3).
+ * Builds the tool of a provider request: name, description and JSON schema, with a decoder that accepts anything. Input
+ * is checked when the call is settled, so that bad input becomes a result for the model and does not break the
+ * provider's stream (TO-3).
  */
 import { Tool } from "@effect/ai"
 import { Context, Schema } from "effect"
 
-/** A tool whose parameters are described by a JSON schema; it decodes any input, and results of any kind. */
+/** A tool with parameters from a JSON schema; it decodes any input and any result. */
 export const jsonSchemaTool = (tool: {
   readonly name: string
   readonly description?: string | undefined
@@ -19,7 +19,7 @@ export const jsonSchemaTool = (tool: {
     failure: Schema.Unknown
   })
     .setParameters(
-      // The library types parameters as a struct; at run time it asks for a schema only.
+      // The library types parameters as a struct, but at run time only requires a schema.
       Schema.Unknown.annotations({ jsonSchema: tool.parameters }) as unknown as Tool.AnyStructSchema
     )
     .annotateContext(tool.annotations ?? Context.empty())
