@@ -1,7 +1,7 @@
 /**
- * Keeps a session's requests within its model's window: leaves old tool results out where that is enough, else has the
- * older conversation summarized and begins what is shown anew from the summary. What is stored stays whole. What is cut
- * and asked is pure and in the files beside; here are the events, the request for the summary, and their order.
+ * Fits a session's requests into its model's window: prunes old tool results if that suffices, else summarizes the
+ * older conversation and shows the summary in its place. Stored history stays complete. This file owns the events, the
+ * summary request and their order; the files beside it select and phrase, and are pure.
  * Spec: specs/compaction.md (CM-1..CM-13).
  */
 import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
@@ -30,25 +30,25 @@ import { messageTokens } from "./TokenEstimate.ts"
 import { splitFiles, summaryFits, summaryPrompt, withFiles } from "./Summary.ts"
 import { spentFields, summarize, SummaryFailed, type Spent } from "./SummaryRequest.ts"
 
-/** What keeps an attempt from being written down. */
+/** Errors that prevent an attempt from being recorded. */
 type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
 
-/** A request that is about to go out, or that came back as too long. */
+/** A request that is about to be sent, or that the provider rejected as too long. */
 export interface CompactionRequest {
   readonly sessionID: SessionID
   readonly owner: OwnerToken
   readonly model: ResolvedModel
-  /** The same model, for an answer of so many tokens at most. */
+  /** Resolves the same model with this output limit. */
   readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>
   readonly requestedOutput: number | undefined
-  /** What the model is shown, the last checkpoint included. */
+  /** The messages shown to the model, including the last checkpoint. */
   readonly messages: ReadonlyArray<Message>
   readonly prunedSeq: number | undefined
-  /** The prompts that opened the work that is running, or was cut off; none where nothing is under way. */
+  /** The prompts that opened the running or interrupted work; empty if there is none. */
   readonly opening: ReadonlyArray<MessageID>
   /** Tokens of the whole request: system, messages and tools. */
   readonly tokens: number
-  /** The provider refused it as too long. */
+  /** The provider rejected it as too long. */
   readonly refused?: boolean
 }
 
@@ -57,15 +57,18 @@ export type Compacted = "unchanged" | "pruned" | "compacted"
 export class Compaction extends Context.Tag("@daybook/core/Compaction")<
   Compaction,
   {
-    /** Whether the request would fit, and what to do when it does not; it decides and changes nothing. */
+    /** Whether the request exceeds its budget. Changes nothing. */
     readonly isNeeded: (request: CompactionRequest) => boolean
-    /** Before a request goes out. After anything but `unchanged` it is assembled anew, without a second promotion (CM-9). */
+    /**
+     * Runs before a request is sent. Unless it returns `unchanged`, the caller assembles the request again, without a
+     * second promotion (CM-9).
+     */
     readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, LogError>
-    /** After the provider refused the request as too long, before any answer (CM-10). True: it is worth another try. */
+    /** Runs after the provider rejected the request as too long, before any answer (CM-10). True: try again. */
     readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, LogError>
-    /** Because somebody asked; `messageID` is that of their request, which ends here, whatever comes of it (CP-41). */
+    /** Runs a requested compaction. `messageID` is the request's; it ends here, whatever the outcome (CP-41). */
     readonly compactManually: (request: CompactionRequest, messageID: MessageID) => Effect.Effect<boolean, LogError>
-    /** Ends a request that cannot be carried out. */
+    /** Fails a request that cannot be carried out. */
     readonly refuse: (
       request: Pick<CompactionRequest, "sessionID" | "owner">,
       messageID: MessageID,
@@ -76,22 +79,22 @@ export class Compaction extends Context.Tag("@daybook/core/Compaction")<
 
 type Checkpoint = Extract<Message, { readonly type: "compaction" }>
 
-/** An attempt that ends as it begins. */
+/** The events of an attempt that fails before it starts. */
 const refusal = (messageID: MessageID, reason: "auto" | "manual", error: StoredError) =>
   [
     draft("session.next.compaction.started", { messageID, reason }),
     draft("session.next.compaction.failed", { messageID, error })
   ] as const
 
-/** What is to be done, decided before anything is written. */
+/** The compaction to run, decided before anything is written. */
 interface Plan {
   readonly selection: Selection
   readonly checkpoint: Checkpoint | undefined
   readonly prompt: string
   readonly limits: Limits
-  /** Where the prompts begin that stay as they are. */
+  /** Sequence number of the first prompt that stays unchanged. */
   readonly firstKeptSeq: number | undefined
-  /** What the running work is to do, in the words of its prompt. */
+  /** The task of the running work, in the words of its prompt. */
   readonly task: string | undefined
 }
 
@@ -102,7 +105,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
   const limitsFor = ({ model: { info }, refused, requestedOutput, tokens }: CompactionRequest): Limits =>
     limitsOf(
       {
-        // What was refused is known not to fit, whatever the catalogue says (CP-39).
+        // A rejected request does not fit, whatever the catalogue says (CP-39).
         contextTokens: refused === true ? Math.min(info.contextTokens || tokens, tokens) : info.contextTokens,
         outputTokens: info.outputTokens,
         ...(requestedOutput === undefined ? {} : { requestedOutput })
@@ -110,21 +113,21 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
       settings
     )
 
-  /** As they are shown, with their files. */
+  /** Tokens of the messages in lowered form, with their files. */
   const tokensIn = (messages: ReadonlyArray<Message>, { model, prunedSeq }: CompactionRequest): number =>
     lower(messages, shownFor(model.info, prunedSeq)).reduce(
       (total, message) => total + messageTokens(message, model.countTokens),
       0
     )
 
-  /** The plan, or why there is none. */
+  /** Returns the plan, or why there is none. */
   const planOf = (request: CompactionRequest): Plan | string => {
     const { messages, model } = request
     const limits = limitsFor(request)
     const checkpoint = messages.findLast((message): message is Checkpoint => message.type === "compaction")
     const since = messages.filter((message) => message.type !== "compaction")
     const { past, pending } = answeredUpTo(since)
-    // A prompt that would fill half of what there is goes the way of everything else.
+    // Pending prompts that would fill more than half of the budget are summarized too.
     const stays = tokensIn(pending, request) <= limits.budget / 2
     const selection = select(sized(stays ? past : since, model.countTokens), limits.keepRecent)
     const task = taskOf({
@@ -136,7 +139,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     })
     const reason = notCompactable(selection, { exists: checkpoint !== undefined })
     if (reason !== undefined) return notCompactableText[reason]
-    // Results that were left out to make room are longer than what is shown of them: they are clipped as far as it takes.
+    // Serialized text includes pruned results in full, so the head can exceed the window: clip tighter until it fits.
     for (const limit of tighterClips) {
       const prompt = summaryPrompt(serialize(selection.head, limit), checkpoint)
       if (summaryFits(prompt, limits, model.countTokens))
@@ -153,8 +156,8 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
   }
 
   /**
-   * What others wrote into the conversation since the request was read, as a switch of agents does, and where the log
-   * stands. It would lie before the checkpoint, where nobody is shown it.
+   * Messages that others wrote since the request was read (for example a switch of agents), and the current cursor.
+   * They would end up before the checkpoint, where no model sees them.
    */
   const writtenSince = Effect.fnUntraced(function* ({ messages, sessionID }: CompactionRequest) {
     const late: Array<Message> = []
@@ -181,7 +184,9 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
     return fileOperations([...selection.head, ...selection.recent], before)
   }
 
-  /** Runs the plan between its two events. An attempt that fails or is interrupted leaves what is shown as it was (CM-7). */
+  /**
+   * Runs the plan between its two events. A failed or interrupted attempt leaves the shown history unchanged (CM-7).
+   */
   const carryOut = Effect.fn("Compaction.compact")(function* (
     request: CompactionRequest,
     plan: Plan | string,
@@ -218,9 +223,9 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
         })
         return yield* log.append(sessionID, [event], { owner, expectedSeq: cursor })
       })
-      // Somebody wrote in between: it may be something to be kept.
+      // A conflict means a concurrent write, which may have to be kept: read again.
       const completed = Effect.retry(ending, { times: 100, while: ({ _tag }) => _tag === "SeqConflict" })
-      // An interrupt that comes while this is being written finds the attempt completed.
+      // An interrupt during this write finds the attempt completed.
       yield* Effect.uninterruptible(Effect.tap(completed, () => Effect.sync(() => (ended = true))))
       return true
     })
@@ -247,7 +252,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
 
   const automatically = Effect.fnUntraced(function* (request: CompactionRequest) {
     const plan = planOf(request)
-    // Nothing can be done, and nothing is said: the request goes out as it is (CM-5).
+    // Nothing to compact and nothing to report: the request is sent as it is (CM-5).
     if (typeof plan === "string") return false
     return yield* carryOut(request, plan, "auto", yield* identifiers.message)
   })
@@ -286,6 +291,6 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
   })
 })
 
-/** Compaction with these settings; the others as the seed has them. */
+/** Compaction with these settings; absent ones take the defaults. */
 export const layer = (settings: Partial<CompactionSettings> = {}) =>
   Layer.effect(Compaction, make({ ...defaultSettings, ...settings }))

@@ -1,23 +1,23 @@
 /**
- * Which files a session has read and modified, out of its settled tool calls, summed up over all compactions. Pure.
+ * Collects the files that a session read and modified from its settled tool calls, across all compactions. Pure.
  * Spec: CP-19 to CP-22.
  */
 import { Predicate } from "effect"
 import type { Message, ToolPart } from "../session/Message.ts"
 import { referencePrefix } from "../tool/ToolOutputStore.ts"
 
-/** Paths that a checkpoint names of each kind. */
+/** Maximum paths per list in a checkpoint. */
 export const maxFiles = 500
 const maxPathChars = 1_000
 
 export interface FileSet {
   /** Sorted by code unit. */
   readonly paths: ReadonlyArray<string>
-  /** How many earlier ones the bound has left out so far; a path left out twice counts twice. */
+  /** Number of earlier paths dropped by the limit so far; a path dropped twice counts twice. */
   readonly leftOut: number
 }
 
-/** What was modified is not listed as read. */
+/** A modified file is not listed as read. */
 export interface FileOperations {
   readonly read: FileSet
   readonly modified: FileSet
@@ -26,15 +26,15 @@ export interface FileOperations {
 const nothing: FileSet = { paths: [], leftOut: 0 }
 export const noFiles: FileOperations = { read: nothing, modified: nothing }
 
-/** Paths go into lists of lines: what is no line, or too long to be of use, is no path. */
+/** Paths are listed one per line: multi-line, tag-like and overlong values are rejected. */
 const isListable = (path: unknown): path is string =>
   Predicate.isString(path) && path !== "" && path.length <= maxPathChars && !/[\n\r<>]/.test(path)
 
-/** The first of these fields that holds a path. */
+/** The path in the first of these fields that holds one. */
 const pathIn = (record: Readonly<Record<string, unknown>> | undefined, ...fields: ReadonlyArray<string>) =>
   record === undefined ? undefined : fields.map((field) => record[field]).find(isListable)
 
-/** What the result says, else what the call asked for: imported sessions hold no facts beside the text. */
+/** The path in the result, else in the call: imported sessions have no structured results. */
 const targetOf = ({ input, structured }: ToolPart): string | undefined =>
   pathIn(structured, "path") ?? pathIn(input, "path", "file_path", "filePath")
 
@@ -44,7 +44,7 @@ const patched = ({ structured }: ToolPart): ReadonlyArray<string> => {
   return files.filter(Predicate.isRecord).flatMap((file) => [file["path"], file["movedTo"]].filter(isListable))
 }
 
-/** A folder's listing and a kept tool output are no files of the project. */
+/** A folder's listing and a stored tool output are not project files. */
 const readsFile = ({ input, structured }: ToolPart): boolean =>
   structured?.["type"] !== "directory" &&
   [pathIn(structured, "path"), pathIn(input, "path")].every((path) => path?.startsWith(referencePrefix) !== true)
@@ -67,21 +67,21 @@ const touchedBy = (part: ToolPart): Touched => {
     case "apply_patch":
       return { read: [], modified: patched(part) }
     default:
-      // Among them `list_directory`: to list a folder is not to read a file.
+      // For example `list_directory`: listing a folder does not read a file.
       return untouched
   }
 }
 
-/** Distinct paths, the last use of each deciding its place. */
+/** Distinct paths, ordered by last use. */
 const latest = (paths: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(paths.toReversed())].toReversed()
 
-/** Over the bound the newest stay. */
+/** Keeps the newest paths within the limit. */
 const bounded = (paths: ReadonlyArray<string>, leftOut: number): FileSet => {
   const kept = paths.slice(-maxFiles)
   return { paths: kept.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)), leftOut: leftOut + paths.length - kept.length }
 }
 
-/** What these messages touched, added to what earlier checkpoints name. */
+/** The files that these messages touched, added to those of earlier checkpoints. */
 export const fileOperations = (messages: ReadonlyArray<Message>, previous: FileOperations): FileOperations => {
   const touched = messages.flatMap((message) =>
     message.type === "assistant" ? message.content.filter((part) => part.type === "tool").map(touchedBy) : []

@@ -1,16 +1,16 @@
 /**
- * How much of a model's window a request may fill, and what a compaction keeps and writes, from the model's facts and
- * the settings. Pure. What a request is estimated at: TokenEstimate.ts. Spec: CP-1 to CP-4 (specs/compaction.md).
+ * Computes how much of a model's window a request may fill, and what a compaction keeps and writes, from the model's
+ * facts and the settings. Pure. TokenEstimate.ts estimates requests. Spec: CP-1 to CP-4 (specs/compaction.md).
  */
-/** What a person configures of compaction. */
+/** User settings of compaction. */
 export interface CompactionSettings {
-  /** Off: no compaction by itself, neither before a request nor after an overflow. */
+  /** False disables automatic compaction, both before a request and after an overflow. */
   readonly enabled: boolean
-  /** Tokens of the window that stay free for the answer. */
+  /** Tokens of the window reserved for the answer. */
   readonly reserveTokens: number
-  /** Tokens of recent conversation that a checkpoint keeps word for word. */
+  /** Tokens of recent conversation that a checkpoint keeps verbatim. */
   readonly keepRecentTokens: number
-  /** Whether old tool results may be left out before anything is summarized. */
+  /** Whether old tool results may be pruned before anything is summarized. */
   readonly prune: boolean
 }
 
@@ -21,40 +21,40 @@ export const defaultSettings: CompactionSettings = {
   prune: true
 }
 
-/** Tokens that a summary may have. */
+/** Maximum tokens of a summary. */
 export const maxSummaryTokens = 4_096
-/** Tokens of the prompt that opened the running work, which a checkpoint keeps word for word. */
+/** Maximum tokens of the prompt that opened the running work, which a checkpoint keeps verbatim. */
 const maxTaskTokens = 4_096
 
 export interface WindowInput {
-  /** The model's window; 0 when unknown. */
+  /** The model's window in tokens; 0 when unknown. */
   readonly contextTokens: number
-  /** The model's longest answer; 0 when unknown. */
+  /** The model's maximum output in tokens; 0 when unknown. */
   readonly outputTokens: number
-  /** The longest answer that the request asks for, if it says so. */
+  /** The maximum output that the request sets, if any. */
   readonly requestedOutput?: number
 }
 
-/** All in tokens; without end where the model's window is unknown. */
+/** Limits in tokens; infinite if the model's window is unknown. */
 export interface Limits {
   readonly window: number
   readonly reserve: number
-  /** What a request may have at most: more is compacted. */
+  /** Maximum size of a request: a larger one is compacted. */
   readonly budget: number
-  /** What pruning alone has to reach, so that the next turns do not need it again at once. */
+  /** The size that pruning alone must reach, so that the next turns need no further pruning. */
   readonly pruneTarget: number
   readonly keepRecent: number
   readonly summary: number
   readonly task: number
 }
 
-/** A limit that is no amount is not known: 0. */
+/** An invalid limit is treated as unknown: 0. */
 const amount = (value: number): number => (Number.isFinite(value) && value > 0 ? Math.floor(value) : 0)
 
 /**
- * The limits of one model under these settings. The reserve is the greater of the configured one and the answer's
- * allowance. Where it would leave less than a quarter of the window, it is half of the window. An unknown window has
- * room for everything: nothing is compacted unless somebody asks for it.
+ * Computes the limits of one model. The reserve is the greater of the configured one and the answer's allowance. If
+ * that would leave less than a quarter of the window, the reserve is half of the window. With an unknown window nothing
+ * is compacted unless requested.
  */
 export const limitsOf = (
   model: WindowInput,
@@ -72,10 +72,10 @@ export const limitsOf = (
     pruneTarget: Math.floor((budget * 3) / 4),
     task: Math.min(maxTaskTokens, Math.floor(budget / 8)),
     keepRecent: Math.min(amount(settings.keepRecentTokens), quarter),
-    // At least one: a request for no tokens at all is refused by providers.
+    // At least one: providers reject a request for zero tokens.
     summary: Math.max(1, Math.min(maxSummaryTokens, quarter, amount(model.outputTokens) || maxSummaryTokens))
   }
 }
 
-/** Strictly more than the budget (CM-2). */
+/** True above the budget, not at it (CM-2). */
 export const exceeds = (tokens: number, limits: Pick<Limits, "budget">): boolean => tokens > limits.budget

@@ -1,20 +1,20 @@
 /**
- * Leaving old tool results out of what the model is shown, before anything is summarized. It yields one number, up to
- * which message results are shown as a placeholder: what is stored stays as it is, and the number can be taken back.
+ * Decides which old tool results are hidden from the model, before anything is summarized. The result is one sequence
+ * number: results of messages up to it are shown as placeholders. Stored results stay, and the number can be reset.
  * Pure. Spec: CP-30 to CP-35.
  */
 import type { Message, ToolPart } from "../session/Message.ts"
 import { imageTokens, tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
-/** Results up to this many characters are not worth a placeholder. */
+/** Results up to this many characters are never replaced. */
 const minChars = 200
-/** Guidance that an agent has asked for is no output that ages. */
+/** Tools whose results do not age: guidance that the agent loaded. */
 const lasting: ReadonlySet<string> = new Set(["skill"])
 
-/** Nothing is left out. */
+/** The value for no pruning. */
 export const nothingPruned = -1
 
-/** What the model reads of a result: its text, else its facts. */
+/** What the model reads of a result: its text, else its structured data. */
 const shownText = ({ content, structured }: ToolPart): string => {
   const texts = (content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
   return texts.length > 0 ? texts.join("\n") : JSON.stringify(structured ?? {})
@@ -22,14 +22,14 @@ const shownText = ({ content, structured }: ToolPart): string => {
 
 const mediaCount = (part: ToolPart): number => (part.content ?? []).filter(({ type }) => type === "file").length
 
-/** Whether a result may be left out: a local call's own, completed, and long or with media. */
+/** Whether a result may be pruned: a completed local call whose result is long or has media. */
 export const prunable = (part: ToolPart): boolean =>
   part.state === "completed" &&
   part.provider?.executed !== true &&
   !lasting.has(part.name) &&
   (shownText(part).length > minChars || mediaCount(part) > 0)
 
-/** What is shown in place of a result. */
+/** The text shown in place of a result. */
 export const placeholder = (part: ToolPart): string => {
   const media = mediaCount(part)
   const files = media === 0 ? "" : ` and ${media} ${media === 1 ? "file" : "files"}`
@@ -39,7 +39,7 @@ export const placeholder = (part: ToolPart): string => {
   )
 }
 
-/** Whether a part is shown as its placeholder when results up to `through` are left out. */
+/** Whether this part is shown as a placeholder when results up to `through` are pruned. */
 export const isPruned = (message: Message, part: ToolPart, through: number): boolean =>
   message.seq <= through && prunable(part)
 
@@ -51,7 +51,7 @@ const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size)
 const resultTokens = (part: ToolPart, count: CountTokens | undefined): number =>
   tokensOf(shownText(part), count) + mediaCount(part) * imageTokens
 
-/** Tokens that a message loses with its results. */
+/** Tokens that pruning saves in a message. */
 const saving = (message: Message, count: CountTokens | undefined): number =>
   sum(
     toolParts(message)
@@ -59,10 +59,10 @@ const saving = (message: Message, count: CountTokens | undefined): number =>
       .map((part) => Math.max(0, resultTokens(part, count) - tokensOf(placeholder(part), count)))
   )
 
-/** Turns of this many of the newest user messages keep their results. */
+/** Turns since this many newest user messages keep their results. */
 const protectedUserMessages = 2
 
-/** The place from which messages keep their results: both protections hold, so the earlier one counts. */
+/** The index from which messages keep their results: the earlier of the two protections. */
 const firstProtected = (
   messages: ReadonlyArray<Message>,
   protectTokens: number,
@@ -80,13 +80,13 @@ const firstProtected = (
 }
 
 export interface PruneInput {
-  /** What is shown since the last checkpoint, in order. */
+  /** Messages since the last checkpoint, in order. */
   readonly messages: ReadonlyArray<Message>
-  /** Up to where results are left out already; {@link nothingPruned} at first. */
+  /** The current pruning limit; {@link nothingPruned} at first. */
   readonly through: number
-  /** The request's tokens as it would go out now. */
+  /** Tokens of the request in its current form. */
   readonly tokens: number
-  /** Tokens to come down to. */
+  /** Tokens to reach. */
   readonly target: number
   /** Tokens of the newest tool results that stay. */
   readonly protectTokens: number
@@ -94,8 +94,8 @@ export interface PruneInput {
 }
 
 /**
- * Up to which message results have to be left out for the request to come down to its target: the least that does.
- * Undefined when there is nothing to do, or when it would not be enough: then nothing is left out for nothing.
+ * Returns the lowest sequence number up to which results must be pruned to reach the target. Returns undefined when the
+ * request is small enough, or when pruning cannot reach the target: then nothing is pruned.
  */
 export const prune = (input: PruneInput): number | undefined => {
   if (input.tokens <= input.target) return undefined

@@ -1,13 +1,13 @@
 /**
- * Where a compaction parts the past: the older messages are summarized, the recent ones stay word for word. Calls and
- * their results are one message here, so a cut between messages never parts them. Pure. Spec: CP-14 to CP-18
- * (CM-4, CM-5, CM-12).
+ * Selects what a compaction summarizes: older messages are summarized, recent ones are kept verbatim. A call and its
+ * result are one message here, so a cut between messages never separates them. Pure. Spec: CP-14 to CP-18 (CM-4, CM-5,
+ * CM-12).
  */
 import type { Message } from "../session/Message.ts"
 import { serializeMessage } from "./Serialize.ts"
 import { tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
-/** A message since the last checkpoint, with its size in the form in which it would be kept. */
+/** A message since the last checkpoint, with its size in serialized form. */
 export interface Sized {
   readonly message: Message
   readonly tokens: number
@@ -18,7 +18,7 @@ export interface Selection {
   readonly recent: ReadonlyArray<Message>
 }
 
-/** What is past, and the prompts that no model has answered: they stay as they are, with all they carry (CP-49). */
+/** The past, and the prompts without an answer, which stay unchanged with their attachments (CP-49). */
 export interface Answered {
   readonly past: ReadonlyArray<Message>
   readonly pending: ReadonlyArray<Message>
@@ -29,9 +29,9 @@ export const sized = (messages: ReadonlyArray<Message>, count?: CountTokens): Re
   messages.map((message) => ({ message, tokens: tokensOf(serializeMessage(message), count) }))
 
 /**
- * The newest messages that fit `keepTokens`, and all others. The cut moves on to the next user message when that keeps
- * at least half of what fits: a part of an answer alone is worth less than a whole exchange, and more than nothing. A
- * newest message that does not fit leaves nothing recent.
+ * Returns the newest messages that fit `keepTokens`, and all others. The cut moves forward to the next user message if
+ * that keeps at least half of what fits: a complete exchange is worth more than a partial answer. If the newest message
+ * does not fit, nothing is recent.
  *
  * A greater budget never keeps less, and a longer history never moves the cut back.
  */
@@ -51,10 +51,10 @@ export const select = (messages: ReadonlyArray<Sized>, keepTokens: number): Sele
   return { head: all.slice(0, cut), recent: all.slice(cut) }
 }
 
-/** Why there is nothing to compact. */
+/** Why a session cannot be compacted. */
 export type NotCompactable = "nothing-older" | "nothing-new" | "unsettled"
 
-/** The same for a person. */
+/** The reasons as text for people. */
 export const notCompactableText: Readonly<Record<NotCompactable, string>> = {
   "nothing-older": "there is nothing older than the recent conversation to summarize",
   "nothing-new": "no answer has been given since the last checkpoint",
@@ -66,12 +66,12 @@ type ToolState = "pending" | "running" | "completed" | "error"
 const hasCall = (message: Message, has: (state: ToolState) => boolean): boolean =>
   message.type === "assistant" && message.content.some((part) => part.type === "tool" && has(part.state))
 
-/** A model said something or did something; a request that was refused is no answer. */
+/** The model wrote text or settled a call; a failed request is not an answer. */
 const answered = (message: Message): boolean =>
   hasCall(message, (state) => state === "completed" || state === "error") ||
   (message.type === "assistant" && message.content.some((part) => part.type === "text" && (part.text ?? "") !== ""))
 
-/** Parts the prompts that wait for their answer from everything else. */
+/** Separates the prompts that wait for an answer from everything else. */
 export const answeredUpTo = (messages: ReadonlyArray<Message>): Answered => {
   const last = messages.findLastIndex(answered)
   const waits = (message: Message, at: number) => at > last && message.type === "user"
@@ -82,9 +82,9 @@ export const answeredUpTo = (messages: ReadonlyArray<Message>): Answered => {
 }
 
 /**
- * Why this selection must not be compacted, or undefined when it may. Before the first checkpoint there has to be
- * something older (CM-5); at any time a model must have answered something since (CM-12). While the last answer's call
- * runs, its result would come to lie behind the checkpoint, where nobody is shown it.
+ * Why this selection must not be compacted; undefined when it may. Without a checkpoint, an older message must exist
+ * (CM-5). Since the last checkpoint, a model must have answered (CM-12). A running call blocks the compaction: its
+ * result would end up before the checkpoint, where no model sees it.
  */
 export const notCompactable = (
   selection: Selection,

@@ -1,19 +1,19 @@
 /**
- * A conversation as flat, labelled text: what a summary is made from, and what a checkpoint keeps of the recent past.
- * Nothing in it is a provider's own, and nothing in it looks like a conversation that wants to be continued. Pure.
+ * Serializes a conversation to flat, labelled text: the input of a summary, and the recent past in a checkpoint. The
+ * text holds no provider-native data and does not look like a conversation to continue. Pure.
  * Spec: CP-10 to CP-13 (CM-3, CM-8).
  */
 import { Predicate } from "effect"
 import type { AssistantMessage, Message, Part, ToolPart, UserMessage } from "../session/Message.ts"
 import type { ToolContent } from "../session/Schemas.ts"
 
-/** Characters shown of a tool's input or output, of an attachment, reasoning, a shell's output and system text. */
+/** Maximum characters of a tool's input or output, an attachment, reasoning, a shell's output and system text. */
 export const clipChars = 2_000
-/** How much of them is shown, where more would not fit: results that are left out of what is shown add up over time. */
+/** Clip limits to try in order when the text does not fit: pruned results add up over time. */
 export const tighterClips: ReadonlyArray<number> = [clipChars, 500, 100]
 const nameChars = 200
 
-/** The start of a text, never half a character, and how much is missing. */
+/** Truncates a text without splitting a character, and notes how much is missing. */
 export const clip = (text: string, limit = clipChars): string => {
   if (text.length <= limit) return text
   const last = text.charCodeAt(limit - 1)
@@ -21,7 +21,7 @@ export const clip = (text: string, limit = clipChars): string => {
   return `${text.slice(0, end)}[... ${text.length - end} more characters]`
 }
 
-/** A text that holds one of the tags around it must not end them: their closing form is broken up. */
+/** Breaks up closing tags in the content, so that it cannot close the tags around it. */
 const ownTag =
   /<\/(?=(?:conversation|conversation-checkpoint|recent-context|running-task|previous-summary|previous-recent)>)/g
 export const withoutOwnTags = (text: string): string => text.replace(ownTag, "< /")
@@ -36,10 +36,10 @@ const fileName = (file: { readonly name?: string; readonly uri?: string; readonl
 const contentText = (content: ReadonlyArray<ToolContent>): string =>
   content.map((part) => (part.type === "text" ? part.text : `[file: ${fileName(part)}]`)).join("\n")
 
-/** What a person's message says to the model: a template's text stands in place of the words. */
+/** A user message as the model reads it: the expanded template, if any, instead of the text. */
 export const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
 
-/** A prompt's own system text and words, and what it points at. */
+/** A prompt's own system text and words, and its attachments. */
 export const promptLines = (message: UserMessage, limit: number) => {
   const files = message.files ?? []
   const expanded = message.expansion?.parts ?? []
@@ -63,7 +63,7 @@ const userLines = (message: UserMessage, limit: number): ReadonlyArray<string> =
   return [...words, ...beside]
 }
 
-/** A result in words: its text, else its facts. A provider's own raw result is left out. */
+/** A result as text: its text, else its structured data. A provider's raw result is omitted. */
 const resultText = (part: ToolPart): string => {
   const text = contentText(part.content ?? [])
   if (text !== "") return text
@@ -111,16 +111,16 @@ const serializeNew = (message: Message, limit: number): string => {
       return line("Shell", `$ ${clip(message.command, limit)}\n${clip(message.output ?? "", limit)}`)
     case "agent-switched":
     case "model-switched":
-    // A checkpoint is handed on as what it holds, not as one more message.
+    // A checkpoint's content is passed on separately.
     case "compaction":
       return ""
   }
 }
 
-/** Histories hold the same objects from turn to turn. */
+/** Cache by message object: histories keep their objects between turns. */
 const known = new WeakMap<Message, string>()
 
-/** One message as text; empty when the model is shown nothing of it. */
+/** Serializes one message; empty if the model sees nothing of it. */
 export const serializeMessage = (message: Message, limit = clipChars): string => {
   if (limit !== clipChars) return serializeNew(message, limit)
   const before = known.get(message)
@@ -130,7 +130,7 @@ export const serializeMessage = (message: Message, limit = clipChars): string =>
   return text
 }
 
-/** Messages as text, in their order. */
+/** Serializes messages in order. */
 export const serialize = (messages: ReadonlyArray<Message>, limit = clipChars): string =>
   messages
     .map((message) => serializeMessage(message, limit))

@@ -1,6 +1,6 @@
 /**
- * What a summary is asked with, what it has to look like, and how a checkpoint's file lists hang on it. Pure; the
- * request itself is the service's. Spec: CP-23 to CP-29 (CM-5, CM-6).
+ * Builds the summary prompt, validates summaries, and attaches the file lists of a checkpoint. Pure;
+ * `SummaryRequest.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6).
  */
 import { maxFiles, type FileOperations, type FileSet } from "./FileOperations.ts"
 import type { Limits } from "./Limits.ts"
@@ -50,16 +50,16 @@ const update =
   "in; what is new is added; what has been finished moves to Done; Next Steps say what comes now. Leave out only what no " +
   "longer matters."
 
-/** The last checkpoint, as far as a new summary continues it. */
+/** The part of the last checkpoint that a new summary continues. */
 export interface PreviousCheckpoint {
   readonly summary: string
-  /** What it kept word for word: by now it is past, too. */
+  /** The text that it kept verbatim; now it is summarized too. */
   readonly recent: string
 }
 
 const block = (tag: string, text: string): string => `<${tag}>\n${withoutOwnTags(text)}\n</${tag}>`
 
-/** The one user message that asks for a summary. `head` is serialized text. */
+/** Builds the user message that requests a summary. `head` is serialized text. */
 export const summaryPrompt = (head: string, previous?: PreviousCheckpoint): string => {
   const blocks =
     previous === undefined
@@ -74,7 +74,7 @@ export const summaryPrompt = (head: string, previous?: PreviousCheckpoint): stri
   )
 }
 
-/** Titles match whatever their case, their level and the sign or word between two nouns. */
+/** Titles match regardless of case, heading level, and "&" or "and" between two nouns. */
 const normalized = (title: string): string =>
   title
     .toLowerCase()
@@ -83,7 +83,7 @@ const normalized = (title: string): string =>
     .replace(/\s+/g, " ")
     .trim()
 
-/** Sections that a summary lacks, by their titles. */
+/** Titles of the sections missing in a summary. */
 export const missingHeadings = (summary: string): ReadonlyArray<string> => {
   const present = new Set(
     summary
@@ -94,21 +94,21 @@ export const missingHeadings = (summary: string): ReadonlyArray<string> => {
   return sections.map(({ title }) => title).filter((title) => !present.has(normalized(title)))
 }
 
-/** The one correction that a summary with missing sections gets. */
+/** The message that asks once for missing sections. */
 export const askAgain = (missing: ReadonlyArray<string>): string =>
   `The summary lacks the sections ${missing.map((title) => `"${title}"`).join(", ")}. Write the whole summary again in ` +
   `exactly this form:\n\n${template}\n${rules}`
 
-/** The start of the checkpoint's own closing tag cannot stand in what it holds. */
+/** The start of the checkpoint's closing tag, which content must not contain. */
 const summaryTag = /<\/(?=summary>)/g
 
-/** A model's answer as a summary: without file lists of its own, which are made here; empty when it said nothing. */
+/** The model's answer as a summary, without file lists of its own; empty if the answer is empty. */
 export const cleanSummary = (answer: string): string =>
   withoutOwnTags(splitFiles(answer).summary).replace(summaryTag, "< /").trim()
 
 /**
- * Whether the question and its answer fit the window (CM-5). `prompt` is the text of {@link summaryPrompt}. A correction
- * that does not fit beside them is refused by the provider, and then the first answer stands.
+ * Whether the prompt and its summary fit the window (CM-5). `prompt` is the text of {@link summaryPrompt}. If a
+ * correction does not fit beside them, the provider rejects it, and the first answer is used.
  */
 export const summaryFits = (prompt: string, limits: Pick<Limits, "summary" | "window">, count?: CountTokens): boolean =>
   tokensOf(prompt, count) + limits.summary <= limits.window
@@ -121,7 +121,7 @@ const fileBlock = (tag: string, { leftOut, paths }: FileSet): string =>
     : `<${tag}>\n${paths.map((path) => `${path}\n`).join("")}` +
       `${leftOut === 0 ? "" : `(up to ${leftOut} earlier ones are left out)\n`}</${tag}>`
 
-/** The summary with the lists of files after it. */
+/** Appends the file lists to the summary. */
 export const withFiles = (summary: string, files: FileOperations): string =>
   [summary, fileBlock(fileTags.read, files.read), fileBlock(fileTags.modified, files.modified)]
     .filter((text) => text !== "")
@@ -140,7 +140,7 @@ const fileSet = (lines: string | undefined): FileSet => {
   return { paths, leftOut }
 }
 
-/** The text before, and the lines of, one block at the end of a text. */
+/** Splits off a block at the end of a text: the text before it, and the block's lines. */
 const splitBlock = (text: string, tag: string): readonly [string, string | undefined] => {
   const trimmed = text.trimEnd()
   const end = `</${tag}>`
@@ -150,7 +150,7 @@ const splitBlock = (text: string, tag: string): readonly [string, string | undef
     : [trimmed.slice(0, start).trimEnd(), trimmed.slice(start + tag.length + 2, -end.length)]
 }
 
-/** A checkpoint's summary without its lists of files, and the lists. */
+/** Splits a checkpoint's summary from its file lists. */
 export const splitFiles = (text: string): { readonly summary: string; readonly files: FileOperations } => {
   const [beforeModified, modified] = splitBlock(text, fileTags.modified)
   const [summary, read] = splitBlock(beforeModified, fileTags.read)

@@ -1,6 +1,6 @@
 /**
- * The request for a summary: asked of the session's model, streamed to those who watch, tried again where its policy
- * allows, and corrected once when it lacks sections. What is asked is in `Summary.ts`. Spec: CP-42..CP-47 (CM-6, CM-7).
+ * Requests a summary from the session's model: streams it live, retries under the model's policy, and asks once for
+ * missing sections. `Summary.ts` holds the prompt. Spec: CP-42..CP-47 (CM-6, CM-7).
  */
 import type { Prompt } from "@effect/ai"
 import { Effect, Stream } from "effect"
@@ -14,7 +14,7 @@ import type { Limits } from "./Limits.ts"
 import { askAgain, cleanSummary, missingHeadings } from "./Summary.ts"
 import { messageTokens, tokensOf } from "./TokenEstimate.ts"
 
-/** The request for the summary came to nothing. */
+/** The request for a summary failed. */
 export class SummaryFailed {
   readonly _tag = "SummaryFailed"
   readonly error: StoredError
@@ -23,13 +23,13 @@ export class SummaryFailed {
   }
 }
 
-/** What the model said; `cut` where it came to the end of its allowance. */
+/** The model's answer; `cut` when it reached its output limit. */
 interface Answer {
   readonly text: string
   readonly cut: boolean
 }
 
-/** What was used so far, whatever comes of it. */
+/** Accumulated usage, including failed attempts. */
 export interface Spent {
   cost: number
   tokens: Tokens | undefined
@@ -46,7 +46,7 @@ const add = (a: Tokens | undefined, b: Tokens): Tokens =>
         cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
       }
 
-/** As events carry it. */
+/** The usage in event form. */
 export const spentFields = ({ cost, estimated, tokens }: Spent): Partial<Used> =>
   tokens === undefined ? {} : { cost, tokens, ...(estimated ? { estimated: true } : {}) }
 
@@ -56,15 +56,15 @@ const spend = (spent: Spent, { cost, estimated, tokens }: Used): void => {
   spent.estimated ||= estimated === true
 }
 
-/** What is asked, of whom, and for which attempt. */
+/** The prompt, the model and the attempt of a summary request. */
 export interface SummaryInput {
   readonly log: EventLog["Type"]
   readonly sessionID: SessionID
   readonly owner: OwnerToken
-  /** The attempt's. */
+  /** Id of the compaction attempt. */
   readonly messageID: MessageID
   readonly model: ResolvedModel
-  /** The same model, for an answer of so many tokens at most. */
+  /** Resolves the same model with this output limit. */
   readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>
   readonly limits: Limits
   readonly prompt: string
@@ -72,7 +72,7 @@ export interface SummaryInput {
   readonly spent: Spent
 }
 
-/** One answer, streamed to those who watch. */
+/** Requests one answer and streams it live. */
 const ask = Effect.fnUntraced(function* (
   { log, messageID, owner, sessionID, spent }: SummaryInput,
   model: ResolvedModel,
@@ -132,14 +132,14 @@ const ask = Effect.fnUntraced(function* (
   return yield* tried(1)
 })
 
-/** The summary; when sections are missing, what the model makes of being told so (CM-6). */
+/** Returns the summary. If sections are missing, asks the model once more (CM-6). */
 export const summarize = Effect.fnUntraced(function* (input: SummaryInput) {
   const { limits, prompt, summarizer } = input
   const question = { role: "user" as const, content: prompt }
   let model = yield* summarizer(limits.summary)
   let answer = yield* ask(input, model, [question])
   if (answer.cut && answer.text.trim() === "") {
-    // A model that thinks first has thought it all away: it gets what any answer would.
+    // A reasoning model used up its allowance before it wrote: give it the allowance of a normal answer.
     const { countTokens, info } = input.model
     const room = Math.min(
       limits.reserve,
@@ -165,6 +165,6 @@ export const summarize = Effect.fnUntraced(function* (input: SummaryInput) {
       () => Effect.succeed("")
     )
   )
-  // What there is of a summary is worth more than none: of two the one with more of the sections.
+  // An incomplete summary is better than none: keep the one with more of the sections.
   return missingHeadings(second).length < missing.length ? cleanSummary(second) : cleanSummary(first)
 })

@@ -1,6 +1,6 @@
 /**
- * The prompt that the running work answers, as a checkpoint keeps it: word for word up to a bound, and beyond it head and
- * tail with a mark between them. Pure. Spec: CP-50, CP-51.
+ * Renders the prompt of the running work for a checkpoint: verbatim up to a limit, beyond it head and tail with a mark
+ * between them. Pure. Spec: CP-50, CP-51.
  */
 import type { MessageID } from "../Identifiers.ts"
 import type { Message, UserMessage } from "../session/Message.ts"
@@ -8,10 +8,10 @@ import { promptLines, tighterClips } from "./Serialize.ts"
 import { tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
 const mark = (missing: number): string => `\n[... ${missing} characters of this prompt are left out here ...]\n`
-/** More than a mark has. */
+/** Upper bound on the tokens of a mark. */
 const markTokens = 24
 
-/** The head and the tail of a text, never half a character. */
+/** The head and the tail of a text, without splitting a character. */
 const ends = (text: string, chars: number): string => {
   const half = Math.max(0, Math.floor(chars / 2))
   const isLow = (at: number) => /[\udc00-\udfff]/.test(text.charAt(at))
@@ -20,7 +20,7 @@ const ends = (text: string, chars: number): string => {
   return tail <= head ? text : `${text.slice(0, head)}${mark(tail - head)}${text.slice(tail)}`
 }
 
-/** The text in so many tokens, the mark included. */
+/** The text within this many tokens, including the mark. */
 const within = (text: string, limit: number, count: CountTokens | undefined): string => {
   if (tokensOf(text, count) <= limit) return text
   let chars = (limit - markTokens) * 4
@@ -32,7 +32,7 @@ const within = (text: string, limit: number, count: CountTokens | undefined): st
   }
 }
 
-/** One prompt with what it points at: attachments are clipped before a word of the prompt is. */
+/** One prompt with its attachments. Attachments are clipped before the prompt's own words. */
 const promptText = (prompt: UserMessage, limit: number, count: CountTokens | undefined): string => {
   for (const clip of tighterClips) {
     const { beside, words } = promptLines(prompt, clip)
@@ -46,23 +46,23 @@ const promptText = (prompt: UserMessage, limit: number, count: CountTokens | und
 }
 
 export interface TaskInput {
-  /** What the model is shown, the last checkpoint included. */
+  /** The messages shown to the model, including the last checkpoint. */
   readonly messages: ReadonlyArray<Message>
-  /** The prompts that opened the running work; none where nothing runs. */
+  /** The prompts that opened the running work; empty if there is none. */
   readonly opening: ReadonlyArray<MessageID>
-  /** Messages that follow the checkpoint as they are. */
+  /** Messages that follow the checkpoint unchanged. */
   readonly kept: ReadonlyArray<Message>
   /** Tokens; several prompts share them equally. */
   readonly limit: number
   readonly countTokens: CountTokens | undefined
 }
 
-/** The task of the next checkpoint; undefined where nothing runs, or where its prompts follow the checkpoint. */
+/** The task of the next checkpoint; undefined if no work runs, or if its prompts follow the checkpoint. */
 export const taskOf = ({ countTokens, kept, limit, messages, opening }: TaskInput): string | undefined => {
   if (opening.length === 0) return undefined
   const ids = new Set<MessageID>(opening)
   const prompts = messages.filter((message) => message.type === "user" && ids.has(message.id))
-  // Opened before the last checkpoint: that one holds it.
+  // Opened before the last checkpoint, which holds the task.
   if (prompts.length === 0) return messages.findLast((message) => message.type === "compaction")?.task
   const gone = prompts.filter((message) => !kept.includes(message))
   if (gone.length === 0) return undefined

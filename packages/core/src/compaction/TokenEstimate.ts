@@ -1,16 +1,16 @@
 /**
- * Tokens of what the model is shown, before the provider has counted them. With the model's own counter the texts are
- * counted; without one, a part has a quarter of its JSON's characters. Pure but for a cache by object, so that an
- * unchanged message is counted once. Spec: CP-5 to CP-9 (CM-1, CM-13).
+ * Estimates tokens of a request before the provider counts them. With the model's tokenizer, texts are counted; without
+ * one, a part costs a quarter of its JSON's characters. Pure except for a cache by object, which counts an unchanged
+ * message once. Spec: CP-5 to CP-9 (CM-1, CM-13).
  */
 import type { Prompt } from "@effect/ai"
 import { Predicate } from "effect"
 import type { Tokens } from "../session/Schemas.ts"
 
-/** The model's own count of a text, where one is known. */
+/** The model's tokenizer, if known. */
 export type CountTokens = (text: string) => number
 
-/** A tool's definition as the provider gets it. */
+/** A tool's definition in request form. */
 export interface ToolShape {
   readonly name: string
   readonly description?: string | undefined
@@ -34,13 +34,15 @@ export interface Estimate {
   readonly perTool: ReadonlyArray<number>
 }
 
-/** An image costs about this, whatever its encoded length. */
+/** Approximate tokens of an image, independent of its encoded length. */
 export const imageTokens = 1_600
 const maxDocumentTokens = 64_000
 const bytesPerDocumentToken = 32
-/** Role and delimiters around a message or a definition, for counters that see the text only. */
+/** Role and delimiters around a message or a definition, for tokenizers that count text only. */
 const framing = 4
-/** Counters may take more than linear time for one long run of characters: they are given this much at a time. */
+/**
+ * Tokenizers may take more than linear time on one long run of characters, so text is split into chunks of this size.
+ */
 const countedAtOnce = 4_000
 
 /** A quarter of the characters, rounded (CM-1). */
@@ -54,10 +56,10 @@ export const tokensOf = (text: string, count?: CountTokens): number => {
   return tokens
 }
 
-/** The JSON of a value; what JSON has no form for counts as nothing. */
+/** The JSON of a value; empty for values without a JSON form. */
 const json = (value: unknown): string => JSON.stringify(value) ?? ""
 
-/** A file by its kind and size, never by the length of its encoding. A URL's size is not known. */
+/** Tokens of a file by kind and size, not by the length of its encoding. The size of a URL is unknown. */
 const mediaTokens = ({ data, mediaType }: Prompt.FilePartEncoded): number => {
   if (mediaType.startsWith("image/")) return imageTokens
   const bytes = Predicate.isString(data) ? (data.length * 3) / 4 : data instanceof URL ? 0 : data.length
@@ -71,7 +73,7 @@ const partTokens = (part: AnyPart, count: CountTokens | undefined): number => {
     return mediaTokens(part) + tokensOf(json({ ...part, data: "" }), count)
   }
   if (count === undefined) return byLength(json(part).length)
-  // What providers want back unchanged (signatures, encrypted reasoning) is no text that a counter knows.
+  // Opaque provider data (signatures, encrypted reasoning) is not text for a tokenizer.
   const native = part.options === undefined ? 0 : byLength(json(part.options).length)
   switch (part.type) {
     case "text":
@@ -96,10 +98,10 @@ const messageParts = (message: Prompt.MessageEncoded, count: CountTokens | undef
 const toolShape = ({ description, name, parameters }: ToolShape, count: CountTokens | undefined): number =>
   framing + tokensOf(json({ name, description, parameters }), count)
 
-/** Stands for "no counter" as a key. */
+/** The cache key for "no tokenizer". */
 const noCounter: CountTokens = ({ length }) => byLength(length)
 
-/** Counted once for each object and counter: requests and their parts are never changed in place. */
+/** Caches by object and tokenizer: requests and their parts are immutable. */
 const remembered = <A extends object>(measure: (value: A, count: CountTokens | undefined) => number) => {
   const known = new WeakMap<CountTokens, WeakMap<A, number>>()
   return (value: A, count: CountTokens | undefined): number => {
@@ -119,7 +121,7 @@ export const toolTokens = remembered(toolShape)
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)
 
-/** The whole request: system texts, messages and tools (CM-1, CM-13). */
+/** Estimates the whole request: system texts, messages and tools (CM-1, CM-13). */
 export const estimate = (request: EstimatedRequest, count?: CountTokens): Estimate => {
   const perSystem = request.system.map((text) => framing + tokensOf(count === undefined ? json(text) : text, count))
   const perMessage = request.messages.map((message) => messageTokens(message, count))
@@ -128,21 +130,21 @@ export const estimate = (request: EstimatedRequest, count?: CountTokens): Estima
   return { system, messages, tools, total: system + messages + tools, perSystem, perMessage, perTool }
 }
 
-/** What the provider counted last, and where in the request that was. */
+/** The provider's last count, and its position in the request. */
 export interface LastUsage {
   readonly tokens: Pick<Tokens, "input" | "output">
-  /** How many of the request's messages that step was shown or wrote itself; what comes after them is new. */
+  /** Number of the request's messages that this step saw or wrote; later ones are new. */
   readonly messages: number
 }
 
 /**
- * The request's size with the provider's last count as a lower bound: what it counted, and the estimate of what came
- * after (CM-13). Only for the same model, and only when nothing that the step was shown has been left out since.
+ * The request's size with the provider's last count as a lower bound: that count plus the estimate of later messages
+ * (CM-13). Valid only for the same model, and only if nothing that the step saw was pruned since.
  */
 export const withUsage = (estimated: Estimate, last: LastUsage | undefined): number => {
   if (last === undefined) return estimated.total
   const counted = last.tokens.input + last.tokens.output
-  // A provider that counts nothing tells nothing.
+  // A count of zero means that the provider does not count.
   if (counted === 0) return estimated.total
   return Math.max(estimated.total, counted + sum(estimated.perMessage.slice(last.messages)))
 }

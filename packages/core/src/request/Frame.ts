@@ -1,12 +1,12 @@
 /**
- * The part of a request that is not history: system texts, tools and settings. It is written down when it changes, and
- * only as far as it changed, so that what any turn was shown can be shown again. Pure. Spec: RQ-30..RQ-33.
+ * Defines the frame, the part of a request that is not history: system texts, tools and settings. The log stores only
+ * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33.
  */
 import { createHash } from "node:crypto"
 import { draft, type EventOfType } from "../events/SessionEvents.ts"
 import type { JsonRecord } from "../session/Schemas.ts"
 
-/** A tool as the model is told of it. */
+/** A tool in request form. */
 export interface FramedTool {
   readonly name: string
   readonly description?: string
@@ -14,21 +14,21 @@ export interface FramedTool {
 }
 
 export interface Frame {
-  /** The agent's prompt or the base instructions, then the baseline; none is empty. */
+  /** The agent's prompt or the base instructions, then the baseline; empty texts are omitted. */
   readonly system: ReadonlyArray<string>
-  /** System messages up to this place are contained in the baseline. */
+  /** The baseline contains the System messages up to this sequence number. */
   readonly baselineSeq: number
   readonly tools: ReadonlyArray<FramedTool>
-  /** What was asked of the model beside the prompt: tool choice, temperature and so on; headers by name only. And its window. */
+  /** Request options besides the prompt: tool choice, temperature, headers by name only, and the context window. */
   readonly settings: JsonRecord
 }
 
-/** Before the first request. */
+/** The frame before the first request. */
 export const noFrame: Frame = { system: [], baselineSeq: -1, tools: [], settings: {} }
 
 const hashed = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("base64url")
 
-/** Definitions do not change while they are offered: each is written as JSON once. */
+/** Each definition is serialized once: definitions are immutable while offered. */
 const written = new WeakMap<FramedTool, string>()
 
 const json = (tool: FramedTool): string => {
@@ -39,13 +39,13 @@ const json = (tool: FramedTool): string => {
   return text
 }
 
-/** Names a frame by its content. */
+/** Hashes a frame by its content. */
 export const hashOf = ({ baselineSeq, settings, system, tools }: Frame): string =>
   hashed([system, baselineSeq, tools.map(json), settings])
 
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** The event that leads from one frame to the next. Without the one before, all of it. */
+/** The event for the change from `before` to `next`; the whole frame without `before`. */
 export const framed = (next: Frame, hash: string, before: Frame | undefined) => {
   const known = new Set((before?.tools ?? []).map(json))
   const defined = next.tools.filter((tool) => !known.has(json(tool)))
@@ -60,10 +60,10 @@ export const framed = (next: Frame, hash: string, before: Frame | undefined) => 
   })
 }
 
-/** The frame after an event: what the event does not name stays, and tools that are offered again keep their form. */
+/** The frame after an event. Fields absent in the event stay; a tool offered again keeps its definition. */
 export interface Folded {
   readonly frame: Frame
-  /** Every definition so far, by name. */
+  /** All definitions so far, by name. */
   readonly known: ReadonlyMap<string, FramedTool>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Where a host or plugin takes part in requests: in what a prompt comes to, before it is admitted, and in the system
- * texts, parameters and headers of each request. What a prompt came to is stored with it, and what a request was framed by
- * is stored when it changes; so a hook changes nothing that cannot be shown again. Spec: RQ-50..RQ-53.
+ * Runs hooks of hosts and plugins on the expansion of each prompt before its admission, and on the system texts,
+ * parameters and headers of each request. Expansions are stored with the prompt, and frames when they change, so every
+ * effect of a hook can be shown again. Spec: RQ-50..RQ-53.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../agent/Agents.ts"
@@ -10,19 +10,21 @@ import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
 import type { Session } from "../session/Message.ts"
 import type { Expansion, PromptInput } from "../session/Schemas.ts"
 
-/** A request as hooks see and change it. */
+/** The part of a request that hooks see and change. */
 export interface HostRequest {
   readonly system: ReadonlyArray<string>
   readonly settings: RequestSettings
 }
 
-/** What a host does. A hook that fails, or takes more than 10 seconds, is logged and changes nothing. */
+/** A host's hook. A hook that fails, or takes more than 10 seconds, is logged and changes nothing. */
 export interface RequestHook {
-  /** For logs. */
+  /** Used in logs. */
   readonly name: string
-  /** What a prompt comes to; what was asked stays as it is, so that an exact retry is one (IN-4). */
+  /** Changes a prompt's expansion. The prompt itself stays, so that an exact retry still matches (IN-4). */
   readonly prompt?: (session: Session, prompt: PromptInput, expansion: Expansion) => Effect.Effect<Expansion, unknown>
-  /** The system texts and settings of one request. Texts that differ from turn to turn cost the provider's cache. */
+  /**
+   * Changes the system texts and settings of one request. Texts that vary between turns defeat the provider's cache.
+   */
   readonly request?: (
     request: HostRequest,
     turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }
@@ -32,7 +34,7 @@ export interface RequestHook {
 export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
   HostRequests,
   {
-    /** Adds a hook until the scope closes; hooks run in the order in which they were added. */
+    /** Adds a hook until the scope closes. Hooks run in registration order. */
     readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>
     readonly onPrompt: (
       session: Session,
@@ -86,5 +88,5 @@ const make = (): Context.Tag.Service<typeof HostRequests> => {
   }
 }
 
-/** No hooks until they are registered. */
+/** A registry that starts without hooks. */
 export const layer = Layer.sync(HostRequests, make)

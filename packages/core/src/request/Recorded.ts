@@ -1,6 +1,7 @@
 /**
- * What an earlier turn was shown: its frame, and the history as it was then, lowered as it was then. Found by keys and folded
- * from the last checkpoint before it on, so that it costs what was shown, wherever in the session that was.
+ * Rebuilds the request of an earlier turn: its frame, and the history as it was then, lowered as it was then. Looks up
+ * keys and folds only from the preceding checkpoint on, so the cost follows what was shown, wherever it is in the
+ * session.
  * Spec: RQ-34..RQ-36.
  */
 import type { Prompt } from "@effect/ai"
@@ -19,7 +20,7 @@ import type { ModelRef } from "../session/Schemas.ts"
 import type { StoreError } from "../session/StoreError.ts"
 import { fold, nothingFolded, type Frame } from "./Frame.ts"
 
-/** A request to a provider, as it was or would be. */
+/** A provider request, recorded or previewed. */
 export interface ShownRequest {
   readonly sessionID: SessionID
   readonly agent: string
@@ -29,11 +30,11 @@ export interface ShownRequest {
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
   /** Estimated tokens by part. */
   readonly estimate: Estimate
-  /** The turn, where it has been made: its answer, and the place of its step. */
+  /** The id of the answer and the sequence number of its step; absent in a preview. */
   readonly step?: { readonly messageID: MessageID; readonly seq: number }
 }
 
-/** No turn had begun by then, or it was made before requests were framed in the log. */
+/** No turn had begun by then, or its request predates framed events. */
 export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {
   sessionID: SessionID,
   at: Schema.Int
@@ -43,9 +44,9 @@ export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/cor
   }
 }
 
-/** A request that went out, but for its history. */
+/** A sent request without its history. */
 export interface Sent {
-  /** Its step, and the answer that it got. */
+  /** The step's sequence number and its answer. */
   readonly step: { readonly seq: number; readonly messageID: MessageID }
   readonly agent: string
   readonly model: ModelRef
@@ -53,18 +54,18 @@ export interface Sent {
   readonly prunedSeq: number
 }
 
-/** What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed. */
+/** Changes to messages before the checkpoint (a shell that ends after it) are ignored: those messages are not shown. */
 const shownChanges = (event: SessionEvent) =>
   project(event).filter(({ table }) => table !== "session" && table !== "session_instruction")
 
-/** How the history was shown with it. */
+/** How this request showed the history. */
 export const shownBy = ({ frame, model, prunedSeq }: Sent): Shown => ({
   model,
   systemMessages: frame.settings["systemMessages"] === "anywhere" ? "anywhere" : "leading",
   prunedSeq
 })
 
-/** The request of the last step at or before an event, but for its history. */
+/** The request of the last step at or before an event, without its history. */
 const sentAt = Effect.fnUntraced(function* (sessionID: SessionID, at: number) {
   const found = yield* (yield* SessionStore).stepAt(sessionID, at)
   if (found === undefined) return undefined
@@ -79,14 +80,14 @@ const sentAt = Effect.fnUntraced(function* (sessionID: SessionID, at: number) {
   } satisfies Sent
 })
 
-/** What the turn was shown that the event at `at` belongs to, or the last one before it. */
+/** Returns the request of the turn that contains the event at `at`, or of the last turn before it. */
 export const shownAt = Effect.fn("Recorded.shownAt")(function* (
   sessionID: SessionID,
   at: number
 ): Effect.fn.Return<ShownRequest, NothingShown | ReadError | StoreError, EventLog | SessionStore> {
   const sent = yield* sentAt(sessionID, at)
   if (sent === undefined || sent.frame.system.length === 0) {
-    // No such session, or what framed it is no longer kept: then that is why.
+    // Fails here if the session does not exist or the framed event has expired: that is the real reason.
     yield* (yield* EventLog).read({ sessionID, limit: 1 })
     return yield* new NothingShown({ sessionID, at })
   }
@@ -98,8 +99,8 @@ export const shownAt = Effect.fn("Recorded.shownAt")(function* (
 })
 
 /**
- * The messages that a request of then was made from, oldest first: those just before the event at `before`. Only what
- * came after the last checkpoint is read, and folded as it was: what ended later is shown as it stood.
+ * The messages that request was built from, oldest first: the history just before the event at `before`. Reads only
+ * from the last checkpoint on. A part that ended later appears as it was then.
  */
 export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   sessionID: SessionID,

@@ -1,9 +1,10 @@
 /**
- * The runtime's own words to the model. The first three are durable messages (RQ-24). The others are made from the log
- * alone when a request is assembled (EX-R13, EX-R12): their text must not change, or earlier requests look different.
+ * The runtime's own messages to the model. The first three are durable messages (RQ-24). The others are derived from
+ * the log alone when a request is assembled (EX-R13, EX-R12): changing their text would change how earlier requests
+ * look.
  */
 
-/** After prompts that arrived while the model was at work. */
+/** After prompts that arrived while the model was working. */
 export const steered = (count: number): string =>
   count === 1
     ? "<reminder>\nThe message above arrived while you were working. Take it into account now, then go on with what is " +
@@ -11,12 +12,12 @@ export const steered = (count: number): string =>
     : `<reminder>\nThe ${count} messages above arrived while you were working. Take them into account now, then go on ` +
       "with what is still to be done.\n</reminder>"
 
-/** Before the last turn that the activity may have. */
+/** Before the last turn that the activity may run. */
 export const lastTurn =
   "<reminder>\nThis is the last answer before you are stopped: calls of tools will not be followed by another. Say what is " +
   "done, what is left, and how to go on.\n</reminder>"
 
-/** Around an agent's own words at a switch. */
+/** Around an agent's own text at a switch. */
 export const switched = (text: string): string => `<reminder>\n${text}\n</reminder>`
 
 const byRuntime = (text: string): string =>
@@ -25,13 +26,13 @@ const byRuntime = (text: string): string =>
 /** After an answer that an interrupt, a fault or the output limit cut off. */
 export const cutOff = byRuntime("Your answer above was cut off. Continue it where it ends, and do not repeat it.")
 
-/** After an answer that had ended. */
+/** After a complete answer. */
 export const goOn = byRuntime("Go on with the work that is left. If none is left, say so in one sentence.")
 
-/** Before anything was asked. */
+/** Before the first prompt. */
 export const nothingAsked = byRuntime("The user has not asked for anything yet.")
 
-/** With the result of a call that was made again and again. */
+/** With the result of a repeated call. */
 export const repeated = (count: number): string =>
   `<reminder>\nThis call gave the same result ${count} times in a row. Made again in the same way, it will give it once ` +
   "more: change the call, try another way, or say what stands in the way.\n</reminder>"

@@ -1,6 +1,6 @@
 /**
- * One request to a provider, from what is known of a session: pure, and in the order in which the model sees it. What is
- * observed, stored and sent is the runner's. Spec: RQ-1..RQ-15 in specs/context.md.
+ * Assembles one provider request from a session's data, in the order in which the model reads it. Pure; the runner
+ * observes, stores and sends. Spec: RQ-1..RQ-15 in specs/context.md.
  */
 import { Tool, type Prompt } from "@effect/ai"
 import { Predicate } from "effect"
@@ -15,23 +15,23 @@ import { sameModel, type JsonRecord, type ModelRef } from "../session/Schemas.ts
 import { isBlank } from "../Text.ts"
 import type { Frame, FramedTool } from "./Frame.ts"
 
-/** Whether and which tool the model has to call. */
+/** Whether the model must call a tool. */
 export type ToolChoice = "auto" | "required"
 
 export interface RequestInput {
   readonly info: ModelInfo
-  /** {@link systemTexts}, or what a host made of them. */
+  /** {@link systemTexts}, possibly changed by a host hook. */
   readonly system: ReadonlyArray<string>
   readonly baselineSeq: number
-  /** What the model is shown of the session, oldest first. */
+  /** The session's messages that the model sees, oldest first. */
   readonly messages: ReadonlyArray<Message>
   readonly prunedSeq: number | undefined
-  /** Tools in the form of the request, by name. */
+  /** Tools in request form, sorted by name. */
   readonly tools: ReadonlyArray<Tool.Any>
   readonly toolChoice: ToolChoice
   readonly settings: RequestSettings
   readonly countTokens?: CountTokens | undefined
-  /** Results were left out since the last step: what its provider counted is no bound any more (CP-9). */
+  /** Results were pruned since the last step, so the provider's last count is no longer a lower bound (CP-9). */
   readonly prunedSince?: boolean
 }
 
@@ -39,13 +39,16 @@ export interface AssembledRequest {
   readonly frame: Frame
   /** The conversation, after the system texts. */
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
-  /** Tokens by part, estimated. */
+  /** Estimated tokens by part. */
   readonly estimate: Estimate
-  /** Tokens in all: the estimate, or the provider's own last count and what came since, if that is more (CM-13). */
+  /**
+   * Total tokens: the greater of the estimate, and the provider's last count plus the estimate of what came after it
+   * (CM-13).
+   */
   readonly tokens: number
 }
 
-/** The system texts: the agent's own or those of the model's family, then the baseline. */
+/** The system texts: the agent's prompt or the base instructions of the model's family, then the baseline. */
 export const systemTexts = (agent: Agent, model: ModelRef, baseline: string): ReadonlyArray<string> =>
   [agent.prompt ?? baseInstructions(model), baseline].filter((text) => !isBlank(text))
 
@@ -54,7 +57,7 @@ const framedTools = new WeakMap<Tool.Any, FramedTool>()
 const record = (value: unknown): JsonRecord =>
   Predicate.isRecord(value) ? Object.fromEntries(Object.entries(value)) : {}
 
-/** A tool as the provider gets it; the same object for the same definition. */
+/** Converts a tool to its request form; the same definition returns the same object. */
 export const framedTool = (tool: Tool.Any): FramedTool => {
   const before = framedTools.get(tool)
   if (before !== undefined) return before
@@ -68,8 +71,7 @@ export const framedTool = (tool: Tool.Any): FramedTool => {
 }
 
 /**
- * What was asked of the model, for the record, with the size of its window where that is known: header values may be
- * secret and are left out.
+ * The settings to record, with the size of the context window if known. Header values may be secret and are omitted.
  */
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
@@ -84,14 +86,14 @@ const recordedSettings = (
   ...(systemMessages === "leading" ? {} : { systemMessages })
 })
 
-/** How a message is shown to this model. */
+/** How messages are shown to this model. */
 export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown => ({
   model: info.ref,
   systemMessages: info.systemMessages ?? "leading",
   prunedSeq: prunedSeq ?? nothingPruned
 })
 
-/** What the provider counted at the session's last step with this model, since the last checkpoint. */
+/** The provider's count at the session's last step with this model, since the last checkpoint. */
 const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage | undefined => {
   const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
   const step = lowered[at]?.message
@@ -106,7 +108,7 @@ const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage 
   return { tokens: step.tokens, messages: before + Math.min(1, lowered[at]?.shown.length ?? 0) }
 }
 
-/** Puts a request together. */
+/** Assembles a request. */
 export const assemble = (input: RequestInput): AssembledRequest => {
   const { baselineSeq, info, settings, toolChoice } = input
   const shown = shownFor(info, input.prunedSeq)
@@ -123,7 +125,7 @@ export const assemble = (input: RequestInput): AssembledRequest => {
   return { frame, messages, estimate: estimated, tokens: withUsage(estimated, usage) }
 }
 
-/** The whole as `@effect/ai` takes it. */
+/** The whole request as `@effect/ai` messages. */
 export const promptOf = ({ frame, messages }: AssembledRequest): ReadonlyArray<Prompt.MessageEncoded> => [
   ...frame.system.map((content) => ({ role: "system" as const, content })),
   ...messages

@@ -1,6 +1,7 @@
 /**
- * An answer of a given form: the model gives it by calling a tool whose input is the form. The input is validated; what
- * does not fit goes back with what is wrong, once. The value is the input of the accepted call, in the log. Spec: RQ-40..44.
+ * Provides answers of a given schema: the model calls a tool whose input is the answer. The input is validated; an
+ * invalid one is returned with its errors, once. The value is the input of the accepted call, in the log. Spec:
+ * RQ-40..44.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Effect, Either, Schema } from "effect"
@@ -11,7 +12,7 @@ import type { Message, ToolPart } from "../session/Message.ts"
 import type { JsonRecord, OutputFormat } from "../session/Schemas.ts"
 import { fromJsonSchema, ToolFailure, type ToolDefinition } from "../tool/ToolDefinition.ts"
 
-/** The model did not give the answer in the form that the prompt asks for, after it was told what is wrong. */
+/** The model did not return a valid structured answer, even after the errors were returned to it. */
 export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputFailed>(
   "@daybook/core/StructuredOutputFailed"
 )("StructuredOutputFailed", { sessionID: SessionID, details: Schema.String }) {
@@ -20,26 +21,26 @@ export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputF
   }
 }
 
-/** The tool that takes the answer. */
+/** The name of the tool that takes the answer. */
 export const outputTool = "structured_output"
 
-/** Characters of a schema. */
+/** Maximum characters of a schema. */
 const schemaLimit = 65_536
 
-/** Patterns of a schema are matched in linear time: the model decides what they are matched against (LM-23). */
+/** Compiles schema patterns to linear-time expressions: the model controls the text they match (LM-23). */
 const linearExpression = Object.assign(
   (pattern: string) => {
     if (pattern.length > maxExpressionLength)
       throw new Error(`a pattern has more than ${maxExpressionLength} characters`)
     const expression = RE2JS.compile(RE2JS.translateRegExp(pattern))
-    // Ajv keeps one expression for each text.
+    // Ajv caches expressions by this text.
     return { test: (text: string) => expression.test(text), toString: () => pattern }
   },
-  // What a check that is compiled to a file would import; none is.
+  // Ajv requires this for standalone code, which is never generated.
   { code: "linearExpression" }
 )
 
-/** Checks of schemas that are in use, by their text. */
+/** Compiled validators by schema text. */
 const compiled = new Map<string, ValidateFunction>()
 const compiledLimit = 64
 
@@ -54,7 +55,7 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
 const notASchema = (cause: unknown): string =>
   `it is no JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
 
-/** The check of a schema; Left says why the schema cannot be used. */
+/** Compiles a schema; Left explains why the schema is not usable. */
 export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunction, string> => {
   const written = Either.try({ try: () => JSON.stringify(schema), catch: notASchema })
   if (Either.isLeft(written)) return Either.left(written.left)
@@ -64,11 +65,11 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   if (text.length > schemaLimit)
     return Either.left(`a schema may have ${schemaLimit} characters, this has ${text.length}`)
   if (schema["type"] !== "object") return Either.left(`its root has to be an object: "type": "object"`)
-  // Its check would answer later, and so always be taken for a yes.
+  // An asynchronous check returns a promise, which would always count as valid.
   if ("$async" in schema) return Either.left("it has to be checked at once: leave out $async")
   return Either.try({
     try: () => {
-      // An instance of its own: ids of one schema must not be seen by another.
+      // A separate instance per schema, so that schemas do not share ids.
       const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const
       const check = new Ajv2020({ ...options, code: { regExp: linearExpression } }).compile(schema)
       compiled.set(text, check)
@@ -80,21 +81,21 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   })
 }
 
-/** What came of the form within one activity. */
+/** Progress of the structured answer within one activity. */
 export interface OutputState {
   accepted: boolean
-  /** The turn that runs gave an answer that does not fit. */
+  /** The current turn gave an invalid answer. */
   wrong: boolean
-  /** Turns whose answer was missing or did not fit. */
+  /** Turns without a valid answer. */
   refused: number
 }
 
 export const noOutput = (): OutputState => ({ accepted: false, wrong: false, refused: 0 })
 
-/** Turns whose answer may be missing or wrong: the first, and the one correction. */
+/** Turns that may end without a valid answer: the first, and one correction. */
 export const outputAttempts = 2
 
-/** The tool that takes the answer, and notes what came of it. */
+/** Builds the tool that takes the answer and records the result in `state`. */
 export const definition = (format: OutputFormat, state: OutputState): ToolDefinition =>
   fromJsonSchema({
     name: outputTool,
@@ -120,15 +121,15 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
       })
   })
 
-/** What the model is told that answered in another way. */
+/** The reminder after an answer in another form. */
 export const correction = `Give the answer by calling ${outputTool}, in the form that it asks for; text alone is not read.`
 
-/** The structured answer in a message, if it holds one. */
+/** The structured answer in a message, if any. */
 export const structuredOutput = (message: Message): JsonRecord | undefined => {
   if (message.type !== "assistant") return undefined
   const accepted = message.content.findLast(
     (part): part is ToolPart => part.type === "tool" && part.name === outputTool && part.state === "completed"
   )
-  // Results of tools are cut where they are long; inputs are whole.
+  // Tool results may be truncated; inputs are complete.
   return accepted?.input
 }

@@ -1,5 +1,5 @@
 /**
- * Whether a session may ask a provider once more. What its children spend counts, and what it is a child of counts too.
+ * Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
  * Spec: EX-B1..EX-B6.
  */
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ import type { StoreError } from "../session/StoreError.ts"
 
 const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
 
-/** The check before each request; `fallback` is the host's limit for sessions that are nobody's child. */
+/** Builds the check. `fallback` is the host's limit for root sessions without a budget. */
 export const make = (store: SessionStore["Type"], fallback: Budget) =>
   Effect.fn("BudgetCheck.check")(function* (
     session: Session,

@@ -1,6 +1,6 @@
 /**
- * What frames a session's requests, written down when it changes. The last frames are kept, so that only what changed is
- * written; after a restart, or when another process framed requests meanwhile, a changed frame is written whole.
+ * Decides when a request's frame is recorded, and how much of it. Recent frames are cached so that a change stores only
+ * its difference. After a restart, or after another process framed a request, a changed frame is stored whole.
  * Spec: RQ-30..RQ-33.
  */
 import type { Draft } from "../events/SessionEvents.ts"
@@ -8,12 +8,12 @@ import type { SessionID } from "../Identifiers.ts"
 import { framed, hashOf, type Frame } from "../request/Frame.ts"
 import type { Session } from "../session/Message.ts"
 
-/** Sessions whose last frame is kept. */
+/** Maximum number of sessions in the cache. */
 const keptFrames = 64
 
 export const make = () => {
   const kept = new Map<SessionID, { readonly hash: string; readonly frame: Frame }>()
-  /** The event for this request's frame, none when the last request was framed alike. */
+  /** The event for this request's frame; empty when the previous request had the same frame. */
   return ({ frame: stored, id }: Session, frame: Frame): ReadonlyArray<Draft> => {
     const hash = hashOf(frame)
     const before = kept.get(id)

@@ -1,7 +1,7 @@
 /**
- * What the model is shown of a session, kept decoded between turns. The first turn reads the projected rows from the
- * last compaction on; later turns fold only the events that are new, with the same fold that writes the rows. So a turn
- * costs what is new and what is shown, not what is stored. Of sessions, the last used are kept, bounded in number and size.
+ * Caches the decoded messages that the model sees, per session, between turns. The first turn reads the projected rows
+ * from the last compaction on. Later turns fold only new events, with the fold that also writes the rows. So a turn's
+ * cost follows what is new and what is shown, not what is stored. The cache is LRU, bounded in sessions and in size.
  * Spec: EX-R9 (EP-10).
  */
 import { Effect, Either } from "effect"
@@ -16,16 +16,16 @@ import type { Message } from "../session/Message.ts"
 import { assembleOne, SessionStore } from "../session/SessionStore.ts"
 import type { MessageUnreadable, StoreError } from "../session/StoreError.ts"
 
-/** How much is kept; the session that is being worked on always is. */
+/** Cache limits; the session in use is never evicted. */
 export interface Bounds {
   readonly sessions: number
-  /** Of the text in the rows, which the assembled messages share or hold once more. */
+  /** Characters in the cached rows. The assembled messages share these strings or hold one more copy. */
   readonly chars: number
 }
 
 const defaultBounds: Bounds = { sessions: 64, chars: 64 * 1024 * 1024 }
 
-/** An assembled message, with the rows that it was made of. */
+/** An assembled message and the rows it was built from. */
 type Assembled = {
   readonly row: MessageRow
   readonly parts: ReadonlyArray<PartRow>
@@ -34,25 +34,28 @@ type Assembled = {
 }
 
 type Kept = {
-  /** By message id: a message whose rows are the same objects is the same message. */
+  /** By message id. A message is reused as long as its rows are the same objects. */
   readonly assembled: Map<string, Assembled>
   readonly tables: MemoryTables.MemoryTables
   readonly baselineSeq: number
   readonly cursor: number
   readonly incarnation: number
-  /** Characters of the rows. */
+  /** Characters in the rows. */
   readonly chars: number
 }
 
 export interface History {
-  /** The messages to show, in order. `baselineSeq` tells which System messages the baseline contains. */
+  /**
+   * Returns the messages to show, in order. `baselineSeq` separates the System messages that the baseline already
+   * contains.
+   */
   readonly load: (
     sessionID: SessionID,
     baselineSeq: number
   ) => Effect.Effect<ReadonlyArray<Message>, ReadError | StoreError>
 }
 
-/** A completed compaction moves the start of what is shown. */
+/** A completed compaction moves the start of the shown history, so cached rows are stale. */
 const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
 
 const charsOf = (row: object): number =>
@@ -66,7 +69,7 @@ const sizeOf = (tables: MemoryTables.MemoryTables): number => {
   return chars
 }
 
-/** The messages of the tables; those whose rows did not change are the objects of before. */
+/** Assembles the messages of the tables. A message with unchanged rows keeps its object identity. */
 const assembleKept = (
   sessionID: SessionID,
   { assembled, tables }: Kept
@@ -100,7 +103,7 @@ const assembleKept = (
   return Either.right(messages)
 }
 
-/** A history that keeps no more than this. */
+/** Builds a history with the given cache limits. */
 export const makeBounded = Effect.fnUntraced(function* (
   bounds: Bounds
 ): Effect.fn.Return<History, never, EventLog | SessionStore> {
@@ -108,7 +111,7 @@ export const makeBounded = Effect.fnUntraced(function* (
   const store = yield* SessionStore
   const kept = new Map<string, Kept>()
 
-  /** Drops the sessions that were used longest ago, as many as are too many or too much. */
+  /** Evicts the least recently used sessions until the cache is within its limits. */
   const shrink = () => {
     let chars = 0
     for (const one of kept.values()) chars += one.chars
@@ -128,12 +131,12 @@ export const makeBounded = Effect.fnUntraced(function* (
     return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, incarnation: rows.incarnation }
   })
 
-  /** Folds the new events on; undefined when only the rows can tell. */
+  /** Folds new events into the cached rows. Returns undefined when the rows must be read again. */
   const foldOn = Effect.fnUntraced(
     function* (sessionID: SessionID, from: Kept): Effect.fn.Return<Kept | undefined, ReadError> {
       let { cursor } = from
       for (;;) {
-        // A session that was removed and made again under its id is another incarnation.
+        // A session that was removed and created again under the same id is another incarnation.
         const page = yield* log.read({ sessionID, after: cursor, incarnation: from.incarnation })
         for (const event of page.events) {
           if (startsAnew(event)) return undefined
@@ -165,5 +168,5 @@ export const makeBounded = Effect.fnUntraced(function* (
   }
 })
 
-/** A history that keeps what is reasonable. */
+/** Builds a history with the default cache limits. */
 export const make = makeBounded(defaultBounds)

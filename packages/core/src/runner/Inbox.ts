@@ -1,6 +1,6 @@
 /**
- * What waits for a session and becomes visible at a safe boundary: which input opens an activity, which steers join it,
- * and the events that show them. Spec: EX-D3, EX-D4 (TU-3, PR-2..PR-6, IN-12).
+ * Selects waiting inputs at a safe boundary: the input that opens an activity, the steers that join it, and the events
+ * that promote them. Spec: EX-D3, EX-D4 (TU-3, PR-2..PR-6, IN-12).
  */
 import { Effect, Option, Struct } from "effect"
 import { draft, type Draft } from "../events/SessionEvents.ts"
@@ -10,10 +10,10 @@ import type { Input } from "../session/Message.ts"
 import type { Delivery } from "../session/Schemas.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 
-/** What an activity begins with. */
+/** What opens an activity. */
 export type Trigger = "steer" | "queue" | "resume"
 
-/** What the prompt came to is in its admission, once. */
+/** The promotion event. It omits the expansion, which the admission event already stores. */
 export const promotion = ({ createdAt, id, prompt }: Input): Draft =>
   draft("session.next.prompt.promoted", {
     messageID: id,
@@ -30,17 +30,17 @@ export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
 
   return {
     waits,
-    /** Whether one of them was taken back meanwhile. */
+    /** Whether any of these inputs was withdrawn in the meantime. */
     withdrawn: (inputs: ReadonlyArray<Input>) =>
       Effect.exists(inputs, ({ id }) => Effect.map(store.input(id), (input) => input?.withdrawnSeq !== undefined)),
-    /** In queue mode the oldest queued input, then steers up to the cutoff (PR-2). */
+    /** In queue mode, the oldest queued input; then the steers admitted up to the cutoff (PR-2). */
     eligible: Effect.fnUntraced(function* (sessionID: SessionID, mode: Trigger) {
       const cutoff = yield* log.latest(sessionID)
       const queued = mode === "queue" ? yield* store.waiting(sessionID, { delivery: "queue", limit: 1 }) : []
       const steers = yield* store.waiting(sessionID, { delivery: "steer", through: cutoff, limit: steerBatchLimit })
       return [...queued, ...steers]
     }),
-    /** A waiting steer comes before an older queued input (PR-5). */
+    /** A waiting steer precedes an older queued input (PR-5). */
     pick: Effect.fnUntraced(function* (sessionID: SessionID) {
       if (yield* waits(sessionID, "steer")) return Option.some<Trigger>("steer")
       return (yield* waits(sessionID, "queue")) ? Option.some<Trigger>("queue") : Option.none<Trigger>()

@@ -1,7 +1,7 @@
 /**
- * From projected messages to a provider's prompt. Pure, except that it remembers the form of a message, so that an
- * unchanged message is lowered once. Calls and results travel in pairs; provider-native data goes back only to the
- * provider and model that it came from (MS-1..MS-4); no log gives a conversation that a provider refuses.
+ * Lowers projected messages to a provider prompt. Pure, except for a cache that lowers an unchanged message once. Calls
+ * and results stay paired, provider-native data returns only to its provider and model (MS-1..MS-4), and every log
+ * yields a conversation that providers accept.
  * Spec: EX-R4..EX-R8, EX-R10, EX-R12, EX-R13, RQ-20..RQ-24.
  */
 import type { Prompt } from "@effect/ai"
@@ -16,33 +16,33 @@ import type { AssistantMessage, Message, ToolPart, UserMessage } from "../sessio
 import { sameModel, type ModelRef, type ProviderMetadata } from "../session/Schemas.ts"
 import { isBlank } from "../Text.ts"
 
-/** For whom, and how much of it. */
+/** The target of lowering, and what is pruned. */
 export interface Shown {
   readonly model: ModelRef
-  /** Whether the provider takes system messages between others (RQ-22). */
+  /** Whether the provider accepts system messages between others (RQ-22). */
   readonly systemMessages: "leading" | "anywhere"
-  /** Results of tools in messages up to this place are shown as placeholders. */
+  /** Tool results in messages up to this sequence number are shown as placeholders. */
   readonly prunedSeq: number
 }
 
-/** Everything, for a provider that takes system messages only at the start. */
+/** Nothing pruned, for a provider that accepts system messages only at the start. */
 export const shownTo = (model: ModelRef): Shown => ({ model, systemMessages: "leading", prunedSeq: nothingPruned })
 
 type AssistantPart = Prompt.AssistantMessagePartEncoded
 
 const userMessage = (content: ReadonlyArray<UserPart>): Prompt.MessageEncoded => ({ role: "user", content })
 
-/** Metadata as it came, for the same provider and model only, and never from a failed answer (MS-1). */
+/** Provider metadata is replayed only to the same provider and model, and never from a failed answer (MS-1). */
 const nativeTo = (message: AssistantMessage, model: ModelRef): boolean =>
   message.error === undefined && sameModel({ ...message.model, variant: "any" }, { ...model, variant: "any" })
 
-/** Provider -> record is the form that the library replays; an imported session may hold something else. */
+/** The library replays records by provider; an imported session may hold other values, which are dropped. */
 const options = (metadata: ProviderMetadata | undefined, native: boolean) =>
   native && metadata !== undefined ? { options: Record.filter(metadata, Predicate.isRecord) } : {}
 
 const unless = (text: string, blank: string): string => (isBlank(text) ? blank : text)
 
-/** Providers refuse a failed result without text (EX-R10). */
+/** Providers reject a failed result without text (EX-R10). */
 const plainResult = (part: ToolPart): string => {
   if (part.state === "error") return unless(part.error?.message ?? "", "the tool failed")
   const content = part.content ?? []
@@ -51,14 +51,14 @@ const plainResult = (part: ToolPart): string => {
   return texts.length > 0 ? unless(texts.join("\n"), "(no output)") : JSON.stringify(part.structured ?? {})
 }
 
-/** A result without frames of the runtime in it (LM-30). */
+/** A result's text with the runtime's frames escaped (LM-30). */
 const resultText = (part: ToolPart): string => unprivileged(plainResult(part))
 
-/** What is left of a provider's own result for another model: its start, in words. */
+/** A provider-executed result as text for another model, truncated. */
 const hostedText = (part: ToolPart): string =>
   part.result === undefined ? resultText(part) : clipped(unprivileged(JSON.stringify(part.result)), 2_000)
 
-/** Whether the provider ran the tool: then call and result are both its own. */
+/** Whether the provider ran the tool; then call and result belong to the provider. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 
 const spoken = (text = ""): ReadonlyArray<AssistantPart> => (isBlank(text) ? [] : [textPart(text)])
@@ -70,10 +70,10 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
       if (native && part.providerMetadata !== undefined) {
         return [{ type: "reasoning", text: part.text ?? "", ...options(part.providerMetadata, true) }]
       }
-      // After a switch of models, visible reasoning stays as ordinary text (MS-2).
+      // After a model switch, visible reasoning stays as plain text (MS-2).
       return spoken(part.text)
     }
-    // A call that was never made has no result to be paired with.
+    // A call that was never made has no result to pair with.
     if (part.state === "pending" || part.state === "running" || part.input === undefined) return []
     if (hosted(part) && !native) return [textPart(`[${part.name}: ${hostedText(part)}]`)]
     const call: AssistantPart = {
@@ -97,7 +97,7 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
     return [call, result]
   })
 
-/** Providers refuse an answer that ends with reasoning: it was cut off before the reasoning led to anything. */
+/** Drops trailing reasoning: providers reject an answer that ends with it. */
 const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> => {
   const parts = allParts(message, native)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
@@ -109,7 +109,7 @@ const assistantMessages = (
 ): ReadonlyArray<Prompt.MessageEncoded> => {
   const native = nativeTo(message, model)
   const content = assistantParts(message, native)
-  // An answer that said nothing is nothing to show (MS-3).
+  // An empty answer is omitted (MS-3).
   if (content.length === 0) return []
   const local = message.content.filter(
     (part): part is ToolPart =>
@@ -140,7 +140,10 @@ const assistantMessages = (
   return messages
 }
 
-/** Privileged text in its place: as such where the provider takes it there, else marked in the user's role. */
+/**
+ * Privileged text in its place: a system message where the provider accepts it there, else marked text in the user
+ * role.
+ */
 const systemMessage = (text: string, { systemMessages }: Shown): Prompt.MessageEncoded =>
   systemMessages === "anywhere"
     ? { role: "system", content: text }
@@ -193,7 +196,7 @@ const remembered = new WeakMap<
   { readonly key: string; readonly lowered: ReadonlyArray<Prompt.MessageEncoded> }
 >()
 
-/** One message in the provider's form: the same objects again while nothing about it changed. */
+/** Lowers one message. Returns the same objects as long as nothing about it changed. */
 const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   const { model, prunedSeq, systemMessages } = shown
   const key = `${model.providerID}/${model.id} ${systemMessages} ${message.seq <= prunedSeq}`
@@ -204,11 +207,11 @@ const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageE
   return lowered
 }
 
-/** The messages in their order, without what a request has to begin and end with. */
+/** Lowers messages in order, without the additions at the start and end of a request. */
 export const lower = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
   messages.flatMap((message) => lowerOne(message, shown))
 
-/** A message in the provider's form: the session's own, or one that lowering added, which is in no log. */
+/** A message in the provider's form: from the session, or added by lowering (then it is in no log). */
 export interface Lowered {
   readonly message: Message
   readonly shown: ReadonlyArray<Prompt.MessageEncoded>
@@ -221,13 +224,13 @@ const added = (name: string, text: string): Lowered => ({
 const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), added("on", goOn)]
 
 /**
- * The conversation of a request. A request went out before every answer of the history: at each of these places, and at
- * the end, it must begin with the user and must not end with an answer. So the next request begins with the bytes of
- * this one, whatever comes of it (EX-R13, EX-R12).
+ * Builds the conversation of a request. Each answer in the history was once requested, so at each answer, and at the
+ * end, the conversation must begin with the user role and must not end with an answer. Hence the next request begins
+ * with the bytes of this one, whatever its outcome (EX-R13, EX-R12).
  */
 export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Lowered> => {
   const all: Array<Lowered> = []
-  // The answer after which the user's side has not said anything; system messages are of neither side.
+  // The last answer without a user message after it; system messages belong to neither side.
   let last: AssistantMessage | "user" | undefined
   const bridge = () => {
     if (last === "user") return

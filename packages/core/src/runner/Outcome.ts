@@ -1,18 +1,18 @@
-/** How a drain ends, and how that is said of its activity in the log. Pure. Spec: EX-D8. */
+/** Maps the end of a drain to the outcome of its activity in the log. Pure. Spec: EX-D8. */
 import { Cause, Exit, Match, Option } from "effect"
 import type { RunError } from "../session/RunError.ts"
 import type { StoredError } from "../session/Schemas.ts"
 import type { ToolDeclined } from "../tool/ToolDefinition.ts"
 
-/** `moved`: the session is at another Location now; `unfinished` says whether its activity was not done. */
+/** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
 
-/** `Nothing`: what the activity was for was taken back before it started. */
+/** `Nothing`: the input that would have opened the activity was withdrawn before the start. */
 export type ActivityResult = DrainResult | { readonly _tag: "Nothing" }
 
 type Outcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
 
-/** The outcome of an activity that ended so. */
+/** The outcome of an activity that ended with this exit. */
 export const outcomeOf = (exit: Exit.Exit<ActivityResult, RunError | ToolDeclined>): Outcome => {
   if (Exit.isSuccess(exit)) {
     return exit.value._tag !== "Moved"

@@ -1,6 +1,6 @@
 /**
- * From a session and what was observed for it to the request that would go out now: tools and settings for the agent
- * and the current prompt, the host's part, and the pure assembly in `request/Request.ts`. Writes nothing.
+ * Builds the next request from a session and its observed context: tools and settings of the agent and the current
+ * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing.
  * Spec: RQ-1..RQ-15 in specs/context.md.
  */
 import { Effect } from "effect"
@@ -24,11 +24,11 @@ export interface PreparationInput {
   readonly baseline: string
   readonly baselineSeq: number
   readonly messages: ReadonlyArray<Message>
-  /** What the activity's prompts ask of its requests. */
+  /** Request options from the activity's prompts. */
   readonly wishes: Wishes
-  /** Where the tool of a structured answer notes what came of it. */
+  /** Where the structured-output tool records its result. */
   readonly output: OutputState
-  /** Results of tools were left out since the last step. */
+  /** Tool results were pruned since the last step. */
   readonly prunedSince?: boolean
 }
 
@@ -41,7 +41,9 @@ export interface Prepared {
 
 const isEmpty = (settings: RequestSettings): boolean => Object.keys(settings).length === 0
 
-/** The reference that a session's requests go to: its own, else its agent's, else the resolver's default. */
+/**
+ * The model of a session's requests: the session's model, else the agent's, else the resolver's default (undefined).
+ */
 export const modelOf = (session: Session, agent: Agent): ModelRef | undefined => session.model ?? agent.model
 
 export const make = Effect.gen(function* () {
@@ -50,7 +52,7 @@ export const make = Effect.gen(function* () {
   const hooks = yield* HostRequests
   const mcp = yield* Mcp
 
-  /** The model with the settings of its requests. */
+  /** Resolves a model with its request settings. */
   const resolve = (
     ref: ModelRef | undefined,
     settings: RequestSettings
@@ -66,7 +68,7 @@ export const make = Effect.gen(function* () {
       { sessionID: session.id, agent, model: info }
     )
     const model = yield* resolve(modelOf(session, agent), settings)
-    // Servers that are still connecting are waited for, so that one turn's tools are the next one's (MC-7).
+    // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-7).
     yield* mcp.ready
     const format = wishes.output
     const materialized = yield* tools.materialize(agent, {

@@ -1,6 +1,6 @@
 /**
- * The request that would go out if the session ran now: what would become visible, what the model would be told of its
- * context, and how that would be framed. Writes nothing. Whether it would be compacted first is said, not done.
+ * Builds the request that a turn would send now: the inputs it would promote, the context update it would tell the
+ * model, and their frame. Writes nothing. Does not compact.
  * Spec: RQ-37..RQ-39.
  */
 import { Effect, Option } from "effect"
@@ -29,7 +29,7 @@ export interface PreviewParts {
 
 type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
 
-/** What `ContextEpoch.prepare` and `advance` would come to. */
+/** The result that `ContextEpoch.prepare` and `advance` would have. */
 const plan = (
   sessionID: SessionID,
   epoch: Epoch | undefined,
@@ -55,7 +55,7 @@ const plan = (
     }
   })
 
-/** The preview of sessions at the current Location. */
+/** Builds the preview for sessions at the current Location. */
 export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }: PreviewParts) {
   const store = yield* SessionStore
   const lineage = yield* Lineage

@@ -1,16 +1,16 @@
-/** Bounds what a tool's progress costs the log: at most one event a second and call, of a few KiB. Spec: EX-T12 (TO-P1). */
+/** Limits stored tool progress: at most one event per second and call, at most a few KiB. Spec: EX-T12 (TO-P1). */
 import { Clock, Effect } from "effect"
 import type { ToolOutput } from "../tool/ToolDefinition.ts"
 
 const intervalMs = 1_000
 const limitBytes = 4 * 1024
 
-/** The end of a text is its news: the start is cut, and said to be. */
+/** Keeps the end of a text, which is its newest part, and notes how many bytes were cut. */
 const tail = (text: string): string => {
   const bytes = Buffer.from(text)
   if (bytes.length <= limitBytes) return text
   let start = bytes.length - limitBytes
-  // Not in the middle of a character: its later bytes begin with the bits 10.
+  // Do not cut inside a character: UTF-8 continuation bytes start with the bits 10.
   while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++
   return `[${start} bytes before]\n${bytes.toString("utf8", start)}`
 }
@@ -24,8 +24,8 @@ const bounded = ({ content, structured }: ToolOutput): ToolOutput => {
 }
 
 /**
- * A progress reporter for one call, which ends with the scope. Of the updates that come within a second of the last stored
- * one, the newest is stored at the end of that second: the last words of a tool that then waits are shown too.
+ * Builds a progress reporter for one call; it ends with the scope. Updates within a second of the last stored one are
+ * coalesced: the newest is stored when that second ends. So the last update of a tool that then waits is shown too.
  */
 export const boundedProgress = Effect.fnUntraced(function* (store: (update: ToolOutput) => Effect.Effect<void>) {
   const scope = yield* Effect.scope

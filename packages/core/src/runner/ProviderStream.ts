@@ -1,6 +1,6 @@
 /**
- * One attempt at a provider: its stream of parts within the limits of the model's policy, what a fault of it means, and
- * when and how late it may be tried again. Records nothing. Spec: EX-T9..EX-T12 (TU-12, TO-7, TO-8).
+ * Runs one provider attempt: its stream of parts within the model policy's limits, the classification of its faults,
+ * and the wait before a retry. Records nothing. Spec: EX-T9..EX-T12 (TU-12, TO-7, TO-8).
  */
 import type { LanguageModel, Tool, Toolkit } from "@effect/ai"
 import { Clock, Duration, Effect, Random, Stream } from "effect"
@@ -13,11 +13,11 @@ import type { Used } from "./Usage.ts"
 
 export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
 
-/** The stream itself failed, or broke off (TO-8). */
+/** The stream itself failed or ended early (TO-8). */
 export type Broken = { readonly _tag: "Broken"; readonly failure: ProviderFailure; readonly error?: unknown }
-/** The provider said so inside the stream (TO-7). */
+/** The provider reported an error inside the stream (TO-7). */
 export type Reported = { readonly _tag: "Reported"; readonly failure: ProviderFailure }
-/** How a stream ended that did not end well. */
+/** Why a stream did not end normally. */
 export type StreamFault = Reported | Broken
 
 export const broken = (message: string, retryable: boolean): Broken => ({
@@ -30,13 +30,13 @@ export const reported = (error: unknown): Reported => ({ _tag: "Reported", failu
 export const isFault = (error: { readonly _tag: string }): error is StreamFault =>
   error._tag === "Reported" || error._tag === "Broken"
 
-/** The wire tools as a toolkit. Its handlers are never asked: the runtime settles calls itself. */
+/** The wire tools as a toolkit. Its handler is never called: the runner settles calls. */
 const toolkitOf = (definitions: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<Record<string, Tool.Any>> => ({
   tools: Object.fromEntries(definitions.map((definition) => [definition.name, definition])),
   handle: () => Effect.dieMessage("tool calls are settled by the runner")
 })
 
-/** What a part adds to an answer: text that somebody holds, or an object in the form it is stored in. */
+/** Characters that a part adds to an answer: its text, or its data in stored form. */
 const lengthOf = (part: StreamPart): number => {
   switch (part.type) {
     case "text-delta":
@@ -60,14 +60,14 @@ const begins: ReadonlySet<StreamPart["type"]> = new Set([
   "source"
 ])
 
-/** Characters of one block of an answer, by the type of its pieces. */
+/** Maximum characters per block of an answer, by part type. */
 const blockLimits: ReadonlyMap<StreamPart["type"], number> = new Map([
   ["text-delta", maxTextLength],
   ["reasoning-delta", maxBlockLength],
   ["tool-params-delta", maxBlockLength]
 ])
 
-/** Says which limit of an answer its next part is beyond; keeps count of one answer (LM-12). */
+/** Counts one answer. Returns which limit the next part exceeds, if any (LM-12). */
 const makeMeter = () => {
   let [total, blocks] = [0, 0]
   const open = new Map<string, number>()
@@ -89,7 +89,7 @@ const makeMeter = () => {
   }
 }
 
-/** The answer, which fails behind its limits. Chunks stay as they are: what came together is stored together. */
+/** Fails the answer when it exceeds a limit. Chunks are preserved: parts that arrive together are stored together. */
 const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPart, E | Broken> =>
   Stream.suspend(() => {
     const beyond = makeMeter()
@@ -102,7 +102,7 @@ const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPa
     })
   })
 
-/** One request. The finish part is the end of the answer: nothing after it is read. */
+/** Sends one request. The finish part ends the answer; later parts are not read. */
 export const partsOf = (
   { info, model, policy }: ResolvedModel,
   prompt: ModelPrompt,
@@ -125,7 +125,7 @@ export const partsOf = (
   return Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
 }
 
-/** Bounds the whole of one attempt. */
+/** Limits the duration of a whole attempt. */
 export const within =
   ({ timeout }: ModelPolicy) =>
   <A, E, R>(attempt: Effect.Effect<A, E, R>): Effect.Effect<A, E | Broken, R> =>
@@ -136,10 +136,10 @@ export const within =
           onTimeout: () => broken(`the provider took longer than ${Duration.format(timeout)}`, true)
         })
 
-/** The longest wait that a provider may ask for, where the policy names no other. */
+/** Longest retry delay accepted from a provider when the policy sets none. */
 const maxRetryAfter = Duration.minutes(15)
 
-/** What the provider asks to wait from now on; a wait that is over is none. */
+/** The remaining delay that the provider asked for; undefined when it has passed. */
 const askedWait = ({ retryAfterMs, retryAtMs }: ProviderFailure): Effect.Effect<Duration.Duration | undefined> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const ms = retryAfterMs ?? (retryAtMs === undefined ? 0 : retryAtMs - now)
@@ -155,8 +155,8 @@ const withWords = (fault: StreamFault, words: string): StreamFault => ({
 })
 
 /**
- * How long to wait before the attempt after this many: what the provider asks for, else doubling with jitter. Fails with
- * the fault, and the wait that was asked for, where the policy allows no other attempt.
+ * The wait before the next attempt, after `attempts` attempts: the provider's delay, else exponential backoff with
+ * jitter. Fails with the fault, and the requested delay in its message, when the policy allows no further attempt.
  */
 export const waitBefore = Effect.fnUntraced(function* (
   { retry }: ModelPolicy,
@@ -178,11 +178,11 @@ export const waitBefore = Effect.fnUntraced(function* (
   return yield* Effect.fail(withWords(fault, words))
 })
 
-/** Whether the provider may count the tokens of a request that failed so: it began to work on it. */
+/** Whether the provider may charge tokens for this failed request, because it started to work on it. */
 export const isCharged = ({ _tag, failure }: StreamFault, output: boolean): boolean =>
   output || (_tag === "Broken" && !failure.refused)
 
-/** The attempt that is given up, the wait before the next one, and what the attempt may have used. */
+/** The event for a failed attempt: the wait before the next one, and the usage estimate. */
 export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration, used: Used | undefined) =>
   draft("session.next.retried", {
     attempt,

@@ -1,6 +1,6 @@
 /**
- * What a dead process left of a session: calls without a result, a step without an end, an activity that still counts as
- * running. All of it is settled as failed before anything new is asked of a model, and nothing of it is run again.
+ * Settles what a dead process left open in a session: calls without a result, a step without an end, an activity still
+ * marked as running. All of it is settled as failed before the next provider request; nothing runs again.
  * Spec: EX-D1, EX-D2 (TU-2, TU-13).
  */
 import { Effect } from "effect"
@@ -26,7 +26,7 @@ const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): D
     provider: { executed, ...(metadata === undefined ? {} : { metadata }) }
   })
 
-/** What the step used, as far as it is known: nothing of steps whose log does not tell the size of their request. */
+/** Estimated usage of the step; empty when the log does not have the size of its request. */
 const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Used> => {
   if (inputEstimate === undefined) return {}
   const sizes = content.map((part) =>
@@ -37,12 +37,12 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
   return estimateOf(inputEstimate, received, price)
 }
 
-/** The events that settle what was left. Only a session that nobody works on may be asked for them. */
+/** Returns the events that settle leftover work. Call it only for a session without a running owner. */
 export const make = Effect.gen(function* () {
   const store = yield* SessionStore
   const sql = yield* ReadSql
 
-  /** Turns follow each other, so only the last step can be open. */
+  /** Turns are sequential, so only the last step can be open. */
   const openStep = (sessionID: SessionID) =>
     retryBusy(
       sql<{ readonly id: string; readonly settled: string | null }>`SELECT id, settled FROM session_message
@@ -65,7 +65,7 @@ export const make = Effect.gen(function* () {
       )
     ]
     if (compaction?.state === "running") {
-      // Nobody writes its end any more (CM-7).
+      // The process that ran this compaction is gone, so its end is recorded here (CM-7).
       drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
     }
     if (activity?.state === "running") {

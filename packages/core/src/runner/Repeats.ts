@@ -1,6 +1,6 @@
 /**
- * Calls that are made again and again with the same result: from the third in a row on, the result carries a reminder for
- * the model. Counted over the answers since the last prompt, so that the log alone decides. Pure but for the count.
+ * Detects repeated calls with the same result: from the third in a row on, the result carries a reminder for the model.
+ * Counts over the answers since the last prompt, so that the log alone decides. Pure except for the counter.
  * Spec: EX-T15.
  */
 import { Predicate } from "effect"
@@ -11,18 +11,18 @@ import type { ToolOutput } from "../tool/ToolDefinition.ts"
 import { referenceOf } from "../tool/ToolOutputStore.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
 
-/** The same call with the same result so many times in a row is worth a word. */
+/** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3
 
 const mark = "\n<reminder>\nThis call gave the same result"
 
-/** JSON whose keys are in order: models do not keep theirs. */
+/** JSON with sorted keys: models do not keep a stable key order. */
 const stable = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) =>
     Predicate.isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner
   )
 
-/** What the model reads, without what was added here. */
+/** The result text without the reminder. */
 const plain = (text: string): string => {
   const at = text.indexOf(mark)
   return at < 0 ? text : text.slice(0, at)
@@ -31,7 +31,7 @@ const plain = (text: string): string => {
 const keyOf = (name: string, input: unknown, failed: boolean, result: string): string =>
   stable([name, Predicate.isRecord(input) ? input : { input }, failed, plain(result)])
 
-/** What a result says, without the names of files where the whole of it is kept: each call has its own. */
+/** The text of a result, without the names of spill files: each call has its own. */
 const contentText = ({ content, outputPaths = [], structured }: ToolOutput): string => {
   if (content.length === 0) return JSON.stringify(structured)
   const names = outputPaths.flatMap((path) => [path, referenceOf(path)])
@@ -50,7 +50,7 @@ const keyOfSettled = (name: string, input: unknown, settled: Settled): string =>
     ? keyOf(name, input, true, settled.error.message)
     : keyOf(name, input, false, contentText(settled.output))
 
-/** Settled local calls since the last prompt, the newest first. */
+/** Settled local calls since the last prompt, newest first. */
 function* newestFirst(messages: ReadonlyArray<Message>): Generator<ToolPart> {
   for (const message of messages.toReversed()) {
     if (message.type === "user") return
@@ -83,11 +83,11 @@ const withReminder = (settled: Settled, count: number): Settled => {
 }
 
 export interface Repeats {
-  /** The result as it is recorded: with a reminder, if it came so often. */
+  /** Returns the result to record: with a reminder when it repeated often enough. */
   readonly note: (name: string, input: unknown, settled: Settled) => Settled
 }
 
-/** Counts on from what the model is shown. */
+/** Starts the count from the shown messages. */
 export const make = (messages: ReadonlyArray<Message>): Repeats => {
   let key: string | undefined
   let count = 0

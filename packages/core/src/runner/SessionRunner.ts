@@ -1,12 +1,13 @@
 /**
- * Drains one session at one Location: activities from the inbox, turn after turn, until nothing is eligible.
+ * Drains one session at one Location: activities from the inbox, turn after turn, until no input is eligible.
  *
- *   drain:    fail what a dead process left -> pick steer, else queue, else (forced) nothing -> activity -> pick again
- *   activity: turn; go on while the model has results to read or a steer waits; at most `turnLimit` turns
- *   turn:     session -> fence -> compaction asked for -> agent -> epoch -> promote -> reconcile -> model -> history
+ *   drain:    settle what a dead process left -> pick steer, else queue, else (forced) nothing -> activity -> pick
+ * again
+ *   activity: turn; continue while the model has results to read or a steer waits; at most `turnLimit` turns
+ *   turn:     session -> fence -> requested compaction -> agent -> epoch -> promote -> reconcile -> model -> history
  *             -> tools -> request -> budget -> compaction -> step
  *
- * What the request is made of is in `Preparation.ts`, one provider request per turn in `Turn.ts`.
+ * `Preparation.ts` builds the request, `Turn.ts` runs one provider request per turn.
  * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
 import { SqlClient } from "@effect/sql"
@@ -54,22 +55,22 @@ import * as Recovery from "./Recovery.ts"
 import * as Repeats from "./Repeats.ts"
 import { runTurn } from "./Turn.ts"
 
-/** Provider turns of one activity, where the agent says nothing else (TU-4). */
+/** Provider turns per activity when the agent sets no limit (TU-4). */
 const defaultTurnLimit = 25
 
 export interface RunnerOptions {
-  /** Steers that become visible at one safe boundary; the rest follow at the next (IN-12). */
+  /** Maximum steers promoted at one safe boundary; the rest follow at the next (IN-12). */
   readonly steerBatchLimit: number
-  /** The host's limit for sessions that have none of their own. */
+  /** The host's limit for sessions without a budget. */
   readonly budget: Budget
 }
 
 export interface RunInput {
   readonly sessionID: SessionID
   readonly owner: OwnerToken
-  /** At least one provider turn, even when nothing waits (PR-6). */
+  /** Run at least one provider turn, even when no input waits (PR-6). */
   readonly force: boolean
-  /** Told which activity runs, from before its start is in the log until its end is. */
+  /** Called with the activity's id before its start is logged, and with undefined after its end is logged. */
   readonly running: (activityID: ActivityID | undefined) => void
 }
 
@@ -77,12 +78,12 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
   SessionRunner,
   {
     readonly run: (input: RunInput) => Effect.Effect<DrainResult, RunError | ToolDeclined>
-    /** The request that a turn would begin with now; nothing is written, and no provider asked (RQ-37). */
+    /** Returns the request that the next turn would send. Writes nothing and calls no provider (RQ-37). */
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
   }
 >() {}
 
-/** `pruned`, `compacted`: the turn is to be assembled anew. `nothing`: what it was for was taken back. */
+/** `pruned`, `compacted`: assemble the turn again. `nothing`: its input was withdrawn. */
 type Boundary = "continue" | "done" | "moved" | "pruned" | "compacted" | "nothing"
 
 const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLimit }: RunnerOptions) {
@@ -108,13 +109,13 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const fence = LocationFence.make(yield* SqlClient.SqlClient, here)
   const notChecked = unavailable("check the session's location")
 
-  /** Appends what opens a turn, unless the session has moved away meanwhile (TU-11). */
+  /** Appends the events that open a turn, unless the session has moved away (TU-11). */
   const open = (sessionID: SessionID, owner: OwnerToken, drafts: Arr.NonEmptyReadonlyArray<Draft>) =>
     Effect.catchTag(log.append(sessionID, drafts, { owner, commit: () => fence(sessionID) }), "SqlError", (error) =>
       notChecked(error)
     )
 
-  /** What an earlier process left running is failed, never run again (TU-2); its activity was interrupted. */
+  /** Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). */
   const recover = Effect.fn("SessionRunner.recover")(function* (session: Session, owner: OwnerToken) {
     const drafts = yield* recovery(session)
     if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
@@ -125,10 +126,10 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     readonly trigger: Inbox.Trigger
     started: boolean
     agent: Agent | undefined
-    /** Turns so far. */
+    /** Completed turns. */
     turns: number
     wishes: Wishes
-    /** The prompts that the work began with. */
+    /** The prompts that opened the work. */
     opening: ReadonlyArray<MessageID>
     output: OutputState
   }
@@ -139,8 +140,8 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
 
   /**
-   * What opens the activity, the inputs that become visible with it, and what the model is reminded of (RQ-24). False
-   * when nothing opens it any more: what it was for was taken back.
+   * Promotes inputs and appends the activity's start and the reminders for the model (RQ-24). Returns false when no
+   * input is left to open the activity, because it was withdrawn.
    */
   const promote = Effect.fnUntraced(function* (input: RunInput, activity: Activity, mode: Inbox.Trigger) {
     const { owner, sessionID } = input
@@ -169,7 +170,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       if (!Arr.isNonEmptyReadonlyArray(drafts)) return true
       const opened = yield* open(sessionID, owner, drafts).pipe(
         Effect.map(() => (activity.started = true)),
-        // One of them was taken back between the look and the append, which stored nothing: look again (IB-41).
+        // An input was withdrawn between the read and the append, and nothing was stored: select again (IB-41).
         Effect.catchTag("EventRefused", (refused) =>
           Effect.flatMap(withdrawn(inputs), (any) => (any ? Effect.succeed(false) : refused))
         ),
@@ -182,7 +183,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   const loadHistory = (sessionID: SessionID, baselineSeq: number) =>
     Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: historyMoved, CursorExpired: historyMoved })
 
-  /** What there would be to compact, when somebody asks for it. */
+  /** The input of a manual compaction. */
   const requested = Effect.fnUntraced(function* (input: RunInput, session: Session) {
     const agent = yield* lineage.agentOf(session)
     const ref = Preparation.modelOf(session, agent)
@@ -206,12 +207,12 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     return compactionRequest(input, session, model, settings, messages, request.tokens, ref, opening)
   })
 
-  /** A compaction that was asked for, at a safe boundary and before anything is promoted (CP-41). */
+  /** Runs a requested compaction, at a safe boundary and before any promotion (CP-41). */
   const compactOnRequest = Effect.fnUntraced(function* (input: RunInput, session: Session) {
     if (session.compaction?.state !== "requested") return
     const { id: messageID } = session.compaction
     const request = yield* Effect.either(requested(input, session))
-    // Whatever stands in the way, the request does not stay open: it would be tried again with every wake.
+    // Any failure closes the request: an open request would be tried again on every wake.
     if (Either.isRight(request)) return yield* compaction.compactManually(request.right, messageID)
     const { _tag, message } = request.left
     return yield* compaction.refuse(input, messageID, { type: _tag, message })
@@ -231,7 +232,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     owner,
     model,
     summarizer: (maxOutputTokens) =>
-      // The model was resolved a moment ago; should it be gone now, the one in hand serves.
+      // The model was resolved before; if it is gone now, use the instance at hand.
       Effect.orElseSucceed(resolve(ref, { ...forSummary(settings), maxOutputTokens }), () => model),
     requestedOutput: settings.maxOutputTokens,
     messages,
@@ -240,7 +241,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     tokens
   })
 
-  /** What the model's answer means for the form that the prompt asks for. */
+  /** Decides from the structured-output state whether the activity continues. */
   const checkOutput = Effect.fnUntraced(function* (input: RunInput, { output }: Activity, goesOn: boolean) {
     if (output.accepted) return "done" as const
     const wrong = output.wrong
@@ -254,7 +255,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     return "continue" as const
   })
 
-  /** One turn, from loading the session to settling what it called (TU-5). `again`: how it was assembled anew. */
+  /** One turn, from loading the session to settling its calls (TU-5). `again`: why it is assembled again. */
   const turn = Effect.fnUntraced(function* (
     input: RunInput,
     activity: Activity,
@@ -268,7 +269,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     const agent = yield* lineage.agentOf(session)
     activity.agent = agent
     const ref = Preparation.modelOf(session, agent)
-    // Resolved for the context too, but it fails the turn only where its place is (TU-5).
+    // The context needs the model too; a resolution error fails the turn only at its place in the order (TU-5).
     const resolved = yield* Effect.either(resolve(ref, agent.settings ?? {}))
     const observed = yield* registry.observe({
       sessionID,
@@ -276,7 +277,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       model: Either.isRight(resolved) ? resolved.right.info : undefined
     })
     const initial = yield* epochs.prepare(sessionID, observed, { owner, fence })
-    // A turn that is assembled anew goes out with the inputs it had (CM-9).
+    // A turn that is assembled again keeps its inputs (CM-9).
     if (again === undefined && !(yield* promote(input, activity, mode))) return "nothing"
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence })
     const { info } = yield* resolved
@@ -332,7 +333,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
         open: Effect.suspend(() => open(sessionID, owner, Arr.append(frameChange(session, request.frame), step)))
       })
     ).pipe(
-      // Another request goes out only where nothing came of this one, and a compaction may help (CM-10, CM-11).
+      // Sends another request only if this one produced nothing and a compaction may help (CM-10, CM-11).
       Effect.catchIf(isOverflow, (error) =>
         again === "compacted"
           ? Effect.fail(error)
@@ -359,7 +360,8 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       }
       if (outcome === "nothing") return { _tag: "Nothing" } as const
       mode = "steer"
-      // Never twice without a turn in between; what makes a request smaller is no turn (TU-4, CM-12).
+      // Never compacts twice without a turn in between; making a request smaller does not count as a turn (TU-4,
+      // CM-12).
       again = outcome === "pruned" || outcome === "compacted" ? outcome : undefined
       if (again !== undefined) continue
       activity.turns += 1
@@ -369,7 +371,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     }
   })
 
-  /** One activity; however it ends, its end is in the log. */
+  /** Runs one activity and logs its end, however it ends. */
   const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Inbox.Trigger) {
     const { owner, sessionID } = input
     const activity: Activity = {
@@ -389,7 +391,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
       const ended = Effect.sync(() => input.running(undefined))
       if (!activity.started) return ended
       const settled = draft("session.next.activity.settled", { activityID: activity.id, ...outcomeOf(exit) })
-      // An owner that was replaced may write nothing more: its successor settles this activity.
+      // A replaced owner must not write: its successor settles this activity.
       return Effect.ensuring(Effect.ignoreLogged(log.append(sessionID, [settled], { owner })), ended)
     })
   })
@@ -416,15 +418,15 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
   return SessionRunner.of({ run, preview })
 })
 
-/** The session's settings, but for what would cut a summary short. */
+/** The session's settings without stop sequences, which could cut a summary short. */
 const forSummary = (settings: RequestSettings): RequestSettings => Struct.omit(settings, "stop")
 
-/** The request was too long, and nothing came of it. */
+/** The request was too long and produced nothing. */
 const isOverflow = (error: unknown): error is ProviderFailed =>
   error instanceof ProviderFailed && error.overflow && !error.partial
 
-/** A session that is owned and running neither shrinks nor forgets: its own history cannot be out of reach. */
+/** While a session is owned and running, its log neither shrinks nor expires: this is a broken invariant. */
 const historyMoved = (error: CursorAhead | CursorExpired) => Effect.die(error)
 
-/** The runner of the current Location. */
+/** The runner for the current Location. */
 export const layer = (options: RunnerOptions) => Layer.effect(SessionRunner, make(options))

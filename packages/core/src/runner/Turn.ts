@@ -1,8 +1,8 @@
 /**
- * One provider turn: one request, its stream recorded as events, its local tools run as they are called, and everything
- * settled before it returns. Publication of the stream and of the tools goes through one permit, so that a turn's events
- * have one order (TU-8). What happens however the turn ends is at the bottom. Spec: EX-T1..EX-T12 (TU-8..TU-15,
- * TO-1..TO-10).
+ * Runs one provider turn: sends one request, records its stream as events, runs its local tools as they are called, and
+ * settles everything before it returns. One permit orders the events of the stream and of the tools (TU-8). `end` runs
+ * for every exit of the turn.
+ * Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10).
  */
 import { Cause, Chunk, Clock, Deferred, Effect, Either, Exit, Fiber, FiberSet, Metric, Option, Stream } from "effect"
 import { Array as Arr } from "effect"
@@ -37,10 +37,10 @@ export interface TurnInput<E> {
   readonly prompt: Provider.ModelPrompt
   readonly tools: MaterializedTools
   readonly toolChoice: ToolChoice
-  /** Tokens of the request, estimated. */
+  /** Estimated tokens of the request. */
   readonly inputEstimate: number
   readonly repeats: Repeats
-  /** Opens the step in the log. From then on the turn sees to it that the step is closed, whatever happens. */
+  /** Opens the step in the log. After it, the turn guarantees that the step is closed. */
   readonly open: Effect.Effect<unknown, E>
 }
 
@@ -54,13 +54,13 @@ type Abort = ToolDeclined | ToolStorageError | AppendError
 const interruptedTool: StoredError = { type: "tool.interrupted", message: "Tool execution interrupted" }
 const noResult: StoredError = { type: "tool.no-result", message: "no result from provider" }
 
-/** A tool that broke outside of its own contract: the model reads that, and goes on (TO-2). */
+/** A tool failed outside its contract: the model reads the error and continues (TO-2). */
 const brokenTool = (name: string, defect: unknown): Settled => {
   const details = defect instanceof Error ? defect.message : String(defect)
   return { _tag: "Failure", error: { type: "tool.execution", message: `tool "${name}" broke: ${details}` } }
 }
 
-/** Runs the turn. `ProviderFailed`: the step is settled as failed in the log. */
+/** Runs the turn. On `ProviderFailed`, the step is settled as failed in the log. */
 export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
   const log = yield* EventLog
   const { agent, inputEstimate, location, messageID, model, owner, sessionID, tools } = input
@@ -71,16 +71,16 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   let state = begun
   let wrappedUp = false
   let heldCalls: ReadonlyArray<Recorder.LocalCall> = []
-  /** A request is out, and the provider may count its tokens. */
+  /** A request is in flight, and the provider may charge its tokens. */
   let charged = false
 
-  /** What the request that is out used so far. */
+  /** Estimated usage of the request in flight. */
   const usedSoFar = () => (charged ? estimateOf(inputEstimate, state.received, model.info.price) : undefined)
 
   const append = (drafts: ReadonlyArray<Draft>) =>
     Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
 
-  /** Stores what a step decided, then moves on; between the two nothing can interrupt. */
+  /** Stores a step's events, then advances the state; uninterruptible in between. */
   const commit = (step: Recorder.Step) =>
     Effect.uninterruptible(
       Effect.gen(function* () {
@@ -91,7 +91,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
       })
     )
 
-  /** Progress of a call that has settled meanwhile is no news. */
+  /** Progress of a settled call is dropped. */
   const storeProgress = (callID: string) => (update: ToolOutput) =>
     permit
       .withPermits(1)(
@@ -126,7 +126,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     )
   }
 
-  /** Runs one call. It can be interrupted until it has its result: a result in hand is recorded. */
+  /** Runs one call. It is interruptible until the tool returns; then its result is recorded. */
   const settleTool = Effect.fn("SessionRunner.tool")((local: Recorder.LocalCall) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
@@ -151,7 +151,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     )
   )
 
-  /** The side effect starts only after its call is on disk; its failure to settle ends the turn, not the fiber set. */
+  /** The tool starts only after its call is on disk. A failure to settle ends the turn, not the fiber set. */
   const startTool = (call: Recorder.LocalCall) =>
     FiberSet.run(
       running,
@@ -160,10 +160,10 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
       )
     )
 
-  /** All at once: the cleanup of one tool does not wait for that of another. */
+  /** Interrupts all tools concurrently: no cleanup waits for another. */
   const stopTools = Effect.suspend(() => Fiber.interruptAll(Array.from(running)))
 
-  /** Takes parts that came together: one append for all of them, then their tools start. */
+  /** Takes parts that arrived together: one append for all of them, then their tools start. */
   const take = (parts: ReadonlyArray<Recorder.StreamPart>): Effect.Effect<void, Provider.StreamFault | AppendError> =>
     permit.withPermits(1)(
       Effect.gen(function* () {
@@ -189,7 +189,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
         yield* commit({ state: next, drafts, live })
         heldCalls = next.ended === "no" ? held : []
         if (next.ended === "finished") calls.push(...held.filter(({ callID }) => Recorder.isRunning(next, callID)))
-        // After a reported error nothing is run any more (TO-7).
+        // After a reported error no tool starts (TO-7).
         if (fault?._tag !== "Reported") yield* Effect.forEach(calls, startTool, { discard: true })
         if (fault !== undefined) return yield* Effect.fail(fault)
       })
@@ -197,7 +197,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
 
   const offered = new Set(tools.definitions.map(({ name }) => name))
 
-  /** The stream is over, but the model can still be told that there is no such tool (TO-3). */
+  /** The stream has ended, but the model can still get the error for an unknown tool (TO-3). */
   const recoverUnknownTool = (fault: Provider.StreamFault) => {
     const refused = fault._tag === "Broken" ? unknownToolParts(fault.error, offered) : []
     return refused.length === 0
@@ -226,7 +226,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     return answer
   })
 
-  /** Tries again where the policy allows it and nothing durable came of the attempt (TU-12). */
+  /** Retries when the policy allows it and the attempt stored nothing durable (TU-12). */
   const attempt = (count: number): Effect.Effect<void, Provider.StreamFault | AppendError> =>
     Effect.catchIf(consume, Provider.isFault, (fault) =>
       Effect.gen(function* () {
@@ -241,7 +241,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
       })
     )
 
-  /** A tool that aborts and ends last must not be taken for one that ended well. */
+  /** Checks `abort` again: a tool that aborts as the last one must not count as a success. */
   const awaitTools = Effect.zipRight(
     Effect.raceFirst(FiberSet.awaitEmpty(running), Deferred.await(abort)),
     Effect.whenEffect(Deferred.await(abort), Deferred.isDone(abort))
@@ -249,7 +249,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
 
   type Reasons = { readonly local: StoredError; readonly hosted: StoredError; readonly step?: StoredError }
 
-  /** Ends whatever is unfinished: fragments with what they have, calls with the reason that fits, then the step. */
+  /** Closes what is unfinished: fragments with their text so far, calls with the fitting error, then the step. */
   const wrapUp = ({ hosted, local, step }: Reasons) =>
     permit.withPermits(1)(
       Effect.suspend(() => {
@@ -293,13 +293,13 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
     }
     yield* awaitTools
     if (fault !== undefined) return yield* fail(fault.failure)
-    // Before the leftovers are failed: input that never became a call is nothing to go on with.
+    // Computed before leftovers are failed: input that never became a call is not a reason to continue.
     const result: TurnResult = { continue: Recorder.calledLocally(state) }
     yield* wrapUp({ local: interruptedTool, hosted: noResult })
     return result
   })
 
-  /** Nothing of this turn may go on, or write, once its end is recorded. */
+  /** Stops the tools and settles the turn: after its end is recorded, nothing of it runs or writes. */
   const end = (exit: Exit.Exit<TurnResult, ProviderFailed | Abort>) => {
     const counted = Metric.increment(Metric.tagged(Metrics.turns, "outcome", Exit.isSuccess(exit) ? "ended" : "failed"))
     if (Exit.isSuccess(exit) || wrappedUp) return counted
@@ -312,7 +312,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
 
 const progressOf = ({ content, structured }: ToolOutput) => ({ content, structured })
 
-/** Why a step has no end of its own. */
+/** The error of a step that was aborted. */
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure === undefined) {

@@ -1,11 +1,11 @@
 /**
- * From a provider's stream parts to events: one turn's state machine. Pure: it gets parts, it returns what to append,
- * what to publish live, and which call is complete; order, storage and tools are the turn's business.
+ * Converts a provider's stream parts to events: the state machine of one turn. Pure: for each part it returns the
+ * events to append, the events to publish live, and a complete call. The turn owns order, storage and tools.
  *
  *   text / reasoning:  start -> delta* -> end          (durable: started, ended with the whole value)
  *   tool:              params start -> delta* -> end -> call -> result
  *
- * A provider that breaks this order is at fault, and its turn fails (TU-15). Spec: EX-R1, EX-R2.
+ * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2.
  */
 import { Response } from "@effect/ai"
 import { Either } from "effect"
@@ -18,7 +18,7 @@ import { objectIn } from "../tool/LenientInput.ts"
 import { fitting } from "../session/LongText.ts"
 import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
 
-/** A part of the provider's stream, tools' types left open. */
+/** A part of the provider's stream with untyped tools. */
 export type StreamPart = Response.AnyPart
 
 type Fragment = {
@@ -28,12 +28,12 @@ type Fragment = {
   readonly metadata: ProviderMetadata
 }
 
-/** A call from its first input fragment to its result. */
+/** A call, from its first input fragment to its result. */
 export type CallState = {
   readonly name: string
   readonly phase: "input" | "input-ended" | "called" | "settled"
   readonly raw: string
-  /** Its input is an object that the model wrote to its end; one that is not may have been cut off. */
+  /** The input is a complete JSON object; anything else may have been cut off. */
   readonly whole: boolean
   readonly executed: boolean
   readonly metadata: ProviderMetadata
@@ -43,20 +43,20 @@ export interface State {
   readonly sessionID: SessionID
   readonly messageID: MessageID
   readonly info: ModelInfo
-  /** Tokens of the request, estimated. */
+  /** Estimated tokens of the request. */
   readonly inputEstimate: number
   readonly received: Received
   readonly parts: number
   /** Open fragments by kind and provider id. */
   readonly open: ReadonlyMap<string, Fragment>
   readonly calls: ReadonlyMap<string, CallState>
-  /** Set by the provider's finish part or error part; parts after an error are ignored (TO-7). */
+  /** Set by the provider's finish or error part. Parts after an error are ignored (TO-7). */
   readonly ended: "no" | "finished" | "failed"
-  /** Whether something durable of the answer was stored: from then on no retry is safe (TU-12, CM-10). */
+  /** Part of the answer is stored durably: a retry is no longer safe (TU-12, CM-10). */
   readonly output: boolean
 }
 
-/** A complete local call, to be run once its `tool.called` is on disk (TU-8). */
+/** A complete local call; it runs once its `tool.called` event is on disk (TU-8). */
 export interface LocalCall {
   readonly callID: string
   readonly name: string
@@ -68,13 +68,13 @@ export interface Step {
   readonly drafts: ReadonlyArray<Draft>
   readonly live: ReadonlyArray<LiveEvent>
   readonly call?: LocalCall
-  /** The call waits for the end of the answer, which says whether it was cut off (EX-R14). */
+  /** The call waits for the end of the answer, which tells whether it was cut off (EX-R14). */
   readonly held?: boolean
   /** The provider reported an error inside the stream. */
   readonly providerError?: unknown
 }
 
-/** What the provider did against the order of parts. */
+/** How the provider broke the order of parts. */
 export class ProtocolFault {
   readonly details: string
   constructor(details: string) {
@@ -112,7 +112,7 @@ const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V): Reado
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Provider metadata comes in pieces, a signature with the last delta: the pieces of one provider are merged. */
+/** Metadata arrives in pieces (a signature with the last delta); pieces of one provider are merged. */
 const mergeMetadata = (a: ProviderMetadata, b: ProviderMetadata | undefined): ProviderMetadata => {
   if (b === undefined) return a
   const merged: Record<string, unknown> = { ...a }
@@ -127,7 +127,7 @@ const mergeMetadata = (a: ProviderMetadata, b: ProviderMetadata | undefined): Pr
 const optionalMetadata = (metadata: ProviderMetadata) =>
   Object.keys(metadata).length === 0 ? {} : { providerMetadata: metadata }
 
-/** Part ids are this message's own, since providers use theirs again within one answer. */
+/** Part ids are generated, since providers reuse theirs within one answer. */
 const partID = (state: State): string => `prt_${state.messageID.slice("msg_".length)}.${state.parts + 1}`
 
 const fragmentKey = (kind: Fragment["kind"], id: string) => `${kind} ${id}`
@@ -177,7 +177,7 @@ const extendFragment = (
   )
 }
 
-/** The part is full: it ends here, and the text goes on in another one (EX-R11). */
+/** The part is full: ends it and continues the text in a new one (EX-R11). */
 const goOn = (state: State, id: string, now: string, rest: string, metadata: ProviderMetadata): Result =>
   Either.gen(function* () {
     const filled = now === "" ? undefined : yield* extendFragment(state, "text", id, now, metadata)
@@ -249,13 +249,13 @@ const endInput = (state: State, id: string): Result => {
 const inputEnded = (state: State, callID: string, text: string) =>
   draft("session.next.tool.input.ended", { assistantMessageID: state.messageID, callID, text })
 
-/** Input that is not an object is kept under one name, and read from there as well (TO-17). */
+/** Input that is not an object is stored under one key and read back from it (TO-17). */
 const inputRecord = (params: unknown): JsonRecord => (isRecord(params) ? params : { input: params })
 
 type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
 const call = (state: State, part: ToolCallPart): Result => {
   const { id, metadata, name } = part
-  // Some models give the JSON of their input; providers take nothing but an object back.
+  // Some models send their input as a JSON string; providers accept only an object in the history.
   const given = objectIn(part.params)
   const params = isTooDeep(given) ? tooDeep : given
   const executed = part.providerExecuted === true
@@ -319,7 +319,7 @@ const hostedResult = (state: State, part: ToolResultPart): Result => {
   ])
 }
 
-/** Stands for the end of a stream that was cut short: nothing is known of its usage. */
+/** A synthetic finish part for a stream that was cut short; its usage is unknown. */
 export const cutOff: StreamPart = Response.finishPart({
   reason: "tool-calls",
   usage: new Response.Usage({ inputTokens: undefined, outputTokens: undefined, totalTokens: undefined }),
@@ -333,7 +333,7 @@ const outputLimit: StoredError = {
     "do the work in several calls"
 }
 
-/** The local calls that the output limit cut off: failed calls, so that the model reads why. */
+/** Fails the local calls that the output limit cut off, so that the model reads why. */
 const cutCalls = (state: State): Pick<Step, "state" | "drafts"> => {
   const assistantMessageID = state.messageID
   const calls = new Map(state.calls)
@@ -376,7 +376,7 @@ const finish = (state: State, part: FinishPart): Result => {
   return step({ ...cut.state, open: new Map(), ended: "finished" }, drafts)
 }
 
-/** Takes one part. After an error part everything is ignored (TO-7); after the finish nothing may come. */
+/** Takes one part. Parts after an error part are ignored (TO-7); a part after the finish is a fault. */
 export const record = (state: State, part: StreamPart): Result => {
   if (state.ended === "failed") return step(state, [])
   if (state.ended === "finished") return fault(`${part.type} came after the end of the answer`)
@@ -407,7 +407,7 @@ export const record = (state: State, part: StreamPart): Result => {
       return finish(state, part)
     case "error":
       return step({ ...state, ended: "failed" }, [], { providerError: part.error })
-    // What these carry is shown by no reader yet: response ids, sources and generated files.
+    // No reader shows these yet: response ids, sources and generated files.
     case "response-metadata":
     case "source":
     case "file":
@@ -420,14 +420,14 @@ export const record = (state: State, part: StreamPart): Result => {
 const closeFragments = (state: State): ReadonlyArray<Draft> =>
   [...state.open.values()].map((fragment) => endedFragment(state, fragment))
 
-/** Closes what is open with what it has so far, exactly once, after a failure or an interrupt (TU-14). */
+/** Closes open fragments with their text so far, exactly once, after a failure or an interrupt (TU-14). */
 export const close = (state: State): Step => ({
   state: { ...state, open: new Map() },
   drafts: closeFragments(state),
   live: []
 })
 
-/** Fails every call that has no result, with the reason that fits whoever was to run it. */
+/** Fails every matching call without a result. */
 export const failUnsettled = (state: State, which: (call: CallState) => boolean, error: StoredError): Step => {
   const calls = new Map(state.calls)
   const drafts: Array<Draft> = []
@@ -446,15 +446,15 @@ export const failUnsettled = (state: State, which: (call: CallState) => boolean,
   return { state: { ...state, calls }, drafts, live: [] }
 }
 
-/** Whether a call was made and has no result yet. */
+/** Whether the call was made and has no result yet. */
 export const isRunning = (state: State, callID: string): boolean => state.calls.get(callID)?.phase === "called"
 
-/** Notes that a local call was settled by its tool. */
+/** Marks a local call as settled by its tool. */
 export const settled = (state: State, callID: string): State => {
   const before = state.calls.get(callID)
   return before === undefined ? state : withCall(state, callID, { ...before, phase: "settled" })
 }
 
-/** Whether the turn called a local tool: then the model has something new to read (TU-9). */
+/** Whether the turn called a local tool: then the model has results to read (TU-9). */
 export const calledLocally = (state: State): boolean =>
   [...state.calls.values()].some(({ executed, phase }) => !executed && (phase === "called" || phase === "settled"))

@@ -1,6 +1,6 @@
 /**
- * A model may call a tool that was not offered. `@effect/ai` refuses such a part and ends the stream; the parts it
- * refused are in its error, so that the call can still be settled with an error for the model to read (TO-3).
+ * Recovers calls of tools that were not offered. `@effect/ai` rejects such a part and ends the stream. Its error holds
+ * the rejected parts, so that the call can be settled with an error for the model to read (TO-3).
  */
 import { AiError, Response } from "@effect/ai"
 import { Chunk, Option, ParseResult, Predicate, Schema } from "effect"
@@ -8,7 +8,7 @@ import type { StreamPart } from "./TurnRecorder.ts"
 
 type EncodedPart = Response.AllPartsEncoded
 
-/** The refused parts; they were encoded by the provider's adapter and are its own, only a tool's name is unknown. */
+/** The rejected parts. The provider's adapter encoded them, so they are well-formed; only a tool's name is unknown. */
 const refusedParts = (error: unknown): ReadonlyArray<EncodedPart> => {
   if (!(error instanceof AiError.MalformedOutput) || !ParseResult.isParseError(error.cause)) return []
   const { actual } = error.cause.issue
@@ -18,7 +18,7 @@ const refusedParts = (error: unknown): ReadonlyArray<EncodedPart> => {
   )
 }
 
-/** As decoding would have done: absent metadata filled in, a result in the form in which it was encoded. */
+/** Decodes a part as the library would: fills in absent metadata and keeps a result in its encoded form. */
 const decoded = (part: EncodedPart): StreamPart | undefined => {
   switch (part.type) {
     case "finish":
@@ -33,7 +33,7 @@ const decoded = (part: EncodedPart): StreamPart | undefined => {
   }
 }
 
-/** The parts that a stream ended with because of a call to an unknown tool; empty for any other failure. */
+/** The parts that ended a stream because of a call to an unknown tool; empty for any other failure. */
 export const unknownToolParts = (error: unknown, offered: ReadonlySet<string>): ReadonlyArray<StreamPart> => {
   const parts = refusedParts(error)
   const unknown = parts.some(

@@ -1,5 +1,5 @@
 /**
- * What a step used and what it cost: from the provider's count, or an estimate where the provider did not count. Pure.
+ * Computes the usage and cost of a step, from the provider's count or an estimate where the count is absent. Pure.
  * Spec: EX-R3, EX-B5.
  */
 import type { Response } from "@effect/ai"
@@ -7,18 +7,18 @@ import { Predicate } from "effect"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { ProviderMetadata, Tokens } from "../session/Schemas.ts"
 
-/** A provider's count that is no count is not known: 0. */
+/** An invalid count is treated as unknown: 0. */
 const counted = (value: unknown): number =>
   Predicate.isNumber(value) && Number.isFinite(value) && value > 0 ? value : 0
 
-/** Tokens written to the provider's cache: as `@daybook/models` says for any provider, or as Anthropic's own library does. */
+/** Tokens written to the provider's cache, in the form of `@daybook/models` or of Anthropic's library. */
 const cacheWritten = ({ anthropic, daybook }: ProviderMetadata): number => {
   if (Predicate.isRecord(daybook) && "cacheWriteTokens" in daybook) return counted(daybook["cacheWriteTokens"])
   const own = Predicate.isRecord(anthropic) && Predicate.isRecord(anthropic["usage"]) ? anthropic["usage"] : {}
   return counted(own["cache_creation_input_tokens"])
 }
 
-/** Characters of an answer so far; those of its reasoning are among them. */
+/** Characters received of an answer; `all` includes `reasoning`. */
 export interface Received {
   readonly all: number
   readonly reasoning: number
@@ -26,17 +26,17 @@ export interface Received {
 
 export const nothingReceived: Received = { all: 0, reasoning: 0 }
 
-/** What a request used, as events carry it. */
+/** Usage of a request, in event form. */
 export interface Used {
   readonly cost: number
   readonly tokens: Tokens
   readonly estimated?: true
 }
 
-/** A quarter of the characters, as for requests without a counter (CP-5); something is never nothing. */
+/** A quarter of the characters, rounded up, as for requests without a counter (CP-5). */
 const tokensFor = (characters: number): number => Math.ceil(characters / 4)
 
-/** What an unfinished request used: the estimate of the request, and the output so far. */
+/** Estimated usage of an unfinished request: the request estimate, and the output so far. */
 export const estimateOf = (inputEstimate: number, received: Received, price: ModelInfo["price"]): Used => {
   const tokens: Tokens = {
     input: inputEstimate,
@@ -47,7 +47,7 @@ export const estimateOf = (inputEstimate: number, received: Received, price: Mod
   return { cost: toCost(tokens, price), tokens, estimated: true }
 }
 
-/** The provider's count; what it did not count is estimated. No request is without input. */
+/** The provider's count; absent counts are estimated. Input is never 0. */
 export const usedOf = (counted: Tokens, inputEstimate: number, received: Received, price: ModelInfo["price"]): Used => {
   const guess = estimateOf(inputEstimate, received, price).tokens
   const input = counted.input > 0 ? counted.input : guess.input
@@ -57,7 +57,7 @@ export const usedOf = (counted: Tokens, inputEstimate: number, received: Receive
   return { cost: toCost(tokens, price), tokens, ...(same ? {} : { estimated: true as const }) }
 }
 
-/** Tokens as the provider counted them. */
+/** Converts the provider's usage to tokens. */
 export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tokens => ({
   input: counted(usage.inputTokens),
   output: counted(usage.outputTokens),
@@ -65,7 +65,7 @@ export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tok
   cache: { read: counted(usage.cachedInputTokens), write: cacheWritten(metadata) }
 })
 
-/** US dollars; 0 when the price is not known. */
+/** US dollars; 0 when the price is unknown. */
 export const toCost = (tokens: Tokens, price: ModelInfo["price"]): number => {
   if (price === undefined) return 0
   const fresh = Math.max(0, tokens.input - tokens.cache.read - tokens.cache.write)
