@@ -1,7 +1,7 @@
 /**
- * The stored context of a session: one baseline, the exact privileged text that the model is shown first, and the
- * snapshot that changes are told from. Initialised before the first prompt becomes visible, advanced in the same
- * transaction as the message that tells the change, rendered anew after a compaction, cleared by a move.
+ * Stores a session's context epoch: the baseline (the exact privileged text that the model reads first), and the
+ * snapshot that changes are computed from. It is initialised before the first prompt is promoted, advanced in the
+ * transaction of the message that tells the change, rendered again after a compaction, and cleared by a move.
  * Spec: specs/context.md CX-14..CX-19 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
 import { SqlClient, type SqlError } from "@effect/sql"
@@ -19,11 +19,14 @@ import { initialize, reconcile, replace, Snapshot, type Observed } from "./Syste
 export interface Epoch {
   readonly baseline: string
   readonly snapshot: Snapshot
-  /** System messages up to this seq are contained in the baseline. */
+  /** The baseline contains the System messages up to this sequence number. */
   readonly baselineSeq: number
 }
 
-/** Checked in the transaction of whatever is written: the session is still this owner's, and still here. */
+/**
+ * Checked in the transaction of every write: this owner still holds the session, and the session is still at this
+ * Location.
+ */
 export interface Guard {
   readonly owner: OwnerToken
   readonly fence: Fence
@@ -33,7 +36,10 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
   ContextEpoch,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Epoch | undefined, ContextSnapshotUnreadable | LogUnavailable>
-    /** The session's epoch: made from this look if it has none (EP-3), or if a compaction came after it (EP-8). */
+    /**
+     * Returns the session's epoch. Renders it from `observed` if there is none (EP-3), or if a compaction followed it
+     * (EP-8).
+     */
     readonly prepare: (
       sessionID: SessionID,
       observed: Observed,
@@ -42,14 +48,14 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
       Epoch,
       InitializationBlocked | ContextSnapshotUnreadable | LocationLeft | OwnerLost | LogUnavailable
     >
-    /** Tells the model what changed since, as one message, with the snapshot in its transaction (EP-5). */
+    /** Tells the model what changed, as one message, and stores the snapshot in the same transaction (EP-5). */
     readonly advance: (
       sessionID: SessionID,
       epoch: Epoch,
       observed: Observed,
       guard: Guard
     ) => Effect.Effect<Epoch, LocationLeft | AppendError>
-    /** Part of a move's transaction: the destination starts from a baseline of its own (EP-9). */
+    /** Part of a move's transaction: the destination starts with a new baseline (EP-9). */
     readonly clear: (sessionID: SessionID) => Effect.Effect<void, SqlError.SqlError>
   }
 >() {}
@@ -62,12 +68,12 @@ const EpochRow = Schema.Struct({
   told_seq: Schema.NullOr(Schema.Int)
 })
 
-/** An epoch as it is stored, and where the session's history begins. */
+/** A stored epoch, and where the shown history begins. */
 interface Stored {
   readonly epoch: Epoch
-  /** The latest completed compaction. */
+  /** Sequence number of the latest completed compaction. */
   readonly compactedSeq: number
-  /** The latest System message. */
+  /** Sequence number of the latest System message. */
   readonly toldSeq: number
 }
 
@@ -78,7 +84,7 @@ const make = Effect.gen(function* () {
   const identifiers = yield* Identifiers
 
   const load = Effect.fnUntraced(function* (sessionID: SessionID) {
-    // Both subqueries are one step in an index of their own.
+    // Both subqueries are one index step.
     const [row] = yield* retryBusy(
       readSql`SELECT baseline, snapshot, baseline_seq,
           (SELECT max(seq) FROM session_message m WHERE m.session_id = e.session_id AND m.type = 'compaction')
@@ -106,7 +112,10 @@ const make = Effect.gen(function* () {
 
   const notStored = unavailable("store the context")
 
-  /** A baseline is no event, and yet an owner that was replaced must not put one in the place of its successor's. */
+  /**
+   * A baseline is not an event, so its owner is checked here: a replaced owner must not overwrite its successor's
+   * baseline.
+   */
   const checkOwner = Effect.fnUntraced(function* (sessionID: SessionID, { epoch, ownerID }: OwnerToken) {
     const rows = yield* sql`SELECT 1 FROM event_sequence
       WHERE session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
@@ -141,9 +150,9 @@ const make = Effect.gen(function* () {
       }
       if (stored.compactedSeq <= stored.epoch.baselineSeq) return stored.epoch
       const fresh = replace(observed, stored.epoch.snapshot)
-      // Until everything can be seen again, the old baseline and the changes told since stay (EP-8).
+      // Until every source can be read again, the old baseline and the later updates stay (EP-8).
       if (fresh._tag === "Blocked") return stored.epoch
-      // What was told while that lasted is in the fresh baseline too, and would be out of date after it.
+      // The fresh baseline contains the updates told in the meantime, so they are no longer shown after it.
       return yield* render(sessionID, fresh, Math.max(stored.compactedSeq, stored.toldSeq), guard)
     }),
     advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, guard) {

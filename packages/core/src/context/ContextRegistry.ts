@@ -1,6 +1,6 @@
 /**
- * The context sources of one Location: built-in ones, the host's, and those registered here. Looks at all of them at
- * once; a source that fails or takes too long counts as unavailable. Spec: specs/context.md CX-10..CX-13.
+ * Holds the context sources of one Location: built-in ones, the host's, and those registered here. Reads all sources
+ * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13.
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import * as Metrics from "../Metrics.ts"
@@ -23,13 +23,13 @@ import { isAddress, remoteInstructions } from "./sources/RemoteInstructions.ts"
 import { skillGuidance } from "./sources/SkillGuidance.ts"
 import { SourceKey, type ContextSource, type ContextTurn, type Look, type Observed } from "./SystemContext.ts"
 
-/** Sources of the host, for every Location. A host registers here; the scope takes them away again. */
+/** Sources of the host, for every Location. They are removed when their scope closes. */
 export class HostContext extends Context.Tag("@daybook/core/HostContext")<
   HostContext,
   {
     /**
-     * Adds a source until the scope closes; sessions that were told it are then told that it is gone. A key that is taken
-     * is a defect: two parts of a host disagree.
+     * Adds a source until the scope closes; then sessions that were told its text are told that it is gone. A duplicate
+     * key is a defect: two parts of the host disagree.
      */
     readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
     readonly sources: Effect.Effect<ReadonlyArray<ContextSource>>
@@ -58,19 +58,19 @@ const makeSources = (reserved: ReadonlyArray<ContextSource> = []): Context.Tag.S
   }
 }
 
-/** No host sources until they are registered. */
+/** A registry that starts without host sources. */
 export const layerHost = Layer.sync(HostContext, () => makeSources())
 
 export class ContextRegistry extends Context.Tag("@daybook/core/ContextRegistry")<
   ContextRegistry,
   {
     readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
-    /** Looks at all sources at once, for one turn. */
+    /** Reads all sources concurrently, for one turn. */
     readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>
   }
 >() {}
 
-/** A look that takes longer has failed. */
+/** A source that takes longer counts as failed. */
 const patience = "10 seconds"
 
 const failed: Look = { _tag: "Unavailable", optional: false }
@@ -87,7 +87,7 @@ const look = Effect.fnUntraced(function* ({ key, load }: ContextSource, turn: Co
   return [key, found] as const
 })
 
-/** What every Location has. */
+/** The built-in sources of every Location. */
 const builtins = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
@@ -118,7 +118,7 @@ export const layer = Layer.effect(
     const own = makeSources(builtin)
     const observe = Effect.fn("ContextRegistry.observe")(function* (turn: ContextTurn) {
       const began = yield* Clock.currentTimeMillis
-      // Of one key the narrower source counts.
+      // For duplicate keys, the narrower source wins.
       const sources = new Map(
         [...(yield* host.sources), ...builtin, ...(yield* own.sources)].map((each) => [each.key, each])
       )

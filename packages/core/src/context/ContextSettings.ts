@@ -1,35 +1,38 @@
 /**
- * Where instructions and skills come from, as the host configured it. Without settings nothing outside the Location's
- * project is read. Spec: specs/context.md CX-30, CX-31.
+ * The host's settings for instructions and skills. Without settings, only the Location's project is read. Spec:
+ * specs/context.md CX-30, CX-31.
  */
 import { Config, Context, Effect, Layer } from "effect"
 
 export interface Settings {
-  /** The user's own folder, with `AGENTS.md` and `skills/`; none when undefined. */
+  /** The user's folder, with `AGENTS.md` and `skills/`; undefined for none. */
   readonly userFolder: string | undefined
-  /** Further instructions: files, globs, and http(s) URLs. What is relative is so to the Location; `~/` is the home. */
+  /**
+   * Additional instructions: files, globs, and http(s) URLs. Relative paths resolve against the Location; `~/` is the
+   * home directory.
+   */
   readonly instructions: ReadonlyArray<string>
-  /** Further folders of skills. */
+  /** Additional folders of skills. */
   readonly skills: ReadonlyArray<string>
-  /** Whether the project's own instructions and skills are read. */
+  /** Whether the project's instructions and skills are read. */
   readonly projectConfig: boolean
 }
 
 export class ContextSettings extends Context.Tag("@daybook/core/ContextSettings")<ContextSettings, Settings>() {}
 
-/** What a host sets; everything may be left out. */
+/** Options of a host; all are optional. */
 export interface Options {
   readonly userFolder?: string | undefined
   readonly instructions?: ReadonlyArray<string> | undefined
   readonly skills?: ReadonlyArray<string> | undefined
-  /** By default true, unless the environment says otherwise. */
+  /** Default: true, unless the environment disables it. */
   readonly projectConfig?: boolean | undefined
 }
 
 const isSet = (name: string) =>
   Config.string(name).pipe(
     Config.map((value) => ["1", "true"].includes(value.trim().toLowerCase())),
-    // A variable that is not there, or that the provider cannot give, disables nothing.
+    // An unset or unreadable variable disables nothing.
     Effect.orElseSucceed(() => false)
   )
 
@@ -39,7 +42,10 @@ const projectConfigDisabled = Effect.zipWith(
   (ours, theirs) => ours || theirs
 )
 
-/** Settings from the host's options; DAYBOOK_DISABLE_PROJECT_CONFIG (1 or true) turns the project's own off. */
+/**
+ * Settings from the host's options; DAYBOOK_DISABLE_PROJECT_CONFIG (1 or true) disables the project's instructions and
+ * skills.
+ */
 export const layer = (options: Options = {}): Layer.Layer<ContextSettings> =>
   Layer.effect(
     ContextSettings,

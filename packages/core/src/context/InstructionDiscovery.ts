@@ -1,6 +1,6 @@
 /**
- * Instruction files that a session comes upon: a successful read inside the Location makes those of the folders on the
- * way to it known, for good. They are shown from the next safe boundary on. Location-scoped.
+ * Discovers instruction files: a successful read inside the Location permanently adds those of the folders on the path
+ * to the file. They are shown from the next safe boundary on. Location-scoped.
  * Spec: specs/context.md CX-26, CX-43.
  */
 import * as path from "node:path"
@@ -21,17 +21,17 @@ import { ofFolder } from "./sources/InstructionFiles.ts"
 export class InstructionDiscovery extends Context.Tag("@daybook/core/InstructionDiscovery")<
   InstructionDiscovery,
   {
-    /** Tells of a successful read of a file by its canonical path. Never fails: what goes wrong is logged. */
+    /** Reports a successful read of a file by its canonical path. Never fails: errors are logged. */
     readonly discovered: (sessionID: SessionID, real: string) => Effect.Effect<void>
-    /** The files that the session knows of, in the order in which they were found. */
+    /** The session's discovered files, in order of discovery. */
     readonly known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
   }
 >() {}
 
-/** Files that one session may know of. */
+/** Maximum files per session. */
 const maximumKnown = 200
 
-/** Whose files these are is not the project's: their instructions would be a stranger's. */
+/** Folders with files of third parties; their instructions are not the project's. */
 const foreign: ReadonlySet<string> = new Set(["node_modules", ".git"])
 
 const decodePaths = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Schema.NonEmptyString)))

@@ -1,7 +1,7 @@
 /**
- * Reads one file of instructions that may be anything: hostile, huge, a device, a loop of links. Only a regular file is
- * read, up to a bound, and only inside the folder it has to lie in; its text is always well-formed. A file that did not
- * change is not read again. Spec: specs/context.md CX-33..CX-37 (EP-11).
+ * Reads one instruction file safely: it may be hostile, huge, a device, or a loop of links. Only a regular file inside
+ * the required folder is read, up to a limit, and its text is always well-formed. An unchanged file is not read again.
+ * Spec: specs/context.md CX-33..CX-37 (EP-11).
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -10,20 +10,20 @@ import { isWithin, stampOf } from "../config/TextFile.ts"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { warnOnce } from "./WarnOnce.ts"
 
-/** More of a file is not shown. */
+/** Longer files are truncated to this length. */
 export const maximumBytes = 128 * 1024
-/** Files whose text is kept, and the bytes of them: unchanged ones cost a `stat`. */
+/** Cache limits, in files and bytes; an unchanged cached file costs one `stat`. */
 const keptFiles = 512
 const keptBytes = 16 * 1024 * 1024
 
-/** A file's text with what must be said about it. */
+/** A file's text, with notes about truncation and invalid bytes. */
 export interface InstructionFile {
   /** Absolute, without symbolic links. */
   readonly real: string
   readonly text: string
 }
 
-/** `Refused` is absent for the model; why is in the log. */
+/** `Refused` counts as absent for the model; the reason is logged. */
 export type Read =
   | { readonly _tag: "Found"; readonly file: InstructionFile }
   | { readonly _tag: "Absent" }
@@ -35,7 +35,7 @@ const nothing: Read = { _tag: "Absent" }
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
-/** Nothing there; a name that cannot be there counts as well. */
+/** Error codes of a missing file, including names that cannot exist. */
 const missing: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ERR_INVALID_ARG_VALUE"])
 
 const faultOf = (cause: unknown): Read => {
@@ -48,10 +48,10 @@ const faultOf = (cause: unknown): Read => {
 const strict = new TextDecoder("utf-8", { fatal: true })
 const lenient = new TextDecoder("utf-8")
 
-/** Without the bytes of a character that the cut went through. */
+/** Drops the bytes of a character that the cut split. */
 const wholeCharacters = (bytes: Uint8Array): Uint8Array => {
   let end = bytes.length
-  // A character has at most three bytes after its first.
+  // A character has at most three continuation bytes.
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back] ?? 0
     if (byte < 0x80) break
@@ -64,7 +64,7 @@ const wholeCharacters = (bytes: Uint8Array): Uint8Array => {
   return bytes.subarray(0, end)
 }
 
-/** Bytes as text, with sentences about what is not as it was written. Pure. */
+/** Decodes bytes as text and appends notes about changes. Pure. */
 export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): string => {
   const cut = bytes.length > limit
   const shown = cut ? wholeCharacters(bytes.subarray(0, limit)) : bytes
@@ -86,7 +86,7 @@ export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): str
 }
 
 const readAll = async (handle: fs.FileHandle): Promise<Uint8Array> => {
-  // One byte more than is shown tells that there is more; a file without a size (in /proc) is read to its end too.
+  // Reads one byte more than is shown, to detect truncation; files without a size (in /proc) are read to their end too.
   const buffer = Buffer.allocUnsafe(maximumBytes + 1)
   let size = 0
   while (size < buffer.length) {
@@ -104,10 +104,10 @@ interface Kept {
 
 const special: Read = { _tag: "Refused", why: "it is no regular file" }
 
-/** The path of an open file as the system sees it; undefined where it does not tell. */
+/** The path of an open file according to the system; undefined where the system does not provide it. */
 const descriptorPath = (handle: fs.FileHandle) => fs.readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
 
-/** A reader with a memory of its own. `read` never fails and never waits for a writer. */
+/** A reader with its own cache. `read` never fails and never waits for a writer. */
 export const makeReader = () => {
   const kept = new Map<string, Kept>()
   const warn = warnOnce()
@@ -132,7 +132,7 @@ export const makeReader = () => {
     if (!before.isFile()) return special
     const known = kept.get(real)
     if (known?.stamp === stampOf(before)) return { _tag: "Found", file: { real, text: known.text } }
-    // Neither follows a link nor waits for a writer, should the file have become a link or a pipe since.
+    // Follows no link and waits for no writer, in case the file was replaced by a link or a pipe.
     const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
     const handle = await fs.open(real, flags)
     try {
@@ -149,7 +149,7 @@ export const makeReader = () => {
     }
   }
 
-  /** Reads a file; given `within`, its real path has to lie there. An empty file is absent. */
+  /** Reads a file. With `within`, its real path must lie in that folder. An empty file counts as absent. */
   const read = Effect.fnUntraced(function* (name: string, within?: string) {
     const found = yield* Effect.promise(async (): Promise<Read> => {
       try {

@@ -1,7 +1,7 @@
 /**
- * Instructions as context: one source per class of them, whose value is the list of its files with their texts. A
- * change tells the files that are new or different; where one went, the complete rest is told again in place of what was
- * said before. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12).
+ * Builds context sources from instructions: one source per class, whose value is the list of its files with their
+ * texts. An update contains only new or changed files; after a removal, the complete remaining list replaces the
+ * earlier one. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12).
  */
 import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
@@ -17,7 +17,7 @@ import {
   type Observation
 } from "./SystemContext.ts"
 
-/** One file or address. Without a text it could not be loaded so far. */
+/** One file or address. `text` is absent while it cannot be loaded. */
 export const Entry = Schema.Struct({
   path: Schema.String,
   text: Schema.optionalWith(Schema.String, { exact: true })
@@ -27,25 +27,25 @@ export type Entry = typeof Entry.Type
 const Instructions = Schema.Array(Entry)
 export type Instructions = typeof Instructions.Type
 
-/** Texts of one class, with where they are from, have at most this many characters together: room for one long file. */
+/** Maximum characters of one class, texts and paths together: room for one long file. */
 export const maximumTotal = maximumBytes
 
-/** Files without room that are named one by one. */
+/** Maximum files that are listed individually as not shown. */
 const maximumNamed = 32
 
-/** What stands in a text's place; `more` says what it is that is left out with it. */
+/** A placeholder for a text that is not shown; `more` says what else is omitted with it. */
 export const notShown = (path: string, why: string, more = ""): Entry => ({
   path,
   text: `[Not shown${more}: ${why}.]`
 })
 
-/** Leaves out the texts for which there is no room, and says so in their place. */
+/** Replaces texts that do not fit by placeholders. */
 export const bounded = (entries: Instructions): Instructions => {
   const shown: Array<Entry> = []
   let room = maximumTotal
   let named = 0
   for (const [index, entry] of entries.entries()) {
-    // One that fills the room is not pushed out by the note that says so.
+    // Capped, so that a text that fills the room is not displaced by its truncation note.
     const size = Math.min(entry.path.length + (entry.text?.length ?? 0), maximumTotal)
     if (size <= room) {
       room -= size
@@ -70,14 +70,14 @@ const blocks = (entries: Instructions) => entries.map(block).join("\n\n")
 
 const named = (entries: Instructions) => entries.map(({ path }) => shownPath(path)).join(", ")
 
-/** The words for a change. `what` names the class: "the project's instructions". Pure. */
+/** The text of an update. `what` names the class: "the project's instructions". Pure. */
 export const describeChange = (what: string, previous: Instructions, current: Instructions): string => {
   const before = new Map(previous.map(({ path, text }) => [path, text]))
   const now = new Set(current.map(({ path }) => path))
   const gone = previous.filter(({ path }) => !now.has(path))
   const stayed = current.filter(({ path }) => before.has(path))
   const order = previous.flatMap(({ path }) => (now.has(path) ? [path] : []))
-  // Only what is added at the end leaves the precedence of the others as it was told.
+  // Only files added at the end leave the precedence of the others unchanged.
   const inOrder = current.every(({ path }, index) => (index < order.length ? order[index] === path : !before.has(path)))
   if (gone.length > 0 || !inOrder) {
     const lost = gone.length === 0 ? "" : ` What came from ${named(gone)} no longer holds.`
@@ -95,7 +95,7 @@ export const describeChange = (what: string, previous: Instructions, current: In
 
 const capital = (what: string) => `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`
 
-/** What could not be loaded now keeps the text that was told. */
+/** An entry that cannot be loaded now keeps the text that was told before. */
 const keepTexts = (previous: Instructions, current: Instructions): Instructions => {
   const texts = new Map(previous.map(({ path, text }) => [path, text]))
   return current.map((entry) => {
@@ -104,12 +104,12 @@ const keepTexts = (previous: Instructions, current: Instructions): Instructions 
   })
 }
 
-/** A class of instructions as a source. An empty list is absent; that the list is `bounded` is up to `load`. */
+/** A context source for one class of instructions. An empty list is absent. `load` must return a `bounded` list. */
 export const instructionSource = (options: {
   readonly key: string
   /** Names the class, in the plural: "the project's instructions". */
   readonly what: string
-  /** A sentence about them, such as which of them comes first. */
+  /** A sentence about the class, such as its order of precedence. */
   readonly rule: string
   readonly load: (turn: ContextTurn) => Effect.Effect<Observation<Instructions>, unknown>
 }): ContextSource =>
@@ -128,12 +128,12 @@ export const instructionSource = (options: {
     keep: keepTexts
   })
 
-/** A place where instructions may be: the first of its files that has a text counts. */
+/** A place for instructions: the first of its files that has a text is used. */
 export interface Candidate {
   readonly files: ReadonlyArray<string>
-  /** A canonical folder that the real path has to lie in. */
+  /** The canonical folder that must contain the real path. */
   readonly within?: string
-  /** Why a file's text does not count; the file is named then, and not read. */
+  /** Returns why a file must not be read; then only its name is shown. */
   readonly withheld?: (file: string) => string | undefined
 }
 
@@ -145,7 +145,10 @@ const isThere = (path: string) =>
     )
   )
 
-/** Reads the candidates in order, as far as there is room. One that is there but cannot be read makes the whole unavailable (EP-11). */
+/**
+ * Reads the candidates in order, within the room. An existing file that cannot be read makes the result unavailable
+ * (EP-11).
+ */
 export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader, candidates: ReadonlyArray<Candidate>) {
   const entries: Array<Entry> = []
   const seen = new Set<string>()
@@ -159,7 +162,7 @@ export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader,
       const found = yield* reader.read(path, within)
       if (found._tag === "Unreadable") return unavailable
       if (found._tag !== "Found") continue
-      // Two names of one file are one file.
+      // Two names of the same file count once.
       if (!seen.has(found.file.real)) entries.push({ path, text: found.file.text })
       seen.add(found.file.real)
       break

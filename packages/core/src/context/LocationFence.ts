@@ -1,6 +1,6 @@
 /**
- * The check that a session is still where its runner works. It runs inside the write transaction of whatever opens a
- * turn, so that no move can come between the look and the write. Spec: EX-D6 (TU-11).
+ * Checks that a session is still at its runner's Location. The check runs in the write transaction that opens a turn,
+ * so a move cannot happen between check and write. Spec: EX-D6 (TU-11).
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Data, Effect, Schema } from "effect"
@@ -8,14 +8,14 @@ import type { SessionID } from "../Identifiers.ts"
 import { locationKey } from "../session/Locations.ts"
 import { Location } from "../session/Schemas.ts"
 
-/** The session moved: nothing was stored, and nothing more begins here. */
+/** The session moved. Nothing was stored, and no further work starts here. */
 export class LocationLeft extends Data.TaggedError("LocationLeft") {}
 
 export type Fence = (sessionID: SessionID) => Effect.Effect<void, LocationLeft | SqlError.SqlError>
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Location))
 
-/** A fence for the given Location, over the writing connection. */
+/** A fence for this Location, over the write connection. */
 export const make = (sql: SqlClient.SqlClient, here: Location): Fence =>
   Effect.fnUntraced(function* (sessionID) {
     const [row] = yield* sql<{ readonly location: string }>`SELECT location FROM session WHERE id = ${sessionID}`

@@ -1,6 +1,6 @@
 /**
- * The project that a Location belongs to: the nearest folder upwards with `.git`, else the Location's own folder. The way
- * up ends below the first folder that others can fill. Spec: CX-32, TR-1.
+ * Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
+ * at the first folder that other users can write to. Spec: CX-32, TR-1.
  */
 import { lstatSync } from "node:fs"
 import * as path from "node:path"
@@ -22,18 +22,18 @@ const exists = (name: string): boolean => {
   }
 }
 
-/** The project's root of a canonical folder. */
+/** The project root of a canonical folder. */
 export const projectRoot = (directory: string): Effect.Effect<string> =>
   Effect.sync(() => {
     for (const folder of upwards(directory)) {
-      // From a Location that others can fill no way leads up: whose project it is part of is for them to say.
+      // Other users can write here, so they would choose the project: stay at the Location.
       if (holding(folder) !== "own") return directory
       if (exists(path.join(folder, ".git"))) return folder
     }
     return directory
   })
 
-/** Whether no folder below `top`, down to `folder`, can be filled by others. */
+/** Whether no folder below `top`, down to `folder`, is writable by other users. */
 export const isOwnBelow = (top: string, folder: string): Effect.Effect<boolean> =>
   Effect.sync(() => {
     for (const each of foldersBetween(top, folder)) {
@@ -42,7 +42,7 @@ export const isOwnBelow = (top: string, folder: string): Effect.Effect<boolean> 
     return true
   })
 
-/** The folders from `top`, inclusive, down to `folder`, inclusive; none where `folder` is not below `top`. */
+/** The folders from `top` to `folder`, both included; empty if `folder` is not below `top`. */
 export const foldersBetween = (top: string, folder: string): ReadonlyArray<string> =>
   isWithin(top, folder)
     ? upwards(folder)

@@ -1,7 +1,8 @@
 /**
- * Skills: folders with a `SKILL.md`, whose front matter says when it is of use and whose body is read on demand. They
- * come from the project's `.daybook/skills`, the user's folder, and the folders that the host configured; of one name
- * the later counts: a project adds skills and replaces none. Location-scoped. Spec: specs/context.md CX-44..CX-47.
+ * Loads skills: folders with a `SKILL.md`, whose front matter says when to use it and whose body is read on demand.
+ * They come from the user's folder, the folders that the host configured, and the project's `.daybook/skills`. For
+ * duplicate names, the later of the first two wins; a project adds skills and replaces none. Location-scoped. Spec:
+ * specs/context.md CX-44..CX-47.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -21,9 +22,9 @@ import { warnOnce } from "./WarnOnce.ts"
 
 export interface Skill {
   readonly name: string
-  /** One line: when it is of use. */
+  /** One line: when to use the skill. */
   readonly description: string
-  /** Its folder, absolute. */
+  /** The skill's folder, absolute. */
   readonly folder: string
   readonly body: string
 }
@@ -31,14 +32,14 @@ export interface Skill {
 export class Skills extends Context.Tag("@daybook/core/Skills")<
   Skills,
   {
-    /** Every skill of the Location, by name. Never fails: what cannot be used is left out, and logged. */
+    /** Every skill of the Location, by name. Never fails: unusable skills are omitted and logged. */
     readonly list: Effect.Effect<ReadonlyArray<Skill>>
-    /** Names of the files beside a skill's `SKILL.md`, relative to its folder: the first of them, sorted. */
+    /** Names of the files beside a skill's `SKILL.md`, relative to its folder, sorted and limited. */
     readonly files: (skill: Skill) => Effect.Effect<ReadonlyArray<string>>
   }
 >() {}
 
-/** Skills of one folder, and files of one skill, that are looked at. */
+/** Maximum skills per folder, and files per skill. */
 const maximumSkills = 200
 const maximumFiles = 100
 const maximumDescription = 1_024
@@ -54,7 +55,7 @@ const oneLine = (text: string) => {
   return line.length <= maximumDescription ? line : `${line.slice(0, maximumDescription)}...`
 }
 
-/** What a `SKILL.md` says; Left tells a person what is wrong with it. Pure. */
+/** Parses a `SKILL.md`; Left describes the error. Pure. */
 export const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
   Either.gen(function* () {
     const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
@@ -64,7 +65,7 @@ export const parseSkill = (text: string, folder: string): Either.Either<Skill, s
     return { name, description: oneLine(description), folder, body }
   })
 
-/** Sub-folders by name, links to folders among them; at most so many. */
+/** Sub-folders by name, including links, up to the limit. */
 const subfolders = async (folder: string): Promise<ReadonlyArray<string>> => {
   const names: Array<string> = []
   for await (const entry of await fs.opendir(folder)) {
@@ -80,7 +81,7 @@ const filesOf = async (folder: string): Promise<ReadonlyArray<string>> => {
   for (let at = waiting.shift(); at !== undefined && names.length < maximumFiles; at = waiting.shift()) {
     for await (const entry of await fs.opendir(at)) {
       const full = path.join(at, entry.name)
-      // Links are not followed: a skill's folder ends where it ends.
+      // Links are not followed: nothing outside the skill's folder is listed.
       if (entry.isDirectory() && waiting.length < maximumFiles) waiting.push(full)
       if (entry.isFile() && entry.name !== "SKILL.md") names.push(path.relative(folder, full))
       if (names.length >= maximumFiles) break
@@ -91,7 +92,7 @@ const filesOf = async (folder: string): Promise<ReadonlyArray<string>> => {
 
 interface Shelf {
   readonly folder: string
-  /** A canonical folder that every skill has to lie in. */
+  /** The canonical folder that must contain every skill. */
   readonly within?: string
 }
 
@@ -102,7 +103,7 @@ const make = Effect.gen(function* () {
   const reader = makeReader()
   const warn = warnOnce()
 
-  /** Of the user and the configuration, in which the later counts. */
+  /** Shelves of the user and the configuration; the later one wins. */
   const shelves: ReadonlyArray<Shelf> = [
     ...(settings.userFolder === undefined ? [] : [{ folder: path.join(settings.userFolder, "skills") }]),
     ...settings.skills.map((folder) => ({ folder: path.resolve(directory, folder) }))
@@ -146,7 +147,7 @@ const make = Effect.gen(function* () {
       const above = (yield* Effect.forEach(usable, shelf)).flat()
       const byName = new Map(above.map((each) => [each.name, each]))
       const [mine, taken] = Arr.partition(yield* ofProject(project), ({ name }) => byName.has(name))
-      // Whoever trusts a name has the body in mind that the user gave it.
+      // A project must not replace a skill whose name the user trusts.
       for (const { folder, name } of taken) {
         yield* warn(
           `the skill ${shownPath(folder)} is left out: there is a skill "${name}" already, and a project cannot change it; choose another name`

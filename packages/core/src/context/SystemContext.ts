@@ -1,9 +1,9 @@
 /**
- * System context as an algebra over looks at typed sources: what privileged text a session starts from, what changed
- * since, and what to start from anew. Pure, but for the looking itself: the registry looks, the epoch stores.
+ * Computes privileged text from typed sources: the text that a session starts with, updates when a source changes, and
+ * a fresh baseline. Pure, except for `load`: the registry reads, the epoch stores.
  *
- *   source   {key, schema, load, baseline, update, removed?, keep?}   its value's type is erased once it is made
- *   look     Available | Unavailable | Absent                         one source, once
+ *   source   {key, schema, load, baseline, update, removed?, keep?}   its value type is erased once it is made
+ *   look     Available | Unavailable | Absent                         one source, read once
  *   snapshot key -> {value, removed?}                                 what the model was told last, in stored form
  *
  * Spec: specs/context.md CX-1..CX-9 (EP-2..EP-5, EP-8).
@@ -13,10 +13,10 @@ import type { Agent } from "../agent/Agents.ts"
 import type { SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
-/** A source's key: `area/name`. Keys are sorted, so that the order of registration does not show. */
+/** A source's key: `area/name`. Keys are sorted, so registration order has no effect. */
 export const SourceKey = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._/-]*$/))
 
-/** The turn that the sources are looked at for. */
+/** The turn that sources are read for. */
 export interface ContextTurn {
   readonly sessionID: SessionID
   /** Undefined while the session's model cannot be resolved. */
@@ -24,37 +24,40 @@ export interface ContextTurn {
   readonly agent: Agent
 }
 
-/** What one look at a source found. */
+/** The result of reading a source. */
 export type Observation<A> =
   | { readonly _tag: "Available"; readonly value: A }
-  /** The source is there but could not be read now: what was told before stays (EP-4). */
+  /** The source exists but cannot be read now; the text told before still holds (EP-4). */
   | { readonly _tag: "Unavailable" }
-  /** The source has nothing to say. */
+  /** The source has no text. */
   | { readonly _tag: "Absent" }
 
-/** The source says this. */
+/** The source has this value. */
 export const available = <A>(value: A): Observation<A> => ({ _tag: "Available", value })
-/** The source could not be read now. */
+/** The source cannot be read now. */
 export const unavailable: Observation<never> = { _tag: "Unavailable" }
-/** The source has nothing to say. */
+/** The source has no text. */
 export const absent: Observation<never> = { _tag: "Absent" }
 
-/** A value in its stored form, with its words. */
+/** A value in stored form, with its texts. */
 interface Told {
   readonly value: unknown
   /** The complete text, for a baseline. */
   readonly baseline: string
-  /** What takes it back, rendered in advance: when it is needed the source may be gone. */
+  /** The revocation, rendered in advance: the source may be gone when it is needed. */
   readonly removed: string | undefined
 }
 
-/** A look, its value's type behind it. */
+/** The result of one read, with the value's type erased. */
 export type Look =
   | {
       readonly _tag: "Available"
-      /** As if nothing was told before. */
+      /** The texts without an earlier value. */
       readonly first: () => Told
-      /** After a stored value: the text of the change, none where the two are equal; Left when it does not decode. */
+      /**
+       * The texts after a stored value; `update` is undefined if the values are equal. Left if the stored value does
+       * not decode.
+       */
       readonly since: (stored: unknown) => Either.Either<Told & { readonly update: string | undefined }, Undecodable>
     }
   | { readonly _tag: "Unavailable"; readonly optional: boolean }
@@ -65,34 +68,34 @@ type Undecodable = "undecodable"
 /** One look at every source. */
 export type Observed = ReadonlyMap<string, Look>
 
-/** A source of privileged text: a key, and how to look. */
+/** A source of privileged text. */
 export interface ContextSource {
   /** `area/name`, lower case. Sources of the area `agent` are guidance and come last. */
   readonly key: string
-  /** Looks once. Failing is the same as `Unavailable`, and is logged. */
+  /** Reads once. A failure counts as `Unavailable` and is logged. */
   readonly load: (turn: ContextTurn) => Effect.Effect<Look, unknown>
 }
 
-/** How a source with values of type `A` is told. No text may be empty: that is a defect (EP-2). */
+/** How a source with values of type `A` is rendered. An empty text is a defect (EP-2). */
 export interface SourceOptions<A, I> {
   readonly key: string
-  /** The stored form of a value; two values that are equal by it are one. */
+  /** The stored form of a value; it also defines equality. */
   readonly schema: Schema.Schema<A, I>
   readonly load: (turn: ContextTurn) => Effect.Effect<Observation<A>, unknown>
   /** The complete text of a value. */
   readonly baseline: (value: A) => string
-  /** What to say when the value changed. */
+  /** The text for a changed value. */
   readonly update: (previous: A, current: A) => string
-  /** What to say when the value is gone; where there are no words for it, that takes a fresh baseline. */
+  /** The text for a removed value; without it, removal needs a fresh baseline. */
   readonly removed?: (previous: A) => string | undefined
-  /** What stays of the value told before, where the look could see only a part. */
+  /** What to keep of the previous value if the read was partial. */
   readonly keep?: (previous: A, current: A) => A
   /** The first baseline does not wait for this source. */
   readonly optional?: boolean
 }
 
 /**
- * A typed source of context.
+ * Builds a typed context source.
  *
  * @example
  * ```ts
@@ -142,14 +145,14 @@ export const source = <A, I>(options: SourceOptions<A, I>): ContextSource => {
 }
 
 const TextValue = Schema.Struct({ text: Schema.String, removed: Schema.optionalWith(Schema.String, { exact: true }) })
-/** What a source of plain text says: the text, and what takes it back where words can. */
+/** The value of a plain-text source: its text, and an optional revocation. */
 export type TextValue = typeof TextValue.Type
 
-/** A plain text; `removed` is what to tell the model when the source no longer says it. Empty text is nothing to say. */
+/** A plain text; `removed` is the text that revokes it later. An empty text is absent. */
 export const text = (value: string, removed?: string): Observation<TextValue> =>
   value === "" ? absent : available({ text: value, ...(removed === undefined ? {} : { removed }) })
 
-/** A source of plain text, told in full again whenever it changes. */
+/** A source of plain text, told in full whenever it changes. */
 export const textSource = (
   key: string,
   load: (turn: ContextTurn) => Effect.Effect<Observation<TextValue>, unknown>
@@ -163,27 +166,27 @@ export const textSource = (
     removed: (value) => value.removed
   })
 
-/** What the model was last told, per source, in stored form; `removed` is the revocation, rendered in advance. */
+/** What the model was told last, per source, in stored form; `removed` is the revocation, rendered in advance. */
 export const Snapshot = Schema.Record({
   key: Schema.String,
   value: Schema.Struct({ value: Schema.Unknown, removed: Schema.optionalWith(Schema.String, { exact: true }) })
 })
 export type Snapshot = typeof Snapshot.Type
 
-/** What a session is shown first. */
+/** The baseline of a session and its snapshot. */
 export interface Ready {
   readonly _tag: "Ready"
   readonly baseline: string
   readonly snapshot: Snapshot
 }
 
-/** A baseline has to wait for these sources. */
+/** The baseline must wait for these sources. */
 export interface Blocked {
   readonly _tag: "Blocked"
   readonly keys: ReadonlyArray<string>
 }
 
-/** Sources by key; guidance of the agent after all others (EP-2). */
+/** Sorts keys; guidance of the agent comes last (EP-2). */
 const inOrder = (keys: Iterable<string>): ReadonlyArray<string> => {
   const rank = (key: string) => (key.startsWith("agent/") ? 1 : 0)
   return [...keys].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0))
@@ -193,7 +196,7 @@ const kept = ({ removed, value }: Told) => ({ value, ...(removed === undefined ?
 
 const join = (texts: ReadonlyArray<string>) => texts.join("\n\n")
 
-/** A look in full, with what stays of the value told before. */
+/** The full text of a look, merged with the earlier value. */
 const inFull = (look: Extract<Look, { readonly _tag: "Available" }>, before: Snapshot[string] | undefined): Told =>
   before === undefined ? look.first() : Either.getOrElse(look.since(before.value), look.first)
 
@@ -220,19 +223,19 @@ const render = (
 export const initialize = (observed: Observed): Ready | Blocked =>
   render(observed, {}, (_, look) => look._tag === "Unavailable" && !look.optional)
 
-/** A fresh baseline in place of an earlier one. It waits for every source that the model was told of (EP-8). */
+/** A fresh baseline in place of an earlier one. It waits for every source in the snapshot (EP-8). */
 export const replace = (observed: Observed, snapshot: Snapshot): Ready | Blocked =>
   render(observed, snapshot, (key, look) => look._tag === "Unavailable" && Object.hasOwn(snapshot, key))
 
 export type Reconciled =
   | { readonly _tag: "Unchanged" }
   | { readonly _tag: "Updated"; readonly text: string; readonly snapshot: Snapshot }
-  /** Something changed that cannot be told in words: this is the baseline from now on. */
+  /** A change has no update text: this becomes the baseline. */
   | { readonly _tag: "Replaced"; readonly baseline: string; readonly snapshot: Snapshot }
 
 /**
- * What to tell the model about the sources that changed since the snapshot, in one message (EP-4, EP-5). What has no
- * words needs a fresh baseline; while that has to wait, it stays as it was told, and the rest is told.
+ * Computes one update message for all sources that changed since the snapshot (EP-4, EP-5). A change without a text
+ * needs a fresh baseline. While that is blocked, the source keeps its snapshot, and the other changes are told.
  */
 export const reconcile = (observed: Observed, snapshot: Snapshot): Reconciled => {
   const next: Array<readonly [string, Snapshot[string]]> = []

@@ -1,9 +1,9 @@
-/** Warnings about files that are looked at every turn: each sentence is logged once, not once a turn. */
+/** Logs warnings about files that are read every turn: each sentence once, not once per turn. */
 import { Effect } from "effect"
 
 const remembered = 1_000
 
-/** A logger that remembers what it said; after very many sentences it begins anew. */
+/** A logger that remembers its sentences; it clears its memory at the limit. */
 export const warnOnce = () => {
   const said = new Set<string>()
   return (sentence: string): Effect.Effect<void> =>

@@ -1,7 +1,7 @@
 /**
- * The model port. A resolver turns a model reference into an `@effect/ai` LanguageModel with the facts that the runtime
- * needs about it. `@daybook/models` brings the catalogue of providers; a host with one model of its own uses
- * `layerLanguageModel`. Spec: specs/models.md.
+ * The model port: resolves a model reference to an `@effect/ai` LanguageModel and the facts that the runtime needs.
+ * `@daybook/models` provides the catalogue of providers; a host with a single model uses `layerLanguageModel`. Spec:
+ * specs/models.md.
  */
 import { LanguageModel } from "@effect/ai"
 import { Context, Effect, Layer, Schema, type Duration } from "effect"
@@ -9,11 +9,11 @@ import { ModelRef, sameModel, type Price } from "../session/Schemas.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** No model was asked for and the resolver has no default. */
+/** No model is selected and the resolver has no default. */
 export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@daybook/core/ModelNotSelected")(
   "ModelNotSelected",
   {
-    /** What to do about it, where the resolver knows more than the form of a name. */
+    /** How to select one, if the resolver knows more than the general form. */
     hint: Schema.optionalWith(Schema.String, { exact: true })
   }
 ) {
@@ -21,7 +21,7 @@ export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@day
     return `no model is selected: ${this.hint ?? "name one as provider/model"}`
   }
 }
-/** The provider is not known or not configured; `hint` says what to set. */
+/** The provider is unknown or not configured; `hint` says what to set. */
 export class ProviderNotFound extends Schema.TaggedError<ProviderNotFound>("@daybook/core/ProviderNotFound")(
   "ProviderNotFound",
   { providerID: Schema.String, hint: Schema.String }
@@ -30,7 +30,7 @@ export class ProviderNotFound extends Schema.TaggedError<ProviderNotFound>("@day
     return `provider "${this.providerID}" is not available: ${this.hint}`
   }
 }
-/** The provider is there but has no such model. */
+/** The provider has no such model. */
 export class ModelNotFound extends Schema.TaggedError<ModelNotFound>("@daybook/core/ModelNotFound")("ModelNotFound", {
   providerID: Schema.String,
   modelID: Schema.String,
@@ -41,7 +41,7 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>("@daybook/c
     return `provider "${this.providerID}" has no model "${this.modelID}"${known}`
   }
 }
-/** The catalogue names a wire protocol that this build does not speak. */
+/** The catalogue names a wire protocol that this build does not support. */
 export class UnsupportedApi extends Schema.TaggedError<UnsupportedApi>("@daybook/core/UnsupportedApi")(
   "UnsupportedApi",
   { providerID: Schema.String, api: Schema.String }
@@ -61,7 +61,7 @@ export class VariantUnavailable extends Schema.TaggedError<VariantUnavailable>("
   }
 }
 
-/** Why there is no model for a reference. */
+/** Why a reference does not resolve. */
 export const ModelResolutionError = Schema.Union(
   ModelNotSelected,
   ProviderNotFound,
@@ -71,42 +71,43 @@ export const ModelResolutionError = Schema.Union(
 )
 export type ModelResolutionError = typeof ModelResolutionError.Type
 
-/** What the runtime needs to know about a model. */
+/** The facts about a model that the runtime needs. */
 export interface ModelInfo {
   readonly ref: ModelRef
   /** A name for people. */
   readonly name: string
-  /** Tokens that fit the model's window; 0 when unknown. */
+  /** The model's context window in tokens; 0 when unknown. */
   readonly contextTokens: number
-  /** Tokens that one answer may have; 0 when unknown. */
+  /** Maximum tokens of one answer; 0 when unknown. */
   readonly outputTokens: number
-  /** Where the provider takes system messages: before the first other one (the default), or anywhere. */
+  /** Where the provider accepts system messages: before all others (default), or anywhere. */
   readonly systemMessages?: "leading" | "anywhere"
-  /** Absent when unknown: then a step costs 0, and a budget of cost is refused (EX-B6). */
+  /** Absent when unknown: then a step costs 0, and a cost budget is rejected (EX-B6). */
   readonly price?: Price
 }
 
 /**
- * How a provider's faults are met (off where a field is absent): `timeout` bounds the whole request, `inactivity` the
- * silence between two stream parts, `retry` repeats a failed attempt, only before it left durable output (TU-12).
+ * How provider faults are handled; an absent field disables its handling. `timeout` limits the whole request,
+ * `inactivity` the silence between two stream parts. `retry` repeats a failed attempt, only before durable output
+ * (TU-12).
  */
 export interface ModelPolicy {
   readonly timeout?: Duration.Duration
   readonly inactivity?: Duration.Duration
   readonly retry?: {
-    /** Tries after the first. */
+    /** Maximum attempts after the first. */
     readonly times: number
-    /** The first wait; it doubles with jitter up to `maxDelay`. */
+    /** The first delay; it doubles with jitter up to `maxDelay`. */
     readonly baseDelay: Duration.Duration
     readonly maxDelay: Duration.Duration
-    /** A wait that the provider asks for is honoured up to here; a longer one ends the run. 15 minutes by default. */
+    /** Longest provider delay that is honoured; a longer one ends the run. Default: 15 minutes. */
     readonly maxRetryAfter?: Duration.Duration
   }
 }
 
 /**
- * What a request asks of a model beside its prompt. What a provider does not know is left out by its adapter. `body` is
- * laid over the request's JSON, `headers` over its headers: for settings that have no name here.
+ * Request options besides the prompt. An adapter ignores what its provider does not support. `body` is merged into the
+ * request's JSON and `headers` into its headers, for settings without a field here.
  */
 export const RequestSettings = Schema.Struct({
   maxOutputTokens: optional(Schema.Int.pipe(Schema.positive())),
@@ -114,31 +115,28 @@ export const RequestSettings = Schema.Struct({
   topP: optional(Schema.Finite),
   topK: optional(Schema.Int.pipe(Schema.positive())),
   stop: optional(Schema.Array(Schema.NonEmptyString)),
-  /** How much effort to spend, in the provider's own words; a model's variant comes first. */
+  /** The effort, in the provider's terms; the model's variant takes precedence. */
   effort: optional(Schema.NonEmptyString),
   headers: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.String })),
   body: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Unknown }))
 })
 export type RequestSettings = typeof RequestSettings.Type
 
-/** A model that is ready to be asked. */
+/** A model that is ready for requests. */
 export interface ResolvedModel {
   readonly info: ModelInfo
   readonly policy: ModelPolicy
-  /** Counts tokens of a text with the model's own tokenizer, where there is one that fits. */
+  /** Counts tokens with the model's tokenizer, if a fitting one exists. */
   readonly countTokens?: (text: string) => number
   /** Streams with `disableToolCallResolution`: the runtime settles tools itself. */
   readonly model: LanguageModel.Service
 }
 
-/** Where sessions get their models from: the one service that a host must provide. */
+/** Resolves the models of sessions: the one service that a host must provide. */
 export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
   ModelResolver,
   {
-    /**
-     * The model for a session's reference, or the default one when the session names none; its requests are made with
-     * the settings.
-     */
+    /** Returns the model for a session's reference, or the default model without one. Its requests use the settings. */
     readonly resolve: (
       ref: ModelRef | undefined,
       settings?: RequestSettings
@@ -146,7 +144,7 @@ export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
   }
 >() {}
 
-/** The same models, with prices that the host knows by `provider/model`. */
+/** The same models with the host's prices, by `provider/model`. */
 export const withPrices = (
   resolver: Context.Tag.Service<typeof ModelResolver>,
   prices: Readonly<Record<string, Price>>
@@ -162,8 +160,8 @@ export const withPrices = (
   })
 
 /**
- * A resolver with exactly one model: the `LanguageModel` in the context. Sessions that name no model get it; sessions
- * that name another are told so.
+ * A resolver with exactly one model: the `LanguageModel` in the context. Sessions without a model get it; a reference
+ * to another model fails.
  *
  * @example
  * ```ts

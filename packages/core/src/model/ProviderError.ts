@@ -1,27 +1,30 @@
 /**
- * What a provider's failure means to the runtime: may it be tried again, after how long, is the context too long, and
- * what may be shown and stored. A pure function over `@effect/ai` errors and the unknown values of error parts; it
- * decides nothing about retries itself. Spec: MD-30..MD-35 in specs/models.md.
+ * Classifies provider failures: retryable or not, the requested delay, context overflow, and what may be shown and
+ * stored. Pure, over `@effect/ai` errors and the unknown values of error parts; retries are decided elsewhere. Spec:
+ * MD-30..MD-35 in specs/models.md.
  */
 import { AiError } from "@effect/ai"
 import { Predicate } from "effect"
 
-/** A provider failure, safe to store and show: no credential, bounded. */
+/** A provider failure that is safe to store and show: without credentials, bounded. */
 export interface ProviderFailure {
-  /** One sentence for a person. */
+  /** One sentence for people. */
   readonly message: string
   /** Whether the same request may succeed later. Never true together with `overflow`. */
   readonly retryable: boolean
-  /** Whether the request was too long for the model's context window. */
+  /** Whether the request exceeded the model's context window. */
   readonly overflow: boolean
-  /** The provider did not begin to work on the request: it refused it, or was not reached. */
+  /** The provider did not start on the request: it rejected it, or was not reached. */
   readonly refused: boolean
   readonly statusCode?: number
-  /** How long the provider asks to wait. */
+  /** The delay that the provider asks for, in milliseconds. */
   readonly retryAfterMs?: number
-  /** Until when it asks to wait, in milliseconds since the epoch: a date that came without the answer's own `date`. */
+  /**
+   * The end of the requested delay, in milliseconds since the epoch: from a date, when the response has no `date`
+   * header.
+   */
   readonly retryAtMs?: number
-  /** Only headers that help to understand the failure (request ids, rate limits). */
+  /** Only headers useful for diagnosis (request ids, rate limits). */
   readonly responseHeaders?: Readonly<Record<string, string>>
   /** The start of the response body. */
   readonly responseBody?: string
@@ -31,8 +34,8 @@ const maxBodyChars = 4096
 const maxMessageChars = 1000
 
 /**
- * Says what an `AiError` of a failed request, or the `error` of a stream's error part, means (MD-30). `modelID` is the
- * model of the request.
+ * Classifies an `AiError` of a failed request, or the `error` of a stream's error part (MD-30). `modelID` is the model
+ * of the request.
  */
 export const classifyError = (error: unknown, modelID?: string): ProviderFailure => {
   const facts = factsOf(error, 0)
@@ -59,7 +62,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   }
 }
 
-/** Replaces what looks like a credential by `<redacted>`; `known` values are replaced wherever they occur (MD-34). */
+/** Replaces what looks like a credential by `<redacted>`; `known` values are replaced everywhere (MD-34). */
 export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): string =>
   known
     .filter((secret) => secret.length >= 4)
@@ -68,17 +71,17 @@ export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): 
     .replaceAll(/\bAIza[\w-]{20,}/g, "<redacted>")
     .replaceAll(/\b(Bearer|Basic)\s+[\w.~+/=*-]{6,}/gi, "$1 <redacted>")
 
-/** What is known of a failure, whatever form it came in. */
+/** Normalized facts about a failure. */
 interface Facts {
   readonly detail?: string
   readonly body?: string
-  /** The provider's own kind of error: `overloaded_error`, `context_length_exceeded`, `ECONNRESET`. */
+  /** The provider's error code: `overloaded_error`, `context_length_exceeded`, `ECONNRESET`. */
   readonly code?: string
   readonly status?: number
   readonly headers?: Readonly<Record<string, unknown>>
   readonly host?: string
   readonly path?: string
-  /** The connection broke or never stood; or the request could not be made at all. */
+  /** True if the connection failed; "unsent" if the request could not be made. */
   readonly transport?: boolean | "unsent"
 }
 
@@ -88,7 +91,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
   if (AiError.isAiError(error)) return factsOfAiError(error, depth)
   if (Predicate.isString(error)) return factsOfText(error)
   if (!Predicate.isRecord(error) || depth > maxDepth) return {}
-  // An AI SDK APICallError, a provider's error object, an event that holds one, or any Error.
+  // An AI SDK APICallError, a provider's error object, an event that contains one, or any Error.
   const inner = Predicate.isRecord(error["error"]) || Predicate.isString(error["error"]) ? error["error"] : undefined
   const nested = inner === undefined ? {} : factsOf(inner, depth + 1)
   const cause = error["cause"] === undefined ? {} : factsOf(error["cause"], depth + 1)
@@ -110,7 +113,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
   }
 }
 
-/** What Daybook itself refused, wherever it is in the chain of causes. */
+/** A refusal by Daybook itself, anywhere in the chain of causes. */
 const refusalOf = (error: unknown, depth: number): Facts | undefined => {
   if (!Predicate.isRecord(error) || depth > maxDepth) return undefined
   const [code, detail] = [string(error["code"]), string(error["message"])]
@@ -139,7 +142,7 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
         status: error.response.status,
         headers: error.response.headers,
         ...addressOf(error.request.url),
-        // A good status whose body could not be read to its end: the connection broke.
+        // A success status whose body is incomplete: the connection broke.
         transport: error.reason !== "StatusCode",
         body: error.reason === "StatusCode" ? body : undefined
       })
@@ -178,13 +181,13 @@ const factsOfText = (text: string): Facts => {
   })
 }
 
-/** A body that is text, not JSON, is held as a JSON string literal by `@effect/ai`. */
+/** `@effect/ai` holds a non-JSON body as a JSON string literal. */
 const unquote = (body: string): string => {
   const json = body.startsWith('"') ? parseJson(body) : undefined
   return Predicate.isString(json) ? json : body
 }
 
-/** Gateways answer with pages; their title says as much as a person needs. */
+/** Gateways return HTML pages; their title is the useful part. */
 const htmlTitle = (page: string): string =>
   /<title[^>]*>([^<]{1,200})/i.exec(page.slice(0, 10_000))?.[1]?.trim() ?? "the answer is a page and not an API's"
 
@@ -196,7 +199,7 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-/** The wordings of context overflow: Anthropic, OpenAI, llama.cpp, vLLM, Ollama, and servers that follow them. */
+/** Wordings of context overflow: Anthropic, OpenAI, llama.cpp, vLLM, Ollama, and compatible servers. */
 const overflowWordings = [
   /prompt is too long/i,
   /exceed(?:s|ed)? (?:the )?context (?:limit|window|length|size)/i,
@@ -211,7 +214,7 @@ const overflowWordings = [
   /input token count .{0,60}exceeds the maximum/i
 ]
 
-/** Statuses that say something else, whatever words come with them: a token rate limit is no overflow. */
+/** Statuses that rule out overflow, whatever the text says: a token rate limit is not an overflow. */
 const notOverflow: ReadonlySet<number> = new Set([401, 402, 403, 404, 429])
 
 const isOverflow = (facts: Facts, text: string): boolean =>
@@ -221,7 +224,7 @@ const isOverflow = (facts: Facts, text: string): boolean =>
 
 const retryableCodes =
   /overloaded|rate_limit|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
-/** What Daybook itself refused: the same answer would be refused again. */
+/** Refusals by Daybook itself: a retry would fail the same way. */
 const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
 const transportWords =
@@ -230,7 +233,7 @@ const transportWords =
 const isRetryable = (facts: Facts, text: string): boolean => {
   if (final.has(facts.code ?? "")) return false
   if (facts.transport === true) return true
-  // An account without money is refused with 429 as well, and waiting does not help.
+  // An account without credit also gets 429, and waiting does not help.
   if (/insufficient_quota|billing_hard_limit/i.test(text)) return false
   const status = facts.status
   if (status !== undefined && status >= 400) return status === 408 || status === 429 || status >= 500
@@ -239,7 +242,7 @@ const isRetryable = (facts: Facts, text: string): boolean => {
 }
 
 const messageOf = (facts: Facts, modelID: string | undefined): string => {
-  // Either the path or the model is wrong: both are named.
+  // Either the path or the model is wrong, so the message names both.
   const absent = facts.status === 404
   const where = facts.host === undefined ? "the provider" : `${facts.host}${absent ? (facts.path ?? "") : ""}`
   const asked = absent && modelID !== undefined ? ` to a request for the model ${modelID}` : ""
@@ -263,8 +266,8 @@ const allowedHeaders = (headers: Facts["headers"]): Record<string, string> | und
 type Wait = Pick<ProviderFailure, "retryAfterMs" | "retryAtMs">
 
 /**
- * The wait that the provider asks for: `retry-after-ms`, else `retry-after`, else, after a 429, the latest reset of a rate
- * limit that is used up. A value of another form is passed over (MD-35).
+ * The delay that the provider asks for: `retry-after-ms`, else `retry-after`, else, after a 429, the latest reset of an
+ * exhausted rate limit. Invalid values are ignored (MD-35).
  */
 const retryWait = ({ headers, status }: Facts): Wait => {
   const all = new Map(
@@ -293,13 +296,13 @@ const retryWait = ({ headers, status }: Facts): Wait => {
     const wait = resetOf(value)
     return wait === undefined ? [] : [wait.retryAtMs === undefined ? wait : until(wait.retryAtMs)]
   })
-  // A date and a duration are compared only where the answer says when it was made.
+  // Dates and durations are comparable only if the response has a date.
   const longest = (key: keyof Wait) => resets.reduce((most, wait) => Math.max(most, wait[key] ?? -1), -1)
   const [afterMs, atMs] = [longest("retryAfterMs"), longest("retryAtMs")]
   return afterMs >= 0 ? { retryAfterMs: afterMs } : atMs >= 0 ? { retryAtMs: atMs } : {}
 }
 
-/** A reset of a rate limit: a duration as `6m0.5s`, seconds, seconds or milliseconds since the epoch, or a date. */
+/** A rate limit reset: a duration as `6m0.5s`, seconds, seconds or milliseconds since the epoch, or a date. */
 const resetOf = (text: string): Wait | undefined => {
   if (/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(text)) {
     const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)]
@@ -311,20 +314,20 @@ const resetOf = (text: string): Wait | undefined => {
     const at = dateOf(text)
     return at === undefined ? undefined : { retryAtMs: at }
   }
-  // Nobody waits for thirty years: numbers that large are moments.
+  // No delay is thirty years: larger numbers are timestamps.
   if (count > 1e11) return { retryAtMs: count }
   return count > 1e9 ? { retryAtMs: count * 1000 } : { retryAfterMs: Math.ceil(count * 1000) }
 }
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A count in plain digits, at most 2^53 / 1000, so that no sum of it leaves the safe integers. */
+/** A non-negative decimal, capped at 2^53 / 1000, so that sums stay safe integers. */
 const amount = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d+(?:\.\d+)?$/.test(text)
     ? Math.min(Number(text), Math.floor(Number.MAX_SAFE_INTEGER / 1000))
     : undefined
 
-/** A moment in one of HTTP's three forms, or in that of RFC 3339; JavaScript alone would read `-5` as a date. */
+/** A date in one of HTTP's three forms or in RFC 3339; `Date.parse` alone would accept `-5`. */
 const dateOf = (text: string | undefined): number | undefined => {
   if (text === undefined || !/^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? |\d{4}-\d\d-\d\d[T ])/i.test(text))
     return undefined
@@ -340,7 +343,7 @@ const httpStatus = (value: unknown): number | undefined => {
   return Predicate.isNumber(status) && Number.isInteger(status) && status >= 100 && status < 600 ? status : undefined
 }
 
-/** Never the query or the user part of an address: they may carry a key. */
+/** Omits the query and the user of an address: they may contain a key. */
 const addressOf = (url: unknown): Pick<Facts, "host" | "path"> => {
   if (!Predicate.isString(url) || !URL.canParse(url)) return {}
   const { host, pathname } = new URL(url)
@@ -350,9 +353,9 @@ const addressOf = (url: unknown): Pick<Facts, "host" | "path"> => {
 const bounded = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
 
-/** Leaves out what is undefined, as `exactOptionalPropertyTypes` asks for. */
+/** Drops undefined fields, as `exactOptionalPropertyTypes` requires. */
 const defined = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // `Object.fromEntries` forgets the keys' types.
+  // `Object.fromEntries` loses the keys' types.
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof A]?: Exclude<A[K], undefined>
   }

@@ -1,4 +1,4 @@
-/** Files that are given with a prompt, and contents of MCP resources, as parts. Spec: PX-13, PX-15..PX-18. */
+/** Converts files given with a prompt, and contents of MCP resources, to parts. Spec: PX-13, PX-15..PX-18. */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
@@ -26,10 +26,10 @@ import { binaryKind, mediaMime } from "./MediaKind.ts"
 import { splitLines, type LineRange } from "./Mentions.ts"
 import type { ResourceReader } from "./ResourceReader.ts"
 
-/** Longer than any host should take. */
+/** Longer than a host's own timeout. */
 const resourceTime = "70 seconds"
 
-/** Text that was given whole and lies nowhere else is cut only where the prompt's room ends. */
+/** Text that exists nowhere else is truncated only at the prompt's limit. */
 const wholeText = Effect.fnUntraced(function* (
   gathering: Gathering,
   kind: "file" | "resource",
@@ -45,7 +45,7 @@ const wholeText = Effect.fnUntraced(function* (
   return yield* gatherText(gathering, kind, name, shown, false)
 })
 
-/** Media or text from bytes; `kept` is where the data lies already. */
+/** Media or text from bytes; `kept` is the URI of data that is already stored. */
 const bytesPart = Effect.fnUntraced(function* (
   gathering: Gathering,
   kind: "file" | "resource",
@@ -94,7 +94,7 @@ const localFile = Effect.fnUntraced(function* (gathering: Gathering, uri: string
     const relative = path.relative(gathering.directory, file)
     return relative === ".." || relative.startsWith(`..${path.sep}`) || path.isAbsolute(relative) ? undefined : relative
   }
-  // Another spelling of the Location's folder is the Location as well.
+  // A path through a link to the Location's folder counts as inside.
   const real = Effect.orElseSucceed(
     Effect.tryPromise(() => fs.realpath(given)),
     () => given
@@ -107,7 +107,7 @@ const localFile = Effect.fnUntraced(function* (gathering: Gathering, uri: string
   return yield* targetPart(gathering, target, url === undefined ? undefined : linesOf(url))
 })
 
-/** The contents of one resource, which are told as they are, or why they cannot be had. */
+/** The contents of one resource, or why they cannot be read. */
 export const resourceParts = Effect.fn("AttachmentParts.resource")(function* (
   gathering: Gathering,
   reader: ResourceReader["Type"],
@@ -116,7 +116,7 @@ export const resourceParts = Effect.fn("AttachmentParts.resource")(function* (
 ) {
   const name = `${server}:${uri}`
   yield* mayRead(gathering, name)
-  // Admission is not interrupted; a server that hangs must not hold it for ever.
+  // Admission is uninterruptible; a server that hangs must not block it.
   const contents = yield* Effect.interruptible(reader.read(server, uri)).pipe(
     Effect.mapError(({ message }) => refuse("resource.unreadable", message)),
     Effect.timeoutFail({
@@ -134,7 +134,7 @@ export const resourceParts = Effect.fn("AttachmentParts.resource")(function* (
   })
 })
 
-/** What a person calls an attachment that has no name; nothing of a path that may lie elsewhere. */
+/** A display name for an attachment without one; it reveals no folders of a path outside the Location. */
 export const attachmentName = ({ name, uri }: FileAttachment, index: number): string => {
   if (name !== undefined && name !== "") return name.slice(0, 300)
   const last = /^data:/i.test(uri) ? "" : (uri.split(/[?#]/)[0]?.split(/[/\\]/).at(-1) ?? "")

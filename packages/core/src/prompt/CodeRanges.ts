@@ -1,11 +1,11 @@
-/** Where Markdown text is code: fenced blocks, and spans between backticks within one paragraph. Pure and linear. */
+/** Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear. */
 
-/** UTF-16 offsets, the end exclusive. */
+/** UTF-16 offsets; the end is exclusive. */
 export type Range = readonly [start: number, end: number]
 
 const fence = /^[\s>]*(`{3,}|~{3,})(.*)$/s
 
-/** Spans between two runs of as many backticks; a run without a partner is text. */
+/** Spans between two backtick runs of equal length; an unmatched run is text. */
 const inlineRanges = (text: string, from: number, to: number): ReadonlyArray<Range> => {
   const block = text.slice(from, to)
   const runs = [...block.matchAll(/`+/g)].filter(({ 0: run, index }) => run.length > 1 || block[index - 1] !== "\\")
@@ -26,7 +26,7 @@ const inlineRanges = (text: string, from: number, to: number): ReadonlyArray<Ran
   return ranges
 }
 
-/** The ranges of code in a text, in order; a fence that is not closed ends with the text. */
+/** The ranges of code in a text, in order; an unclosed fence extends to the end. */
 export const codeRanges = (text: string): ReadonlyArray<Range> => {
   const ranges: Array<Range> = []
   let paragraph = 0

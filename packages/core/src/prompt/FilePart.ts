@@ -1,4 +1,4 @@
-/** A file as a part of a provider's prompt. Pure. Spec: PX-19. */
+/** Converts a file to a part of a provider's prompt. Pure. Spec: PX-19. */
 import type { Prompt } from "@effect/ai"
 import type { FileAttachment } from "../session/Schemas.ts"
 
@@ -6,16 +6,16 @@ export type UserPart = Prompt.UserMessagePartEncoded
 
 export const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text", text })
 
-/** What every provider can be shown as a file; other media are described in words. */
+/** Media that every provider accepts as files; other media become text. */
 const shownMedia = (mime: string): boolean => mime.startsWith("image/") || mime === "application/pdf"
 
-/** A data URI may carry parameters between its media type and its body. */
+/** A data URI may have parameters between its media type and its body. */
 const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s
 
 export const clipped = (text: string, limit: number): string =>
   text.length <= limit ? text : `${text.slice(0, limit)}... (${text.length} characters)`
 
-/** Text in a URI; what is no percent-encoding stands for itself. */
+/** Decodes text in a URI; invalid percent-encoding is kept as it is. */
 const unescaped = (body: string): string => {
   try {
     return decodeURIComponent(body)
@@ -24,7 +24,7 @@ const unescaped = (body: string): string => {
   }
 }
 
-/** A file as a part: inline media as such, inline text as text, anything else by name. */
+/** A file as a part: inline media as a file, inline text as text, anything else as its name. */
 export const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): UserPart => {
   const [, base64, body] = dataUri.exec(file.uri) ?? []
   const name = file.name ?? "file"

@@ -1,6 +1,4 @@
-/**
- * A mentioned file or folder as parts, read with the checks and bounds of the tool `read`. Spec: PX-10..PX-14.
- */
+/** Converts a mentioned file or folder to parts, with the checks and limits of the tool `read`. Spec: PX-10..PX-14. */
 import * as path from "node:path"
 import { Effect } from "effect"
 import { sourceBytes } from "../picture/Pictures.ts"
@@ -24,14 +22,14 @@ import { binaryKind, mediaMime } from "./MediaKind.ts"
 import type { LineRange } from "./Mentions.ts"
 
 const sampleBytes = 8 * 1024
-/** Entries of a mentioned folder. */
+/** Maximum entries of a mentioned folder. */
 const shownEntries = 1_000
 
 type Part = Effect.Effect<Gathered, ToolFailure>
 
 const bracketed = (notices: ReadonlyArray<string>) => (notices.length === 0 ? "" : `[${notices.join(" ")}]`)
 
-/** What a person has to know of a page: what was asked for otherwise, what is cut, and how to read on. */
+/** Notices about a page: an adjusted range, truncation, and how to read more. */
 const noticesOf = (resource: string, page: TextPage, asked: LineRange | undefined, from: number, to: number) => {
   const last = from + page.lines - 1
   const notices: Array<string> = []
@@ -132,11 +130,11 @@ const content = (gathering: Gathering, target: Target, asked: LineRange | undefi
     })
   )
 
-/** The part that a target comes to. */
+/** The part of a resolved target. */
 export const targetPart = (gathering: Gathering, target: Target, asked?: LineRange): Part =>
   Effect.zipRight(mayRead(gathering, target.resource), content(gathering, target, asked))
 
-/** A configured reference as a whole: what it is, then its folder's listing or its file. */
+/** A configured reference: its description, then its folder's listing or its file. */
 export const referenceParts = Effect.fn("FileParts.reference")(function* (gathering: Gathering, name: string) {
   const description = gathering.references.get(name)?.description?.slice(0, 4_000)
   const target = yield* gathering.files.resolve(gathering.sessionID, `${name}:`)

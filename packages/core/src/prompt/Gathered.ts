@@ -1,4 +1,4 @@
-/** What resolving the mentions of one prompt shares: what may be read, how much room is left, and the forms of parts. */
+/** Shared state while one prompt's mentions are resolved: permissions, remaining room, and constructors of parts. */
 import * as path from "node:path"
 import { Effect } from "effect"
 import type { Agent } from "../agent/Agents.ts"
@@ -11,11 +11,11 @@ import type { LocationFiles } from "../tool/LocationFiles.ts"
 import type { Reference } from "../tool/References.ts"
 import { ToolFailure } from "../tool/ToolDefinition.ts"
 
-/** What a prompt may come to (PX-14). */
+/** Limits of one prompt's expansion (PX-14). */
 export const limits = {
-  /** Mentions and attachments that come to something. */
+  /** Mentions and attachments that yield parts. */
   parts: 100,
-  /** Mentions that are looked at. */
+  /** Mentions that are resolved. */
   mentions: 1_000,
   /** Lines of one file. */
   lines: 2_000,
@@ -23,16 +23,16 @@ export const limits = {
   textBytes: 256 * 1024,
   /** One picture or document. */
   mediaBytes: 5 * 1024 * 1024,
-  /** All of them. */
+  /** All pictures and documents. */
   totalMediaBytes: 20 * 1024 * 1024
 } as const
 
-/** For one prompt of one session. */
+/** The state for one prompt of one session. */
 export interface Gathering {
   readonly sessionID: SessionID
   /** Canonical. */
   readonly directory: string
-  /** Whether a person wrote the prompt; that of a task is a model's, which cannot approve what it asks for. */
+  /** True for a prompt written by a person. A model writes a task's prompt and cannot approve reads. */
   readonly byPerson: boolean
   /** The session's agent, whose rules decide; without it nothing is read. */
   readonly agent: Agent | undefined
@@ -44,7 +44,7 @@ export interface Gathering {
   readonly room: { text: number; media: number }
 }
 
-/** A part before its place in the text is known. A canonical one is there once, however often it is mentioned. */
+/** A part without its place in the text. A canonical part appears once, however often it is mentioned. */
 export interface Gathered {
   readonly part: Omit<ExpandedPart, "source">
   readonly canonical: boolean
@@ -63,7 +63,7 @@ export const failed = (name: string, reason: string): Gathered => ({
   canonical: false
 })
 
-/** A part of text that fits into what is left. */
+/** A text part, if it fits the remaining room. */
 export const gatherText = Effect.fnUntraced(function* (
   gathering: Gathering,
   kind: ExpandedPart["kind"],
@@ -82,7 +82,7 @@ export const gatherText = Effect.fnUntraced(function* (
   return { part: { kind, name, content: text(value) }, canonical } satisfies Gathered
 })
 
-/** Takes what one picture or document needs from what is left. */
+/** Takes the size of one picture or document from the remaining room. */
 export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name: string, size: number) {
   if (size > limits.mediaBytes) {
     return yield* refuse(
@@ -101,8 +101,8 @@ export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name:
 })
 
 /**
- * A picture in the form that providers take, as far as there is room. `kept` is where its data lies already, if it stays
- * as it is.
+ * A picture in a form that providers accept, if it fits. `kept` is the URI of its stored data, used if the picture is
+ * unchanged.
  */
 export const gatherPicture = Effect.fnUntraced(function* (
   gathering: Gathering,
@@ -128,7 +128,7 @@ export const gatherPicture = Effect.fnUntraced(function* (
   return part
 })
 
-/** Whether the rules of the session's agent let it be read. Who mentions something approves of it where they ask. */
+/** Checks the rules of the session's agent. A person's mention counts as approval where the rules ask. */
 export const mayRead = ({ agent, byPerson }: Gathering, resource: string): Effect.Effect<void, ToolFailure> => {
   if (agent === undefined) {
     return refuse("permission.denied", `${quoted(resource)} was not read: the session's agent is not known`)

@@ -1,11 +1,11 @@
-/** What bytes are, told by how they begin; names and declared types are not believed. Pure. Spec: PX-12. */
+/** Detects the type of bytes by their first bytes; names and declared types are ignored. Pure. Spec: PX-12. */
 import { pictureFormat } from "../picture/PictureFormat.ts"
 
 const ascii = (bytes: Uint8Array, from: number, text: string): boolean =>
   bytes.length >= from + text.length &&
   [...text].every((character, index) => bytes[from + index] === character.charCodeAt(0))
 
-/** Pictures, of which `Pictures` makes what models can be shown, and documents. */
+/** Pictures, which `Pictures` converts for models, and documents. */
 export const mediaMime = (bytes: Uint8Array): string | undefined =>
   pictureFormat(bytes) ?? (ascii(bytes, 0, "%PDF-") ? "application/pdf" : undefined)
 
@@ -31,7 +31,7 @@ const others: ReadonlyArray<readonly [string, number, string]> = [
   ["\xfe\xff", 0, "UTF-16 text"]
 ]
 
-/** What kind of binary it is, in words. */
+/** A text for people that names the kind of binary. */
 export const binaryKind = (bytes: Uint8Array): string =>
   others.find(([magic, at]) => ascii(bytes, at, magic))?.[2] ??
   (bytes.includes(0) ? "binary data of an unknown kind" : "text in an encoding other than UTF-8, or binary data")

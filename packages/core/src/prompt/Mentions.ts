@@ -1,35 +1,38 @@
 /**
- * Finds what a text mentions with `@`. Says only where a mention is and how it is written; what it means is decided in
- * `PromptExpander.ts`. Pure, total and linear in the text. Spec: PX-1..PX-4.
+ * Finds mentions with `@` in a text: where they are and how they are written. `PromptExpander.ts` decides what they
+ * mean. Pure, total and linear in the text. Spec: PX-1..PX-4.
  */
 import { codeRanges } from "./CodeRanges.ts"
 
-/** Lines, counted from 1, both included. As they were written: not checked against anything. */
+/** Lines, counted from 1, both included. Not validated. */
 export interface LineRange {
   readonly from: number
   readonly to: number
 }
 
 export interface Mention {
-  /** UTF-16 offsets into the text, the end exclusive. */
+  /** UTF-16 offsets into the text; the end is exclusive. */
   readonly start: number
   readonly end: number
-  /** The text between them: the sign, the quotes and the lines included. */
+  /** The text between the offsets, including the sign, the quotes and the lines. */
   readonly text: string
-  /** What is mentioned, without sign, quotes and lines. */
+  /** The mentioned name, without sign, quotes and lines. */
   readonly target: string
   readonly lines?: LineRange
-  /** The same words read as a resource of a server. */
+  /** The mention read as a resource of a server. */
   readonly resource?: { readonly server: string; readonly uri: string }
 }
 
-/** A longer word mentions nothing. */
+/** Longer words are not mentions. */
 const maximumLength = 4_096
 
-/** What a mention may follow: the start, white space, or something that opens or separates. Not a word: an e-mail. */
+/**
+ * Characters that may precede a mention: white space, opening or separating characters. After a word it is an e-mail
+ * address.
+ */
 const mayPrecede = /[\s([{<"',;:|>*\u2013\u2014]/
 
-/** A path may hold further signs at the start of its folders' names, as scoped packages do. */
+/** A path may contain `@` at the start of a folder's name, as in scoped packages. */
 const word = /(?:[^\s\p{Cc}@"`<>|,;]|(?<=\/)@)+/uy
 const quotedName = /"([^"\p{Cc}]+)"(?:#L\d{1,9}(?:-L?\d{1,9})?|:\d{1,9}(?:-\d{1,9})?)?/uy
 const linesAtEnd = /^(.+?)(?:#L(\d{1,9})(?:-L?(\d{1,9}))?|:(\d{1,9})(?:-(\d{1,9})|:\d{1,9})?)$/su
@@ -39,7 +42,7 @@ const brackets: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{
 
 const count = (text: string, character: string) => text.split(character).length - 1
 
-/** Without the punctuation of the sentence around it: closing brackets stay where the word opened them. */
+/** Trims the punctuation of the surrounding sentence; balanced closing brackets stay. */
 const trimmed = (text: string): string => {
   const surplus = new Map(
     Object.entries(brackets).map(([close, open]) => [close, count(text, close) - count(text, open)])
@@ -54,7 +57,7 @@ const trimmed = (text: string): string => {
   return text.slice(0, end)
 }
 
-/** A name with the lines after it. */
+/** Splits a name from its line suffix. */
 export const splitLines = (name: string): { readonly target: string; readonly lines?: LineRange } => {
   const [, target, hash, hashTo, colon, colonTo] = linesAtEnd.exec(name) ?? []
   const from = hash ?? colon
@@ -74,7 +77,7 @@ const mentionAt = (text: string, at: number): Mention | undefined => {
   if (whole !== undefined && quoted !== undefined) {
     if (whole.length > maximumLength) return undefined
     const end = at + 1 + whole.length
-    // A letter in place of the name: what is in the quotes is taken as it is.
+    // `x` replaces the quoted name, so that only the suffix is parsed.
     const { lines } = splitLines(`x${whole.slice(quoted.length + 2)}`)
     return {
       start: at,
@@ -94,7 +97,7 @@ const mentionAt = (text: string, at: number): Mention | undefined => {
   return { start: at, end, text: text.slice(at, end), ...splitLines(name), ...resourceOf(name) }
 }
 
-/** The mentions of a text, in order, at most `limit`; none in code, in words, or after a backslash. */
+/** The mentions of a text, in order, at most `limit`. Excludes code, words, and a sign after a backslash. */
 export const findMentions = (text: string, limit = Number.MAX_SAFE_INTEGER): ReadonlyArray<Mention> => {
   const code = codeRanges(text)
   const mentions: Array<Mention> = []

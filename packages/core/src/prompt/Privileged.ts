@@ -1,14 +1,14 @@
 /**
- * The frames in which the runtime itself speaks to the model. Text of files, tools, servers and processes must not look
- * like one: a `<` that begins such a frame, or its end, is written as `&lt;`. Pure. Spec: LM-30.
+ * Escapes the frames in which the runtime speaks to the model, so that text of files, tools, servers and processes
+ * cannot imitate them: the `<` of such an opening or closing tag becomes `&lt;`. Pure. Spec: LM-30.
  */
 
 const names = ["system-update", "running-task", "conversation-checkpoint", "recent-context"]
 
-/** Invisible characters within a name, and a few characters before it, do not hide it. */
+/** Matches despite invisible characters within a name and a few characters before it. */
 const hidden = String.raw`\p{Cf}{0,2}`
 const spelled = names.map((name) => name.split("").join(hidden)).join("|")
 const frame = new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu")
 
-/** The text without frames of the runtime. */
+/** The text with the runtime's frames escaped. */
 export const unprivileged = (text: string): string => (text.includes("<") ? text.replaceAll(frame, "&lt;") : text)

@@ -1,7 +1,7 @@
 /**
- * What a prompt points at, resolved before it is admitted: the expansion is stored with the prompt and replayed as it
- * was. Owns what a mention means and the order of parts. It never fails: what cannot be had becomes a part that tells
- * the model why. How parts are shown is in `Shown.ts`. Process-global. Spec: PX-1..PX-22 in specs/context.md.
+ * Resolves a prompt's mentions, attachments and template before its admission. The expansion is stored with the prompt
+ * and replayed unchanged. Owns the meaning of mentions and the order of parts; `Shown.ts` renders them. Never fails: an
+ * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-22 in specs/context.md.
  */
 import { Cause, Context, Effect, Either, Layer, Option } from "effect"
 import { Agents, canAssist, type Agent } from "../agent/Agents.ts"
@@ -22,7 +22,7 @@ import { ResourceReader } from "./ResourceReader.ts"
 export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
   PromptExpander,
   {
-    /** Undefined when the prompt points at nothing. */
+    /** Returns undefined when the prompt refers to nothing. */
     readonly expand: (session: Session, prompt: PromptInput) => Effect.Effect<Expansion | undefined>
   }
 >() {}
@@ -30,14 +30,14 @@ export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
 type Source = ExpandedPart["source"]
 type Parts = Effect.Effect<ReadonlyArray<Gathered>, ToolFailure>
 
-/** Something that a prompt points at; `resolve` gives none when the words turn out to mean nothing. */
+/** An item that a prompt refers to; `resolve` returns no parts if the word is plain text. */
 interface Pointer {
   readonly name: string
   readonly source: Source
   readonly resolve: (gathering: Gathering) => Parts
 }
 
-/** A word with a folder or an ending in it was meant as a path. */
+/** A word with a slash or a dot is meant as a path. */
 const looksLikePath = /[/\\.]/
 
 const isBareName = (name: string) => !looksLikePath.test(name)
@@ -45,7 +45,7 @@ const isBareName = (name: string) => !looksLikePath.test(name)
 const mayHandTo = (own: Agent, other: Agent): boolean =>
   canAssist(other) && !deniesAll(own.permissions, "task") && verdictOf(own.permissions, "task", other.name) !== "deny"
 
-/** Words that make the model hand work to the agent, where it may. */
+/** Text that tells the model to hand work to the agent, if it may. */
 const agentPart = Effect.fnUntraced(function* (gathering: Gathering, agent: Agent) {
   const { agent: own } = gathering
   if (own === undefined || !mayHandTo(own, agent)) {
@@ -76,8 +76,8 @@ const fileParts = (gathering: Gathering, name: string, lines: Mention["lines"]):
   one(Effect.flatMap(gathering.files.resolve(gathering.sessionID, name), (file) => targetPart(gathering, file, lines)))
 
 /**
- * An agent, then a reference, then a resource, then a path; a bare word that is none of them is a word (PX-3). What the
- * prompt's own words do not say, a template does, and whoever wrote that approves of nothing here.
+ * Resolves to an agent, then a reference, then a resource, then a path; a bare word that matches none is plain text
+ * (PX-3). A mention that only the template contains does not count as a person's approval.
  */
 const mentionPointer = (reader: ResourceReader["Type"], mention: Mention, said: boolean): Pointer => {
   const { end, lines, resource, start, target, text } = mention
@@ -136,13 +136,13 @@ const attached = (reader: ResourceReader["Type"], files: ReadonlyArray<FileAttac
     resolve: (gathering) => attachmentParts(gathering, reader, file, index)
   }))
 
-/** What was given for a place in the text says what is meant there. */
+/** An explicit item for a place in the text overrides the mention there. */
 const isGiven = (given: ReadonlyArray<Pointer>) => {
   const spans = new Set(given.flatMap(({ source }) => (source === undefined ? [] : [`${source.start}:${source.text}`])))
   return ({ start, text }: Mention) => spans.has(`${start}:${text}`)
 }
 
-/** Whatever goes wrong is told to the model; what should not have gone wrong is logged as well. */
+/** Converts every failure to a part for the model; unexpected failures are logged too. */
 const total = (pointer: Pointer, gathering: Gathering): Effect.Effect<ReadonlyArray<Gathered>> =>
   Effect.suspend(() => pointer.resolve(gathering)).pipe(
     Effect.catchAll(({ message }) => Effect.succeed([failed(pointer.name, message)])),
@@ -189,13 +189,13 @@ const make = Effect.gen(function* () {
   const reader = yield* ResourceReader
   const pictures = yield* Pictures
 
-  /** The text of a template, where the prompt calls one; a word after a slash that is none stays as it is. */
+  /** The text of the template that the prompt calls. An unknown command stays plain text. */
   const fromTemplate = Effect.fnUntraced(function* ({ location }: Session, prompt: PromptInput) {
     const [, name, words = ""] = command.exec(prompt.text) ?? []
     if (name === undefined) return undefined
     const found = yield* Effect.either(templates.find(name, location))
     if (Either.isLeft(found)) {
-      // Where its file lies is for the log.
+      // The file's path goes to the log only.
       return found.left.problem === undefined ? undefined : Either.left(`template "${name}" has a fault in its file`)
     }
     return Either.mapLeft(expandTemplate(found.right.body, words), ({ message }) => `template "${name}": ${message}`)
@@ -207,7 +207,7 @@ const make = Effect.gen(function* () {
     const given = [...named(prompt), ...attached(reader, prompt.files ?? [])]
     const covered = text === undefined ? isGiven(given) : () => false
     const words = new Set(text === undefined ? [] : findMentions(prompt.text).map((mention) => mention.text))
-    // One more than is looked at, so that it is said that there are more.
+    // One more than the limit, so that the excess is reported.
     const mentions = findMentions(text ?? prompt.text, limits.mentions + 1)
       .filter((mention) => !covered(mention))
       .filter((mention, index, all) => index === all.findIndex((each) => each.text === mention.text))
@@ -232,7 +232,7 @@ const make = Effect.gen(function* () {
         agent: Option.getOrUndefined(yield* Effect.option(agents.get(agent, location))),
         agents: yield* agents.list(location),
         references,
-        // Kept outputs are for the tools' own calls.
+        // Stored tool outputs are not available to mentions.
         files: makeLocationFiles({ directory, locate: () => Option.none(), references }),
         pictures,
         room: { text: limits.textBytes, media: limits.totalMediaBytes }
@@ -243,7 +243,7 @@ const make = Effect.gen(function* () {
     return text === undefined && all.length === 0 ? undefined : { ...(text === undefined ? {} : { text }), parts: all }
   })
 
-  /** Nothing that is said or pointed at in a prompt may keep it from being admitted. */
+  /** A failed expansion never prevents admission. */
   const expandSafely: PromptExpander["Type"]["expand"] = (session, prompt) =>
     Effect.catchAllCause(expand(session, prompt), (cause) =>
       Cause.isInterrupted(cause)

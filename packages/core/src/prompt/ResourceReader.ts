@@ -1,16 +1,16 @@
-/** Reads resources of MCP servers for prompts. A host without servers knows none. Spec: PX-18. */
+/** Reads resources of MCP servers for prompts. A host without servers has none. Spec: PX-18. */
 import { Context, Effect, Layer, Schema } from "effect"
 import { Mcp } from "../mcp/Mcp.ts"
 import type { ToolContent } from "../session/Schemas.ts"
 
-/** A resource could not be read; `message` is a sentence for the model. */
+/** A resource cannot be read; `message` is a sentence for the model. */
 export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(
   "ResourceUnreadable",
   { message: Schema.String }
 ) {}
 
 export interface Reader {
-  /** The names of the servers that can be asked. */
+  /** The names of the available servers. */
   readonly servers: Effect.Effect<ReadonlyArray<string>>
   readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, ResourceUnreadable>
 }

@@ -1,6 +1,6 @@
 /**
- * A stored prompt as the model reads it: its words, then each part of its expansion in a frame that says what it is.
- * Pure: the same prompt is always shown by the same bytes. Spec: PX-19.
+ * Renders a stored prompt for the model: its text, then each part of its expansion in a labelled frame. Pure: the same
+ * prompt always yields the same bytes. Spec: PX-19.
  */
 import { Either } from "effect"
 import type { ExpandedPart, FileAttachment, Prompt } from "../session/Schemas.ts"
@@ -10,11 +10,11 @@ import { dataBytes } from "./DataUri.ts"
 import { unprivileged } from "./Privileged.ts"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
 
-/** For the inside of an attribute: nothing in it ends the attribute or the line. */
+/** Escapes a value for an attribute: it cannot end the attribute or the line. */
 const attribute = (value: string): string =>
   value.replaceAll(/["&<>\p{Cc}]/gu, (character) => `&#${character.codePointAt(0) ?? 0};`)
 
-/** Content as it is, but for what would end the frame. */
+/** Frames content unchanged, except that a closing tag is escaped. */
 const framed = (tag: string, attributes: ReadonlyArray<readonly [string, string]>, content: string): string => {
   const head = [tag, ...attributes.map(([name, value]) => `${name}="${attribute(value)}"`)].join(" ")
   const body = unprivileged(content).replaceAll(new RegExp(`<(?=/${tag}[\\s>])`, "gi"), "&lt;")
@@ -23,11 +23,11 @@ const framed = (tag: string, attributes: ReadonlyArray<readonly [string, string]
 
 const withLines = /^(.*)#L(\d+)-(\d+)$/s
 
-/** The body of a data URI in base64, whatever it was written in. */
+/** The body of a data URI as base64, whatever its encoding. */
 const base64Of = (uri: string): string =>
   Either.match(dataBytes(uri), { onLeft: () => "", onRight: (bytes) => Buffer.from(bytes).toString("base64") })
 
-/** A provider's picture has no name of its own: the name goes before it, as text. */
+/** A provider's picture part has no name, so the name precedes it as text. */
 const named = (name: string, mime: string, note?: string): UserPart =>
   textPart(
     `<media name="${attribute(name)}" type="${attribute(mime)}"${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
@@ -44,7 +44,7 @@ const mediaParts = (
   return [named(name, content.mime, note), filePart({ ...content, uri })]
 }
 
-/** An attachment as it was given. */
+/** An attachment without an expansion. */
 export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">): ReadonlyArray<UserPart> => {
   const part = filePart(file)
   return file.name === undefined || part.type !== "file" ? [part] : [named(file.name, file.mime), part]
@@ -79,10 +79,13 @@ const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> =>
   }
 }
 
-/** Stands for a prompt of an older log that says nothing; a new one is refused (IB-31). */
+/** The text for an empty prompt in an old log; new ones are rejected (IB-31). */
 const nothingSaid = textPart("[The message is empty.]")
 
-/** The parts of a user's message: none is blank, since providers refuse that. Without an expansion, files are as given. */
+/**
+ * The parts of a user message. None is blank, since providers reject blank parts. Without an expansion, files are sent
+ * as given.
+ */
 export const expandedParts = (prompt: Prompt): ReadonlyArray<UserPart> => {
   const { expansion, files = [] } = prompt
   const text = expansion?.text ?? prompt.text

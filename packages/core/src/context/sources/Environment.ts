@@ -1,4 +1,4 @@
-/** Where the session works and on what. Spec: specs/context.md CX-20. */
+/** The session's folder and platform. Spec: specs/context.md CX-20. */
 import { Effect, Schema } from "effect"
 import { shownPath } from "../../tool/builtin/ShownPath.ts"
 import { available, source, type ContextSource } from "../SystemContext.ts"
@@ -9,7 +9,7 @@ type Environment = typeof Environment.Type
 const place = ({ directory, platform }: Environment) => `in the folder ${shownPath(directory)} on ${platform}`
 const paths = "Paths you give to tools are relative to it."
 
-/** The Location's folder and the platform. */
+/** A source for the Location's folder and the platform. */
 export const make = (directory: string): ContextSource =>
   source({
     key: "daybook/environment",

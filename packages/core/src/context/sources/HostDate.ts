@@ -1,4 +1,4 @@
-/** The host's date, in its own time zone. Spec: specs/context.md CX-21. */
+/** The host's date, in the host's time zone. Spec: specs/context.md CX-21. */
 import { Clock, DateTime, Effect, Schema } from "effect"
 import { available, source, type ContextSource } from "../SystemContext.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Instructions from files: the user's own, those that the host configured, those of the project from its root down to
- * the Location, and those of folders that a session's reads came into. Spec: specs/context.md CX-23..CX-26.
+ * Sources of instructions from files: the user's, those that the host configured, the project's from its root down to
+ * the Location, and those of folders that the session read in. Spec: specs/context.md CX-23..CX-26.
  */
 import * as os from "node:os"
 import * as path from "node:path"
@@ -17,7 +17,7 @@ import { trustAll, type Trust } from "../../trust/ProjectTrust.ts"
 import { foldersBetween, isOwnBelow } from "../ProjectRoot.ts"
 import { absent, available, type ContextSource } from "../SystemContext.ts"
 
-/** What a folder may hold: `CLAUDE.md` counts only where there is no `AGENTS.md`. */
+/** File names in a folder; `CLAUDE.md` is used only without an `AGENTS.md`. */
 export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]
 
 /** The instruction files of a folder, in order of preference. */
@@ -38,10 +38,10 @@ export const userInstructions = (reader: InstructionReader, userFolder: string |
         : loadFiles(reader, [{ files: [path.join(userFolder, "AGENTS.md")] }])
   })
 
-/** Files that one pattern may name; the walk ends with the last of them. */
+/** Maximum files per pattern; the walk stops there. */
 const maximumMatches = 100
 
-/** Folders below this many are not looked into. */
+/** Maximum depth of the walk. */
 const deepest = 16
 
 const gather = async (pattern: string, cwd: string, signal: AbortSignal): Promise<ReadonlyArray<string>> => {
@@ -55,7 +55,7 @@ const gather = async (pattern: string, cwd: string, signal: AbortSignal): Promis
   return files.map((file) => path.join(folder, file)).sort()
 }
 
-/** The files that a pattern names, sorted; a plain path names itself. A walk that takes too long is unavailable. */
+/** The files that a pattern matches, sorted; a plain path matches itself. A walk that times out is unavailable. */
 const matching = (pattern: string, directory: string) => {
   const [cwd, rest] = pattern.startsWith("~/") ? [os.homedir(), pattern.slice(2)] : [directory, pattern]
   return isGlob(rest)
@@ -81,7 +81,7 @@ export const configuredInstructions = (
       Effect.gen(function* () {
         const files = yield* Effect.forEach(patterns, (pattern) => matching(pattern, directory))
         const project = yield* projectAt(trust, directory)
-        // A pattern that leads into the project has the project's words.
+        // A file inside the project counts as the project's.
         const withheld = (file: string) => (isWithin(project.root, file) ? notCounting(project) : undefined)
         return yield* loadFiles(
           reader,
@@ -90,7 +90,7 @@ export const configuredInstructions = (
       })
   })
 
-/** From the project's root down to the Location. */
+/** From the project root down to the Location. */
 export const projectInstructions = (reader: InstructionReader, directory: string, trust: Trust): ContextSource =>
   instructionSource({
     key: "instructions/4-project",
@@ -108,10 +108,10 @@ export const projectInstructions = (reader: InstructionReader, directory: string
       )
   })
 
-/** Of those that a session knows, the first so many are shown: each is looked at before every turn. */
+/** Maximum discovered folders that are shown: each is read before every turn. */
 const maximumShown = 64
 
-/** Stands for the folders after those; what lies in them is not looked at. */
+/** The placeholder for the folders beyond the limit; their files are not read. */
 const beyond = (folder: string, count: number) =>
   notShown(
     folder,
@@ -120,8 +120,8 @@ const beyond = (folder: string, count: number) =>
   )
 
 /**
- * Of folders below the Location that the session's reads came into, in the order in which they were found. Those that
- * were found first stay, so that what was told holds.
+ * Instructions of folders below the Location that the session read in, in order of discovery. The first ones stay, so
+ * that what the model was told still holds.
  */
 export const nestedInstructions = (
   reader: InstructionReader,

@@ -1,6 +1,6 @@
 /**
- * Which model answers, looked at anew for every turn: a switch is told as a change and leaves the baseline as it is. The
- * first baseline does not wait for it, since a model that cannot be resolved fails the turn by itself.
+ * Tells which model answers, read for every turn: a switch is told as a change and keeps the baseline. The first
+ * baseline does not wait for it, since an unresolved model fails the turn anyway.
  * Spec: specs/context.md CX-22 (EP-6).
  */
 import { Effect, Schema } from "effect"

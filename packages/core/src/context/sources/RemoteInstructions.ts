@@ -1,7 +1,7 @@
 /**
- * Instructions from http and https addresses that the host configured. Each is asked again after a while, all at once,
- * with little patience; what cannot be had now is what was had last, in this process or in what the session was told,
- * and an address that never answered is named without a text, so that it neither blocks a session nor goes unsaid.
+ * Instructions from http and https addresses that the host configured. All are fetched concurrently, with a short
+ * timeout, and again when stale. While an address fails, its last text still holds, from this process or from what the
+ * session was told. An address that never answered is listed without a text, so that it does not block a session.
  * Spec: specs/context.md CX-27, CX-28.
  */
 import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
@@ -14,24 +14,24 @@ import { available, type ContextSource } from "../SystemContext.ts"
 import { warnOnce } from "../WarnOnce.ts"
 
 export interface RemoteOptions {
-  /** How long one address may take, from asking to the last byte. */
+  /** Timeout per address, from the request to the last byte. */
   readonly timeout?: Duration.DurationInput
 }
 
-/** Addresses that are asked at all. */
+/** Maximum addresses that are fetched. */
 const maximumAddresses = 32
-/** How long an answer counts, and how long to wait after a failure. */
+/** How long an answer stays fresh, and the delay after a failure. */
 const fresh = Duration.toMillis("5 minutes")
 const retryAfter = Duration.toMillis("30 seconds")
 
 interface Address {
   readonly url: URL
-  /** The address as it may be shown: without user, password, query and fragment, any of which may hold a secret. */
+  /** The address for display: without user, password, query and fragment, which may hold secrets. */
   readonly shown: string
   readonly authorization: Option.Option<readonly [string, string]>
 }
 
-/** A part of the address as it is meant; a sign that encodes nothing stands for itself. */
+/** Decodes one part of the address; invalid percent-encoding is kept as it is. */
 const decoded = (part: string): string => {
   try {
     return decodeURIComponent(part)
@@ -40,7 +40,7 @@ const decoded = (part: string): string => {
   }
 }
 
-/** An http or https address, with the credentials out of it; undefined for anything else. */
+/** Parses an http or https address and separates its credentials; undefined for anything else. */
 export const parseAddress = (text: string): Address | undefined => {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
   const url = new URL(text)
@@ -54,14 +54,14 @@ export const parseAddress = (text: string): Address | undefined => {
   return { url, shown, authorization }
 }
 
-/** Whether the text of the settings is meant as an address. */
+/** Whether a configured text has the form of an address. */
 export const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
 
 type Outcome =
   | { readonly _tag: "Text"; readonly text: string; readonly etag: string | undefined }
-  /** As it was. */
+  /** Not modified (304). */
   | { readonly _tag: "Same" }
-  /** The server says that there is nothing any more. */
+  /** Permanently removed (410). */
   | { readonly _tag: "Gone" }
   | { readonly _tag: "Failed"; readonly why: string }
 
@@ -129,7 +129,7 @@ const makeAddress = (
     })
   )
 
-  /** The address's entry; none when there is nothing any more. */
+  /** The address's entry; none once it is gone. */
   return one(
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -148,7 +148,7 @@ const makeAddress = (
 /** The instructions at these addresses, in the order of the configuration. */
 export const remoteInstructions = Effect.fnUntraced(
   function* (addresses: ReadonlyArray<string>, { timeout = "5 seconds" }: RemoteOptions = {}) {
-    // Nothing about this program's traces is a stranger's to know, and a span would hold the address with its secrets.
+    // No tracing: a third party must not learn trace ids, and a span would record the address with its secrets.
     const client = (yield* HttpClient.HttpClient).pipe(
       HttpClient.withTracerPropagation(false),
       HttpClient.withTracerDisabledWhen(() => true)

@@ -1,4 +1,4 @@
-/** Which skills the turn's agent may load: their names, and when they are of use. Spec: specs/context.md CX-29. */
+/** Tells which skills the turn's agent may load, and when to use them. Spec: specs/context.md CX-29. */
 import { Context, Effect, Schema } from "effect"
 import { verdictOf } from "../../permission/Rule.ts"
 import type { Skills } from "../Skills.ts"
@@ -9,7 +9,7 @@ type Guidance = typeof Guidance.Type
 
 const list = (skills: Guidance) => skills.map(({ description, name }) => `- ${name}: ${description}`).join("\n")
 
-/** The permission that decides which skills an agent may load; the resource is the skill's name. */
+/** The permission to load a skill; the resource is the skill's name. */
 export const skillPermission = "skill"
 
 export const skillGuidance = (skills: Context.Tag.Service<typeof Skills>): ContextSource =>
