@@ -1,4 +1,4 @@
-/** An agent as people write it, in the configuration or at the head of a file. Pure. Spec: CF-12, CF-14. */
+/** Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12, CF-14. */
 import { Either, Schema } from "effect"
 import { amount, counting, expects, name, optional, shaped, someText, text, texts } from "../config/Fields.ts"
 import type { Frontmatter } from "../config/Frontmatter.ts"
@@ -31,21 +31,21 @@ const fields = {
   leave_reminder: optional(someText)
 }
 
-/** In the configuration, under its name. */
+/** An agent in the configuration, under its name. */
 export const ConfiguredAgent = Schema.Struct({ ...fields, prompt: optional(someText) }).pipe(shaped("a map"))
 
-/** At the head of a file, whose body is the prompt. */
+/** An agent in a file's front matter; the body is the prompt. */
 const FileAgent = Schema.Struct({ ...fields, name: optional(name) }).pipe(shaped("a map"))
 
 export type AgentDefinition = typeof ConfiguredAgent.Type
 
-/** A file's agent, before it is known what it builds on. */
+/** An agent of a file, before its base is known. */
 export interface NamedDefinition {
   readonly name: string
   readonly definition: AgentDefinition
 }
 
-/** What a file says. The name is the file's own unless it gives another. */
+/** Parses a file. The name is the file's stem unless the front matter sets one. */
 export const parseAgentFile = (
   { body, data }: Frontmatter,
   stem: string
@@ -68,7 +68,7 @@ const settingsOf = (written: typeof Settings.Type): RequestSettings => {
   }
 }
 
-/** An agent that goes on from `base`: what it says comes instead of the base's, its rules after them. */
+/** Extends `base`: fields of the definition replace the base's, its rules follow the base's. */
 export const extend = (base: Agent, agentName: string, definition: AgentDefinition): Agent => {
   const { description, mode, model, prompt } = definition
   return {
@@ -86,7 +86,7 @@ export const extend = (base: Agent, agentName: string, definition: AgentDefiniti
   }
 }
 
-/** A user's own agent: the built-in one of that name, changed; or a new one that starts from the rules of `build`. */
+/** A user's agent: a change to the built-in agent of that name, or a new one with the rules of `build`. */
 export const userAgent = ({ definition, name: agentName }: NamedDefinition): Agent =>
   extend(
     builtins.find(({ name: known }) => known === agentName) ?? { name: agentName, permissions: build.permissions },
@@ -94,15 +94,15 @@ export const userAgent = ({ definition, name: agentName }: NamedDefinition): Age
     definition
   )
 
-/** What a project's file asked for and does not get. */
+/** A project's agent, with the settings that were ignored. */
 export interface Restricted {
   readonly agent: Agent
   readonly ignored: ReadonlyArray<string>
 }
 
 /**
- * A project's agent: never more than `from`, the user's own agent for such work, may do. Its rules come after that
- * agent's without those that allow, and the denials come again at the end, so that an `ask` softens none of them.
+ * A project's agent: never more permissive than `from`, the user's agent for such work. Its rules follow that agent's,
+ * without those that allow. The denials are repeated at the end, so that an `ask` weakens none of them.
  */
 export const projectAgent = (
   from: Agent,

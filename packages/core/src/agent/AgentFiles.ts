@@ -1,6 +1,6 @@
 /**
- * Agents from `*.md` files: the user's folder and the project's `.daybook/agents`. Owns which files are looked at and
- * what becomes of bad ones; what a file may say is in `AgentDefinition.ts`. Spec: CF-14..CF-17.
+ * Loads agents from `*.md` files in the user's folder and the project's `.daybook/agents`. Owns which files are read
+ * and how bad files are reported; `AgentDefinition.ts` parses them. Spec: CF-14..CF-17.
  */
 import * as path from "node:path"
 import { Effect, Either, Schema } from "effect"
@@ -14,36 +14,36 @@ import { parseAgentFile, projectAgent, userAgent, type NamedDefinition } from ".
 import type { Agent } from "./Agents.ts"
 import { builtins, defaultAgent } from "./BuiltinAgents.ts"
 
-/** A file of agents that cannot be used, or not as it is written. */
+/** An agent file that is unusable or only partly usable. */
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
 export type AgentProblem = typeof AgentProblem.Type
 
 export interface AgentFilesOptions {
-  /** Agents of the host and the configuration, as they are. */
+  /** Agents of the host and the configuration, unchanged. */
   readonly agents?: ReadonlyArray<Agent> | undefined
-  /** Holds `agents/*.md` of the user: `$XDG_CONFIG_HOME/daybook`. None by default. */
+  /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
   readonly userFolder?: string | undefined
-  /** Whether projects may bring agents; true by default. */
+  /** Whether projects may add agents; default: true. */
   readonly projectConfig?: boolean | undefined
 }
 
-/** The same, with who decides whether a project's agents count. */
+/** The options, plus the trust that decides whether a project's agents are used. */
 type Options = AgentFilesOptions & { readonly trust: Trust }
 
-/** The agents at one place, and what is wrong with their files. */
+/** The agents at one Location, and the problems of their files. */
 export interface FoundAgents {
   readonly byName: ReadonlyMap<string, Agent>
-  /** Names whose file cannot be used -> why. */
+  /** Maps names with an unusable file to the reason. */
   readonly broken: ReadonlyMap<string, string>
   readonly problems: ReadonlyArray<AgentProblem>
 }
 
-/** Turns of an activity when nobody says otherwise (TU-4). */
+/** Default turns per activity (TU-4). */
 const defaultTurns = 25
 
 type File = Definition<NamedDefinition>
 
-/** The user's files over what the host has; then the built-in agents that nobody replaced. */
+/** Merges the user's files into the host's agents, then adds the built-in agents that are not replaced. */
 const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) => {
   const byName = new Map(hosts.map((agent) => [agent.name, agent]))
   const broken = new Map<string, string>()
@@ -51,7 +51,7 @@ const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) 
   for (const { path: file, result, stem } of files) {
     if (Either.isLeft(result)) {
       problems.push({ path: file, details: result.left })
-      // Its rules may have been stricter than those of what would answer to the name instead.
+      // The name fails instead of falling back: the file's rules may have been stricter than the fallback's.
       if (!byName.has(stem)) broken.set(stem, `${file}: ${result.left}`)
     } else if (byName.has(result.right.name)) {
       const details = `agent "${result.right.name}" is there already, from the configuration or another file; this file is left out`
@@ -65,7 +65,7 @@ const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) 
   return { byName: new Map([...standing.map((agent) => [agent.name, agent] as const), ...byName]), broken, problems }
 }
 
-/** The project's files below all that; they add agents and replace none. */
+/** Merges the project's files, with the lowest precedence: they add agents and replace none. */
 const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): FoundAgents => {
   const byName = new Map(above.byName)
   const broken = new Map(above.broken)
@@ -97,7 +97,7 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
   return { byName, broken, problems }
 }
 
-/** Looks for the agents at a place; without one, only for those that are everywhere. */
+/** Loads the agents for a Location; without one, only the agents that exist everywhere. */
 export const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
   const folders = makeDefinitionFolders(parseAgentFile)
   const warn = warnOnce()

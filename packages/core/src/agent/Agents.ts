@@ -1,6 +1,6 @@
 /**
- * Agents: how a session behaves and what it may do. Owns which agent a name means: the host's, the user's folder, the
- * built-in ones, then the project's. Reading files is in `AgentFiles.ts`. A session without an agent is `build` (CR-6).
+ * Defines agents: how a session behaves and what it may do. Resolves names: the host's agents, the user's folder, the
+ * built-in ones, then the project's. `AgentFiles.ts` reads files. A session without an agent uses `build` (CR-6).
  * Spec: CF-10..CF-19.
  */
 import { Context, Effect, Layer, Schema } from "effect"
@@ -14,11 +14,11 @@ import { defaultAgent } from "./BuiltinAgents.ts"
 export { build, defaultAgent, plan } from "./BuiltinAgents.ts"
 export { AgentProblem, type AgentFilesOptions } from "./AgentFiles.ts"
 
-/** There is no such agent, or its file cannot be used. */
+/** No such agent, or its file is unusable. */
 export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/core/AgentNotFound")("AgentNotFound", {
   agent: Schema.String,
   known: Schema.Array(Schema.String),
-  /** What is wrong with the file that should have been this agent. */
+  /** The problem of the file that defines this agent. */
   problem: Schema.optionalWith(Schema.String, { exact: true })
 }) {
   override get message() {
@@ -28,27 +28,27 @@ export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/c
   }
 }
 
-/** Where an agent may work: as a session's own (`primary`), for a `task` of another one (`subagent`), or both. */
+/** Where an agent may work: as a session's agent (`primary`), for a `task` of another agent (`subagent`), or both. */
 export const AgentMode = Schema.Literal("primary", "subagent", "all")
 export type AgentMode = typeof AgentMode.Type
 
-/** How a session behaves under this name: what it is told, what it may do, and for how long. */
+/** A named behaviour of a session: its prompt, its permissions, and its limits. */
 export interface Agent {
   readonly name: string
-  /** One line: what it is for. People choose by it, and so does a model that hands out a `task`. */
+  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
   readonly description?: string
-  /** `all` by default. */
+  /** Default: `all`. */
   readonly mode?: AgentMode
-  /** System text of this agent, before the context's baseline; instead of the model family's base instructions. */
+  /** The agent's system text, before the context's baseline; replaces the base instructions of the model's family. */
   readonly prompt?: string
-  /** Ordered rules; the last that matches decides. */
+  /** Ordered rules; the last match decides. */
   readonly permissions: ReadonlyArray<Rule>
-  /** Provider turns in one activity; 25 by default. */
+  /** Provider turns per activity; default: 25. */
   readonly turnLimit?: number
-  /** Used by sessions that name no model. */
+  /** Used by sessions without a model. */
   readonly model?: ModelRef
   readonly settings?: RequestSettings
-  /** Told once when a session switches to this agent, and when it leaves it. */
+  /** Sent once when a session switches to this agent, and when it leaves it. */
   readonly enterReminder?: string
   readonly leaveReminder?: string
 }
@@ -63,10 +63,10 @@ export const canAssist = ({ mode = "all" }: Agent): boolean => mode !== "primary
 export class Agents extends Context.Tag("@daybook/core/Agents")<
   Agents,
   {
-    /** The agent of that name (`build` without one), with those of the Location's project when one is given. */
+    /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
     readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>
     readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Agent>>
-    /** Files that cannot be used, or not as they are written. */
+    /** Files that are unusable or only partly usable. */
     readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
   }
 >() {}
@@ -87,7 +87,7 @@ const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typ
   }
 }
 
-/** Agents from a list and from files. Built-in ones are there unless the list has its own under their name. */
+/** Agents from a list and from files. Includes the built-in ones, unless the list replaces them by name. */
 export const layer = (options: AgentFilesOptions | ReadonlyArray<Agent> = {}): Layer.Layer<Agents> =>
   Layer.effect(
     Agents,

@@ -1,28 +1,28 @@
 /**
- * What every model is told first, by its family, unless the agent has a prompt of its own. The texts open each request
- * and providers cache by prefix, so they change only with intent: a test holds them as they are. Pure. Spec: CF-20, CF-21.
+ * The base instructions by model family, for agents without a prompt. They open each request and providers cache by
+ * prefix, so they change only on purpose: a test pins them. Pure. Spec: CF-20, CF-21.
  */
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
-/** Models that are told alike. `other` is also what a model of one's own machine is. */
+/** Models with the same instructions. `other` includes local models. */
 export type ModelFamily = "claude" | "gpt" | "gemini" | "other"
 
 const families: ReadonlyArray<readonly [Exclude<ModelFamily, "other">, RegExp]> = [
   ["claude", /(^|[^a-z])claude/],
-  // The open-weight siblings run as local models do.
+  // The open-weight siblings behave like local models.
   ["gpt", /(^|[^a-z])(gpt-(?!oss)|chatgpt|codex)|(^|[/:])o\d($|[-:])/],
   ["gemini", /(^|[^a-z])gemini/]
 ]
 
 const providers: Readonly<Record<string, ModelFamily>> = { anthropic: "claude", openai: "gpt", google: "gemini" }
 
-/** The family of a model: by the model's name, through whichever provider it is reached, then by the provider. */
+/** The family of a model: by the model's name, whatever the provider, then by the provider. */
 export const modelFamily = ({ id, providerID }: ModelInfo["ref"]): ModelFamily => {
   const name = id.toLowerCase()
   return families.find(([, pattern]) => pattern.test(name))?.[0] ?? providers[providerID.toLowerCase()] ?? "other"
 }
 
-/** What holds for every model. */
+/** The instructions for every model. */
 export const core = `You are an agent in a Daybook session. You work for a person through the tools you are given, inside one folder of their machine.
 
 Find out before you act: read the files in question and follow the conventions you see. Do what was asked, all of it and nothing beside it. Change no more than the task needs.

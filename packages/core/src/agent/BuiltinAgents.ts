@@ -1,16 +1,16 @@
-/** The agents that are always there: `build` works, `plan` looks and plans. Spec: CF-10, CF-11. */
+/** Defines the built-in agents: `build` works, `plan` reads and plans. Spec: CF-10, CF-11. */
 import type { Rule } from "../permission/Rule.ts"
 import type { Agent } from "./Agents.ts"
 import { core } from "./BaseInstructions.ts"
 
-/** The agent of a session that names none, for execution and permission alike (CR-6). */
+/** The agent of a session without one, for execution and permission alike (CR-6). */
 export const defaultAgent = "build"
 
 const allow = (permission: string): Rule => ({ permission, resource: "*", verdict: "allow" })
 
 /**
- * Reads and searches freely inside the Location, loads skills, keeps its list of tasks, asks the person and hands work
- * to other agents. Everything else asks: `edit` (also of `apply_patch`), `bash`, `external_directory`, MCP tools.
+ * May read and search inside the Location, load skills, keep its task list, ask the person and hand work to other
+ * agents. Everything else asks: `edit` (also for `apply_patch`), `bash`, `external_directory`, MCP tools.
  */
 export const build: Agent = {
   name: defaultAgent,
@@ -20,7 +20,7 @@ export const build: Agent = {
 
 const planning = `You are planning. Read, search and ask as much as you need, and change nothing: no file is edited, and a command may only look. The result is a plan that somebody can carry out without having seen this session: what will change and where, in which order, how it will be checked, what may go wrong, and which decisions are the person's. Do not start on it.`
 
-/** Reads and searches, and does not change files; commands ask. It has no `task`: a child agent might change files. */
+/** May read and search, but not change files; commands ask. It has no `task`: a child agent might change files. */
 export const plan: Agent = {
   name: "plan",
   description: "Looks around and makes a plan; changes no files.",

@@ -1,14 +1,14 @@
 /**
- * What an agent may do in a session that other agents' sessions started: its own rules, without anything that an agent
- * above denies. Rules are one list whose last match decides, so the denials come after the agent's own rules, and where
- * an agent above made an exception to a denial, the agent's own rules are said again for just that exception. Where two
- * patterns cannot be intersected, the stricter reading is taken. Pure. Spec: TO-103, TO-105.
+ * Computes what an agent may do in a child session: its own rules, minus everything that an ancestor denies. Rules are
+ * one list whose last match decides, so denials follow the agent's own rules. If an ancestor makes an exception to a
+ * denial, the agent's own rules are repeated for exactly that exception. If two patterns cannot be intersected, the
+ * stricter reading applies. Pure. Spec: TO-103, TO-105.
  */
 import { deniesAll, matches, type Rule } from "../permission/Rule.ts"
 import type { Agent } from "./Agents.ts"
 import { covers } from "./PermissionRules.ts"
 
-/** More rules than anybody writes: from here on exceptions are left out, which only makes the result stricter. */
+/** Beyond this number of rules, exceptions are dropped, which only makes the result stricter. */
 const maximumRules = 5_000
 
 const denyTask: Rule = { permission: "task", resource: "*", verdict: "deny" }
@@ -19,7 +19,7 @@ const isLiteral = (pattern: string): boolean => ![...pattern.matchAll(wildcard)]
 
 const plain = (pattern: string): string => pattern.replaceAll(/\\([*?\\])/g, "$1")
 
-/** What every text that matches begins with. */
+/** The literal prefix of every matching text. */
 const prefixOf = (pattern: string): string => {
   const first = [...pattern.matchAll(wildcard)].find(([, , found]) => found !== undefined)
   return plain(first === undefined ? pattern : pattern.slice(0, first.index))
@@ -32,13 +32,13 @@ const disjoint = (a: string, b: string): boolean => {
   return !left.startsWith(right) && !right.startsWith(left)
 }
 
-/** The pattern of what both match: `none` where that is nothing, `unknown` where no pattern says it. */
+/** The intersection of two patterns: `none` if empty, `unknown` if no pattern expresses it. */
 const meet = (a: string, b: string): { readonly pattern: string } | "none" | "unknown" =>
   covers(a, b) ? { pattern: b } : covers(b, a) ? { pattern: a } : disjoint(a, b) ? "none" : "unknown"
 
-/** What the agent's own rules say about the texts that `exception` matches, and about no others. */
+/** The agent's own rules, restricted to the texts that `exception` matches. */
 const within = (exception: Rule, own: ReadonlyArray<Rule>): ReadonlyArray<Rule> => [
-  // What no rule of its own matches is asked about.
+  // Texts without a matching rule of the agent are asked about.
   { ...exception, verdict: "ask" },
   ...own.flatMap(({ permission, resource, verdict }): ReadonlyArray<Rule> => {
     const shared = [meet(exception.permission, permission), meet(exception.resource, resource)] as const
@@ -69,7 +69,7 @@ const held = (own: ReadonlyArray<Rule>, above: ReadonlyArray<Rule>): ReadonlyArr
   return [...own, ...after.flatMap((rule) => (isDenial(rule) ? [rule] : within(rule, own)))]
 }
 
-/** Permissions that a list refuses altogether, said at the end again: their tools are not even offered (TO-15). */
+/** Permissions that a list denies entirely, repeated at the end: their tools are not even offered (TO-15). */
 const refused = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.filter(
     (rule) =>
@@ -77,8 +77,8 @@ const refused = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   )
 
 /**
- * The agent as it works below `ancestors`, the nearest first. Nothing that one of them denies is allowed or asked about.
- * With `taskDepth` of them above, it starts no sessions of its own.
+ * The agent as it works below `ancestors`, nearest first. Whatever one of them denies is neither allowed nor asked
+ * about. With at least `taskDepth` ancestors, it cannot start sessions.
  */
 export const effectiveAgent = (
   agent: Agent,
@@ -87,7 +87,7 @@ export const effectiveAgent = (
 ): Agent => {
   const key = (rules: ReadonlyArray<Rule>) => JSON.stringify(rules)
   const lists = new Map(ancestors.map(({ permissions }) => [key(permissions), permissions]))
-  // Under the same rules as its own, an agent is held already.
+  // An ancestor with the same rules adds no restriction.
   lists.delete(key(agent.permissions))
   const tooDeep = ancestors.length >= taskDepth ? [denyTask] : []
   if (lists.size === 0 && tooDeep.length === 0) return agent

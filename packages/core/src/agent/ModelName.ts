@@ -1,14 +1,14 @@
-/** A model as people write it in files. Pure. Spec: CF-12. */
+/** Parses model names in files. Pure. Spec: CF-12. */
 import { ParseResult, Schema } from "effect"
 import { expects, selected, someText } from "../config/Fields.ts"
 import type { ModelRef } from "../session/Schemas.ts"
 
-/** Providers whose model names may end in `:variant`; elsewhere a colon belongs to the name (`ollama/qwen3:8b`). */
+/** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
 
 const pattern = /^([A-Za-z0-9][A-Za-z0-9._-]*)\/([^\s\p{Cc}]{1,300})$/u
 
-/** Reads `provider/id[:variant]`; undefined when the text is no model's name. */
+/** Parses `provider/id[:variant]`; undefined if the text is not a model name. */
 export const parseModelName = (text: string): ModelRef | undefined => {
   const [, providerID, rest] = pattern.exec(text) ?? []
   if (providerID === undefined || rest === undefined) return undefined
@@ -29,7 +29,7 @@ const Text = Schema.String.pipe(
   expects("a model as provider/id, for example anthropic/claude-opus-5-5:high")
 )
 
-/** A model in either form: a text, or a map with `providerID`, `id` and `variant`. */
+/** A model as a text, or as a map with `providerID`, `id` and `variant`. */
 export const WrittenModel = selected<ModelRef>((value) =>
   typeof value === "object" && value !== null
     ? ParseResult.decodeUnknown(Named)

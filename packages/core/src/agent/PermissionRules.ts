@@ -1,7 +1,6 @@
 /**
- * Permission rules as people write them. A list keeps its order, and its last match decides, as everywhere. A map has no
- * order: what a pattern covers comes before what lies within it, and of two that only overlap, the stricter is last.
- * Pure. Spec: CF-13.
+ * Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
+ * the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure. Spec: CF-13.
  */
 import { ParseResult, Schema } from "effect"
 import { expects, made, selected, shaped, someText } from "../config/Fields.ts"
@@ -10,11 +9,11 @@ import type { Rule, Verdict } from "../permission/Rule.ts"
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 
-/** Ordering a map looks at all pairs of rules, in time linear in their characters. */
+/** Limits: ordering a map compares all pairs of rules, in time linear in their characters. */
 const maximumRules = 200
 const maximumCharacters = 20_000
 
-/** What is too much of the rules, if anything. */
+/** The limit that the rules exceed, if any. */
 const tooMuch = (rules: ReadonlyArray<Pick<Rule, "permission" | "resource">>): string | undefined =>
   rules.length > maximumRules
     ? `expected at most ${maximumRules} rules`
@@ -40,7 +39,7 @@ const Mapped = Schema.Record({
   )
 })
 
-/** Whether `outer` matches whatever `inner` matches. Says no where it cannot tell. */
+/** Whether `outer` matches everything that `inner` matches. Returns false if undecidable. */
 export const covers = (outer: string, inner: string): boolean => patternCovers(compile(outer), compile(inner))
 
 const ruleCovers = (outer: Rule, inner: Rule) =>
@@ -50,7 +49,7 @@ const strictness: Readonly<Record<Verdict, number>> = { allow: 0, ask: 1, deny: 
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The rules in the order that their patterns ask for, whatever order they came in. */
+/** Orders rules by their patterns, independent of input order. */
 export const orderRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
   const waiting = rules.toSorted(
     (a, b) =>
@@ -100,7 +99,7 @@ const Ordered = Schema.transformOrFail(Mapped, made<ReadonlyArray<Rule>>(), {
   encode: (_, __, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, _, "rules are not written back"))
 })
 
-/** Rules in either form. */
+/** Rules as a list or a map. */
 export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
   Array.isArray(value) ? ParseResult.decodeUnknown(Listed) : ParseResult.decodeUnknown(Ordered)
 )

@@ -1,6 +1,6 @@
 /**
- * The user's configuration file: YAML with snake_case keys, read into the fields that `Daybook.Options` has. Reads that
- * one file and does nothing else; every fault in it is named at once. Spec: CF-1..CF-9.
+ * Reads the user's configuration file, YAML with snake_case keys, into the fields of `Daybook.Options`. Reads only that
+ * file, and reports all of its errors together. Spec: CF-1..CF-9.
  */
 import { homedir } from "node:os"
 import * as path from "node:path"
@@ -31,7 +31,7 @@ import type { Template } from "./Templates.ts"
 import { readText } from "./TextFile.ts"
 import { decodeParsed, Issue, parseYaml, showIssues, showPath, type KeyPath, type Parsed } from "./Yaml.ts"
 
-/** The file cannot be used; `issues` are all of its faults. */
+/** The file is unusable; `issues` lists all of its errors. */
 export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/core/ConfigInvalid")("ConfigInvalid", {
   file: Schema.String,
   issues: Schema.Array(Issue)
@@ -48,7 +48,9 @@ export interface Reference {
   readonly description?: string
 }
 
-/** What a configuration says; what it leaves out is not there. Fits into `Daybook.Options`, but for `shared`. */
+/**
+ * The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options`, except for `shared`.
+ */
 export interface Settings {
   readonly compaction?: {
     readonly enabled?: boolean
@@ -67,26 +69,26 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** Paths are absolute. */
   readonly sandbox?: SandboxSettings
-  /** Variables that commands get, by name. */
+  /** Variables passed to commands, by name. */
   readonly environment?: EnvironmentGrants
-  /** Folders of the person's own whose projects are trusted: absolute patterns, as `TrustOptions.folders` has them. */
+  /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
   readonly trust?: { readonly folders?: ReadonlyArray<string> }
-  /** US dollars and tokens of one session. */
+  /** Budget of one session, in US dollars and tokens. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
   /** US dollars per million tokens, by `provider/model`. */
   readonly prices?: Readonly<Record<string, Price>>
-  /** Spaces that several users or agents share, by name: whose sessions go there, and who reads its files. */
+  /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
   readonly shared?: Readonly<Record<string, SharedSpace>>
 }
 
-/** A space that is shared; without `agents`, every agent may be used in it. */
+/** A shared space; without `agents`, it accepts every agent. */
 export interface SharedSpace {
   readonly agents?: ReadonlyArray<string>
   /** Who reads its files. */
   readonly read: Audience
-  /** Who sends prompts to its agents, through a socket of the space; its owner, if not given. */
+  /** Who may send prompts to its agents through the space's socket; default: its owner. */
   readonly write?: Audience
-  /** The group of its files and sockets, by number or name; the owner's, if not given. */
+  /** The group of its files and sockets, by number or name; default: the owner's. */
   readonly group?: string | number
 }
 
@@ -181,10 +183,10 @@ const File = Schema.Struct({
   shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
-/** What servers are given is never shown: arguments and URLs may hold secrets as well. */
+/** Settings of MCP servers are never shown: arguments and URLs may hold secrets too. */
 const secret = (at: KeyPath) => at[0] === "mcp"
 
-/** A section with nothing in it, as when all of it is commented out, is not there. */
+/** Drops empty sections, for example one whose lines are all commented out. */
 const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
   at,
   value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
@@ -197,7 +199,7 @@ interface Naming {
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
-/** What the names of each section have to be. */
+/** The naming rule of each section. */
 const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "shared"]: Naming } = {
   agents: names,
   references: names,
@@ -210,7 +212,7 @@ const namings: { readonly [Section in "agents" | "references" | "templates" | "m
   shared: { takes: isName, rule: addressRule }
 }
 
-/** Names that the sections do not take. */
+/** Names that break their section's rule. */
 const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
   Struct.keys(namings).flatMap((section) =>
     Object.keys(file[section] ?? {})
@@ -248,9 +250,9 @@ const closed = (server: McpServer, absolute: (written: string) => string): McpSe
 const mapValues = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))
 
-/** Leaves out what is undefined. */
+/** Drops undefined fields. */
 const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // What is left has the fields' own types; `fromEntries` cannot say so.
+  // The remaining fields keep their types, which `fromEntries` loses.
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof A]?: Exclude<A[K], undefined>
   }
@@ -260,14 +262,14 @@ const sandboxOf = (
   absolute: (written: string) => string
 ): SandboxSettings => ({ ...located(settings, absolute), ...(autoAllow === undefined ? {} : { autoAllow }) })
 
-/** Where the file is, and what its texts refer to. */
+/** The file's folder, and what its texts refer to. */
 export interface Surroundings {
   readonly folder: string
   readonly home: string
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
-/** Reads a configuration's text: its settings, or all that is wrong with it. Pure. */
+/** Parses a configuration: its settings, or all of its errors. Pure. */
 export const parseConfig = (
   text: string,
   { environment, folder, home }: Surroundings
@@ -332,10 +334,10 @@ export const parseConfig = (
 
 const maximumBytes = 1024 * 1024
 
-/** What `load` takes from around it unless told otherwise: the process's environment and the user's home folder. */
+/** Overrides for `load`; default: the process's environment and the user's home folder. */
 export type LoadOptions = Partial<Pick<Surroundings, "environment" | "home">>
 
-/** The settings of a file. One that is not there says nothing. */
+/** Loads the settings of a file. A missing file has none. */
 export const load = Effect.fn("Config.load")(function* (file: string, options: LoadOptions = {}) {
   const invalid = (issues: ReadonlyArray<Issue>) => new ConfigInvalid({ file, issues })
   const text = yield* Effect.catchAll(readText(file, { maxBytes: maximumBytes }), ({ details, reason }) =>

@@ -1,6 +1,6 @@
 /**
- * A folder of `*.md` files, each one definition with YAML front matter. Reads what changed since the last look and keeps
- * the rest, so that looking each turn costs a listing and one `stat` per file. Spec: CF-1, CF-4, CF-5.
+ * Reads a folder of `*.md` files, each one definition with YAML front matter. Caches unchanged files, so that a read
+ * per turn costs a listing and one `stat` per file. Spec: CF-1, CF-4, CF-5.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -9,7 +9,7 @@ import { parseFrontmatter, type Frontmatter } from "./Frontmatter.ts"
 import { readText, stampOf, tryFile, isWithin, TextFileError } from "./TextFile.ts"
 import { showIssues, type Issue } from "./Yaml.ts"
 
-/** One file: what it defines, or what is wrong with it. */
+/** One file: its definition, or why it is invalid. */
 export interface Definition<A> {
   readonly path: string
   /** The file's name without `.md`. */
@@ -17,7 +17,7 @@ export interface Definition<A> {
   readonly result: Either.Either<A, string>
 }
 
-/** A file of definitions may have this many bytes. */
+/** Maximum bytes of a definition file. */
 export const maximumDefinitionBytes = 64 * 1024
 const maximumFiles = 200
 const maximumEntries = 5_000
@@ -30,7 +30,7 @@ interface Kept<A> {
   readonly definition: Definition<A>
 }
 
-/** The names of the folder's definition files in code unit order, and whether there are more than are read. */
+/** The names of the folder's definition files in code unit order, and whether the limits cut the list. */
 const listing = async (folder: string) => {
   const names: Array<string> = []
   let seen = 0
@@ -42,7 +42,7 @@ const listing = async (folder: string) => {
   return { names: sorted.slice(0, maximumFiles), more: sorted.length > maximumFiles || seen > maximumEntries }
 }
 
-/** Reads folders and remembers what it read. `within`: the canonical folder that everything has to lie in. */
+/** A cached reader. `within` is the canonical folder that must contain everything. */
 export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
   const folders = new Map<string, ReadonlyMap<string, Kept<A>>>()
 
@@ -98,10 +98,10 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
     )
 
   return {
-    /** The folder's definitions, by file name. A folder that is not there has none. */
+    /** The folder's definitions, by file name. A missing folder has none. */
     read: (folder: string, within?: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
       look(folder, within).pipe(orNothing(folder)),
-    /** The same files by their names alone: none is read, and each is refused for the reason given. */
+    /** The same files by name only: none is read, and each is rejected with the given reason. */
     refused: (folder: string, within: string, why: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
       inside(folder, within).pipe(
         Effect.flatMap((real) => tryFile(folder, () => listing(real))),

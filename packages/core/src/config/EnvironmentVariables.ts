@@ -1,4 +1,4 @@
-/** `${env:NAME}` in what MCP servers are given: secrets stay out of the file. Pure. Spec: CF-8. */
+/** Expands `${env:NAME}` in the settings of MCP servers, so that secrets stay out of the file. Pure. Spec: CF-8. */
 import { Predicate, Redacted } from "effect"
 import { showPath, type Issue, type Parsed } from "./Yaml.ts"
 
@@ -6,7 +6,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const reference = /\$\{env:([^}]*)(\}?)/g
 
-/** The text with its variables, redacted; or what is wrong with each of them. */
+/** The redacted text with its variables expanded, or one error per variable. */
 const expand = (text: string, environment: Environment): Redacted.Redacted | ReadonlyArray<string> => {
   const faults: Array<string> = []
   const expanded = text.replaceAll(reference, (_, name: string, close: string) => {
@@ -19,7 +19,7 @@ const expand = (text: string, environment: Environment): Redacted.Redacted | Rea
   return faults.length === 0 ? Redacted.make(expanded) : faults
 }
 
-/** The data with every variable in `mcp.*.env` and `mcp.*.headers` in its place. Servers that are off are left alone. */
+/** Expands the variables in `mcp.*.env` and `mcp.*.headers`. Disabled servers are skipped. */
 export const expandVariables = (
   { at, value }: Parsed,
   environment: Environment

@@ -1,14 +1,14 @@
-/** Schemas of values in files that people write: each says in a word what it expects. Used with `decodeParsed`. */
+/** Schemas of values in user-written files; each names what it expects. Used with `decodeParsed`. */
 import { ParseResult, Schema, type Effect } from "effect"
 import type { ParseOptions } from "effect/SchemaAST"
 
-/** A leaf whose every fault reads `expected <what>`. */
+/** Annotates a leaf: every error reads `expected <what>`. */
 export const expects =
   (what: string) =>
   <A, I>(schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
     schema.annotations({ message: () => ({ message: `expected ${what}`, override: true }) })
 
-/** A map or list that is something else reads `expected <what>`; faults inside it speak for themselves. */
+/** Annotates a map or list: a value of another type reads `expected <what>`; errors inside keep their messages. */
 export const shaped =
   (what: string) =>
   <A, I>(schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
@@ -30,12 +30,12 @@ export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const nameRule = "1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
 export const name = Schema.String.pipe(Schema.pattern(namePattern), expects(`a name: ${nameRule}`))
 
-/** What a transformation made, which is as it says. */
+/** The declared output of a transformation. */
 export const made = <A>() => Schema.declare((value: unknown): value is A => value !== undefined)
 
 type Decode<A> = (value: unknown, options?: ParseOptions) => Effect.Effect<A, ParseResult.ParseIssue>
 
-/** Decodes in the form that the value's own shape selects, so that faults are those of the form that was meant. */
+/** Decodes with the schema that the value's shape selects, so that errors refer to the intended form. */
 export const selected = <A>(select: (value: unknown) => Decode<A>): Schema.Schema<A, unknown> =>
   Schema.transformOrFail(Schema.Unknown, made<A>(), {
     strict: true,

@@ -1,16 +1,16 @@
-/** Markdown with YAML between two lines of three hyphens before it. Pure. Spec: CF-4. */
+/** Splits Markdown with YAML front matter between two lines of three hyphens. Pure. Spec: CF-4. */
 import { Either } from "effect"
 import { parseYaml, type Issue, type Parsed } from "./Yaml.ts"
 
 export interface Frontmatter {
   readonly data: Parsed
-  /** What follows, without blank lines around it. */
+  /** The text after the front matter, trimmed. */
   readonly body: string
 }
 
 const fence = /^---[ \t]*$/
 
-/** Splits a file. One that does not begin with a line of three hyphens is all body. */
+/** Splits a file. Without a first line of three hyphens, the whole file is the body. */
 export const parseFrontmatter = (text: string): Either.Either<Frontmatter, ReadonlyArray<Issue>> => {
   const lines = text.replaceAll("\r\n", "\n").split("\n")
   if (!fence.test(lines[0] ?? "")) return Either.map(parseYaml(""), (data) => ({ data, body: text.trim() }))

@@ -1,5 +1,6 @@
 /**
- * The folder `.daybook` of a project. Whoever wrote the project wrote it; it counts only where the project is trusted.
+ * Locates the `.daybook` folder of a project. The project's author controls it, so it is used only if the project is
+ * trusted.
  * Spec: CF-6, TR-20.
  */
 import * as fs from "node:fs/promises"
@@ -9,13 +10,15 @@ import type { Location } from "../session/Schemas.ts"
 import { projectAt } from "../trust/Project.ts"
 import type { Trust } from "../trust/ProjectTrust.ts"
 
-/** Where a kind of file is in the Location's project, and how the project stands; nothing may lead out of its root. */
+/**
+ * The folder of one kind of file in the Location's project, and the project's trust; nothing may lead out of its root.
+ */
 export const projectFolder = Effect.fnUntraced(function* (
   trust: Trust,
   { directory }: Location,
   kind: "agents" | "templates"
 ) {
-  // A folder that is gone has no files either.
+  // A removed folder has no files either.
   const real = yield* Effect.orElseSucceed(
     Effect.tryPromise(() => fs.realpath(directory)),
     () => path.resolve(directory)

@@ -1,7 +1,7 @@
-/** A template's text with what was typed after its name. Pure. Spec: CF-18. */
+/** Expands a template with the arguments after its name. Pure. Spec: CF-18. */
 import { Either, Schema } from "effect"
 
-/** The text came out longer than a prompt may be. */
+/** The expanded text is longer than a prompt may be. */
 export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybook/core/TemplateTooLong")(
   "TemplateTooLong",
   { limit: Schema.Int }
@@ -13,17 +13,18 @@ export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybo
 
 const limit = 1024 * 1024
 
-/** Characters that mean nothing but themselves: outside quotes, and within either kind. */
+/** Runs of literal characters: outside quotes, and within either kind. */
 const plain = { "": /[^\s"'\\]+/y, "'": /[^']+/y, '"': /[^"\\]+/y } as const
 
 /**
- * Words as a shell splits them: at white space, except within quotes. Single quotes keep everything; in double quotes a
- * backslash keeps a quote or a backslash; elsewhere it keeps any character. A quote that is not closed ends with the text.
+ * Splits words as a shell does: at white space, except within quotes. Single quotes keep everything. In double quotes,
+ * a backslash escapes a quote or a backslash; outside quotes, it escapes any character. An unclosed quote ends with the
+ * text.
  */
 export const splitWords = (text: string): ReadonlyArray<string> => {
   const words: Array<string> = []
   let quote: keyof typeof plain = ""
-  // Undefined between words: an empty word is one.
+  // Undefined between words: an empty word counts.
   let word: string | undefined
   for (let index = 0; index < text.length; index++) {
     const run = plain[quote]
@@ -44,7 +45,7 @@ export const splitWords = (text: string): ReadonlyArray<string> => {
       quote = character
       word ??= ""
     } else {
-      // White space outside quotes: everything else has been taken.
+      // White space outside quotes; all other cases are handled above.
       if (word !== undefined) words.push(word)
       word = undefined
     }
@@ -52,12 +53,12 @@ export const splitWords = (text: string): ReadonlyArray<string> => {
   return word === undefined ? words : [...words, word]
 }
 
-/** A second dollar sign before it makes a placeholder plain text. */
+/** A second dollar sign before a placeholder makes it literal. */
 const placeholder = /(\$?)\$(ARGUMENTS(?!\w)|[1-9](?!\d))/g
 
 /**
- * Puts arguments in their places: `$ARGUMENTS` is all of them as typed, `$1` to `$9` are words; a word that was not given
- * is nothing. What is put in is not looked at again. A template without a place has them after it.
+ * Inserts arguments: `$ARGUMENTS` is the typed text, `$1` to `$9` are its words; a missing word is empty. Inserted text
+ * is not expanded again. A template without a placeholder gets the arguments appended.
  */
 export const expandTemplate = (body: string, argumentsText: string): Either.Either<string, TemplateTooLong> => {
   const typed = argumentsText.trim()
@@ -70,7 +71,7 @@ export const expandTemplate = (body: string, argumentsText: string): Either.Eith
     if (escape === "") placed = true
     const value = escape === "" ? (name === "ARGUMENTS" ? typed : (words[Number(name) - 1] ?? "")) : `$${name}`
     length += value.length - whole.length
-    // Before the text is put together: a few bytes of template can ask for very much of it.
+    // Checked before the text is built: a short template can expand to a huge text.
     if (length > limit) return Either.left(new TemplateTooLong({ limit }))
     parts.push(body.slice(from, match.index), value)
     from = match.index + whole.length

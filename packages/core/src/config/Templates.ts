@@ -1,6 +1,6 @@
 /**
- * Templates: texts that are prompted by name. Owns which template a name means: the host's or configuration's, then the
- * user's folder, then the project's. Putting arguments in is in `TemplateText.ts`. Spec: CF-17, CF-19.
+ * Resolves templates, which are prompts with names: the host's or configuration's, then the user's folder, then the
+ * project's. `TemplateText.ts` inserts arguments. Spec: CF-17, CF-19.
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
@@ -16,20 +16,20 @@ import { decodeParsed, type Issue } from "./Yaml.ts"
 
 export { expandTemplate, splitWords, TemplateTooLong } from "./TemplateText.ts"
 
-/** A text with places for arguments. */
+/** A text with placeholders for arguments. */
 export interface Template {
   readonly name: string
   readonly description?: string
   readonly body: string
 }
 
-/** There is no such template, or its file cannot be used. */
+/** No such template, or its file is unusable. */
 export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@daybook/core/TemplateNotFound")(
   "TemplateNotFound",
   {
     template: Schema.String,
     known: Schema.Array(Schema.String),
-    /** What is wrong with the file that should have been this template. */
+    /** The problem of the file that defines this template. */
     problem: Schema.optionalWith(Schema.String, { exact: true })
   }
 ) {
@@ -40,7 +40,7 @@ export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@day
   }
 }
 
-/** A file of templates that cannot be used. */
+/** An unusable template file. */
 export interface TemplateProblem {
   readonly path: string
   readonly details: string
@@ -49,9 +49,9 @@ export interface TemplateProblem {
 export interface TemplateOptions {
   /** Templates of the host and the configuration. */
   readonly templates?: ReadonlyArray<Template> | undefined
-  /** Holds `templates/*.md` of the user: `$XDG_CONFIG_HOME/daybook`. None by default. */
+  /** The user's folder with `templates/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
   readonly userFolder?: string | undefined
-  /** Whether projects may bring templates; true by default. */
+  /** Whether projects may add templates; default: true. */
   readonly projectConfig?: boolean | undefined
 }
 
@@ -61,7 +61,7 @@ export class Templates extends Context.Tag("@daybook/core/Templates")<
   {
     readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
     readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
-    /** Files that cannot be used. */
+    /** Unusable files. */
     readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
   }
 >() {}

@@ -1,6 +1,6 @@
 /**
- * Reads small text files that may have been put there by anybody: agents, templates, configuration. Only regular files,
- * bounded, UTF-8; never waits for a pipe, and does not follow a link out of the folder that the file has to be in.
+ * Reads small text files of untrusted origin: agents, templates, configuration. Reads only regular files, bounded, in
+ * UTF-8. Never waits for a pipe, and follows no link out of the required folder.
  * Spec: CF-1.
  */
 import { constants, type BigIntStats } from "node:fs"
@@ -8,7 +8,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
 
-/** Why a file was not read: there is none, or it was refused. `details` is a clause about the file, for a person. */
+/** Why a file was not read: it is missing, or it was rejected. `details` is a clause about the file, for people. */
 export class TextFileError extends Schema.TaggedError<TextFileError>("@daybook/core/TextFileError")("TextFileError", {
   path: Schema.String,
   reason: Schema.Literal("missing", "refused"),
@@ -21,7 +21,7 @@ export class TextFileError extends Schema.TaggedError<TextFileError>("@daybook/c
 
 export interface ReadOptions {
   readonly maxBytes: number
-  /** A canonical folder that the file's real path has to lie in. */
+  /** The canonical folder that must contain the file's real path. */
   readonly within?: string | undefined
 }
 
@@ -37,7 +37,7 @@ const reasons: Readonly<Record<string, string>> = {
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
-/** A file system fault as an error that names the path. */
+/** Converts a file system error to one that names the path. */
 export const fileError = (file: string, cause: unknown): TextFileError => {
   const code = codeOf(cause)
   return new TextFileError({
@@ -55,13 +55,13 @@ export const tryFile = <A>(file: string, run: () => Promise<A>): Effect.Effect<A
 export const isWithin = (root: string, real: string): boolean =>
   real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 
-/** What differs when a file was written or replaced. */
+/** A stamp that changes when a file is written or replaced. */
 export const stampOf = ({ ctimeNs, dev, ino, mtimeNs, size }: BigIntStats): string =>
   [dev, ino, size, mtimeNs, ctimeNs].join(":")
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The handle's bytes, at most one more than allowed, so that a file that grows meanwhile is still bounded. */
+/** Reads at most one byte more than allowed, so that a growing file stays bounded. */
 const readBounded = async (handle: fs.FileHandle, maxBytes: number): Promise<Uint8Array> => {
   const buffer = new Uint8Array(maxBytes + 1)
   let length = 0
@@ -84,7 +84,7 @@ export const readText = Effect.fn("TextFile.readText")(function* (file: string, 
   if (!before.isFile()) return yield* refuse(before.isDirectory() ? "it is a folder" : "it is not a regular file")
   const tooLarge = refuse(`it is larger than ${maxBytes.toLocaleString("en")} bytes`)
   if (before.size > maxBytes) return yield* tooLarge
-  // Neither follows a link nor waits for a writer, should the file have become a link or a pipe since.
+  // Follows no link and waits for no writer, in case the file was replaced by a link or a pipe.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
   const bytes = yield* Effect.acquireUseRelease(
     tryFile(file, () => fs.open(real, flags)),

@@ -1,11 +1,13 @@
 /**
- * YAML as plain data, and its faults as a person can mend them: where they are and what was expected. Only what JSON can
- * hold: no tags, anchors, aliases or merge keys, and no key twice. Pure. Spec: CF-2, CF-3.
+ * Parses YAML to plain data, and reports errors with their place and the expected form. Accepts only what JSON can
+ * represent: no tags, anchors, aliases, merge keys or duplicate keys. Pure. Spec: CF-2, CF-3.
  */
 import { Either, ParseResult, Schema } from "effect"
 import { isAlias, isNode, Lexer, LineCounter, parseDocument, Parser, visit, type Document } from "yaml"
 
-/** One fault. `path` is the key path (`mcp.files.args[0]`), empty for the file as a whole; lines and columns count from 1. */
+/**
+ * One error. `path` is the key path (`mcp.files.args[0]`), empty for the whole file; lines and columns count from 1.
+ */
 export const Issue = Schema.Struct({
   path: Schema.String,
   line: Schema.optionalWith(Schema.Int, { exact: true }),
@@ -16,7 +18,7 @@ export type Issue = typeof Issue.Type
 
 export type KeyPath = ReadonlyArray<PropertyKey>
 
-/** A document's data, and where a key is in the text. */
+/** A document's data, and the position of a key in the text. */
 export interface Parsed {
   readonly value: unknown
   readonly at: (path: KeyPath) => Pick<Issue, "line" | "column">
@@ -24,7 +26,7 @@ export interface Parsed {
 
 const clip = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length)}...`)
 
-/** A key path as people write it. */
+/** A key path in readable form. */
 export const showPath = (path: KeyPath): string =>
   path.reduce<string>((shown, key) => {
     if (typeof key === "number") return `${shown}[${key}]`
@@ -33,7 +35,7 @@ export const showPath = (path: KeyPath): string =>
     return shown === "" ? plain : `${shown}.${plain}`
   }, "")
 
-/** One fault as a line of text. */
+/** One error as a line of text. */
 export const showIssue = ({ column, details, line, path }: Issue): string => {
   const place = line === undefined ? "" : `line ${line}${column === undefined ? "" : `, column ${column}`}: `
   return `${place}${path === "" ? "" : `${path}: `}${details}`
@@ -41,7 +43,7 @@ export const showIssue = ({ column, details, line, path }: Issue): string => {
 
 const maximumShown = 20
 
-/** All faults, one per line. */
+/** All errors, one per line. */
 export const showIssues = (issues: ReadonlyArray<Issue>): string => {
   const more = issues.length > maximumShown ? [`and ${issues.length - maximumShown} more`] : []
   return [...issues.slice(0, maximumShown).map(showIssue), ...more].join("\n")
@@ -51,15 +53,14 @@ const maximumNesting = 64
 const maximumTokens = 20_000
 
 /**
- * Whether a text is too deep or too long in tokens. Looked at first and in linear time: composing recurses with the text
- * and compares a map's keys with each other, and a regular expression compiled on a stack that is nearly used up ends the
- * process.
+ * Why a text is too deep or has too many tokens. Checked first and in linear time: parsing recurses with the text and
+ * compares a map's keys pairwise, and a regular expression compiled on a nearly exhausted stack ends the process.
  */
 const unmanageable = (text: string): string | undefined => {
   const parser = new Parser()
   let tokens = 0
   for (const lexeme of new Lexer().lex(text)) {
-    // Only the parser's stack is of interest here, not what it yields.
+    // Only the parser's stack matters here.
     for (const token of parser.next(lexeme)) void token
     if (parser.stack.length > maximumNesting) return "it is nested too deeply"
     if (++tokens > maximumTokens) return "it has too many keys and values"
@@ -67,7 +68,7 @@ const unmanageable = (text: string): string | undefined => {
   return undefined
 }
 
-/** Reads one document. `firstLine` is the line of the file that the text begins on. Nothing at all is an empty map. */
+/** Parses one document. `firstLine` is the text's first line in the file. An empty text is an empty map. */
 export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, ReadonlyArray<Issue>> => {
   const unread = unmanageable(text)
   if (unread !== undefined) return Either.left([{ path: "", details: unread }])
@@ -111,7 +112,7 @@ export const parseYaml = (text: string, firstLine = 1): Either.Either<Parsed, Re
   }
 }
 
-/** How many letters have to be changed, added, left out or swapped with their neighbour to make one word the other. */
+/** The edit distance of two words: inserted, deleted, replaced or swapped letters. */
 const distance = (a: string, b: string): number => {
   const rows: Array<ReadonlyArray<number>> = [Array.from({ length: b.length + 1 }, (_, column) => column)]
   const at = (row: number, column: number) => rows[row]?.[column] ?? 0
@@ -130,7 +131,7 @@ const distance = (a: string, b: string): number => {
 
 const bare = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
 
-/** The known name that was probably meant; undefined when none is near. */
+/** The known name that was probably meant; undefined if none is close. */
 export const nearest = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length > 64) return undefined
   const ranked = known.map((word) => ({ word, far: distance(bare(name), bare(word)) })).sort((a, b) => a.far - b.far)
@@ -138,7 +139,7 @@ export const nearest = (name: string, known: ReadonlyArray<string>): string | un
   return best !== undefined && best.far <= Math.max(1, Math.floor(best.word.length / 3)) ? best.word : undefined
 }
 
-/** Known keys, out of the sentence in which the decoder lists them. */
+/** Extracts the known keys from the decoder's message. */
 const listed = (message: string) => [...message.matchAll(/"([^"]+)"/g)].map(([, name]) => name ?? "")
 
 const unknownKey = (name: string, message: string): string => {
@@ -160,7 +161,7 @@ const valueAt = (value: unknown, path: KeyPath): unknown =>
     value
   )
 
-/** Decodes the data, or names every fault at once. What lies under a path that `secret` names is never shown. */
+/** Decodes the data, or reports every error. Values under a path that `secret` matches are never shown. */
 export const decodeParsed = <A, I>(
   schema: Schema.Schema<A, I>,
   { at, value }: Parsed,
@@ -172,7 +173,7 @@ export const decodeParsed = <A, I>(
       ParseResult.ArrayFormatter.formatErrorSync(error)
         .map(({ _tag, message, path }) => {
           const actual = valueAt(value, path)
-          // A message that the schema did not write itself ends with the value.
+          // Default messages of the schema end with the value.
           const expected = clip(message.replace(/, actual [^]*$/, "").replace(/^Expected /, "expected "), 300)
           const found = actual === undefined || secret(path) ? "" : `, found ${shown(actual)}`
           const details = _tag === "Unexpected" ? unknownKey(String(path.at(-1)), message) : `${expected}${found}`

@@ -1,6 +1,6 @@
 /**
- * The pictures in a tool's result, brought into form before the result is stored: read from a file, or given by a server
- * that may declare anything. What cannot be shown becomes words, and takes nothing else with it. Spec: PC-7, PC-8.
+ * Fits the pictures in a tool's result before the result is stored; they come from a file, or from a server that may
+ * declare anything. A picture that cannot be shown becomes text and leaves the rest intact. Spec: PC-7, PC-8.
  */
 import { Effect, Either } from "effect"
 import { dataBytes } from "../prompt/DataUri.ts"
@@ -11,16 +11,16 @@ import type { PictureFitter } from "./Pictures.ts"
 
 type File = Extract<ToolContent, { type: "file" }>
 
-/** The content, and whether it is nothing but pictures that cannot be shown. */
+/** The content, and whether it consists only of pictures that cannot be shown. */
 export interface FittedContent {
   readonly content: ReadonlyArray<ToolContent>
   readonly nothing: boolean
 }
 
-/** Enough of the data to tell what it is. */
+/** The first bytes, enough to detect the format. */
 const beginning = /^data:[^,]*;base64,(.{0,512})/s
 
-/** Whether it is a picture, or is said to be one. */
+/** Whether the file is a picture, or is declared as one. */
 export const isPicture = ({ mime, uri }: File): boolean => {
   const [, head] = beginning.exec(uri.slice(0, 2_048)) ?? []
   return /^image\//i.test(mime) ? /^data:/i.test(uri) : pictureFormat(Buffer.from(head ?? "", "base64")) !== undefined
@@ -33,13 +33,13 @@ const text = (value: string): ToolContent => ({ type: "text", text: value })
 export const dataUri = (mime: string, bytes: Uint8Array): string =>
   `data:${mime};base64,${Buffer.from(bytes).toString("base64")}`
 
-/** Undefined where the picture cannot be shown, with the words that stand for it. */
+/** Returns the picture, or the text that replaces it (`shown: false`). */
 const fitFile = Effect.fnUntraced(function* (pictures: PictureFitter, file: File) {
   const name = file.name ?? `a picture (${file.mime})`
   const bytes = dataBytes(file.uri)
   if (Either.isLeft(bytes)) return { shown: false, content: [text(`[${name} cannot be shown: it ${bytes.left}]`)] }
   if (pictureFormat(bytes.right) === undefined && looksLikeText(bytes.right) && isMarkup(bytes.right)) {
-    // A drawing in text (SVG) is read as text: it is not rendered, so what it refers to is never opened.
+    // SVG is passed on as text: it is not rendered, so its references are never opened.
     return { shown: true, content: [text(`[${name}, as text:]\n${Buffer.from(bytes.right).toString()}`)] }
   }
   return yield* pictures.fit(bytes.right).pipe(
@@ -56,7 +56,7 @@ const fitFile = Effect.fnUntraced(function* (pictures: PictureFitter, file: File
   )
 })
 
-/** The content of a result as it can be stored and shown. */
+/** The content of a result in a form that can be stored and shown. */
 export const fitContent = Effect.fn("PictureContent.fit")(function* (
   pictures: PictureFitter,
   content: ReadonlyArray<ToolContent>

@@ -1,7 +1,7 @@
 /**
- * Pictures decoded, scaled and encoded by `sharp`, which works in threads of its own. The package is optional and loaded
- * when the first picture comes. What it is given is bounded before it decodes anything; of what it loads, only the
- * formats that `PictureFormat.ts` tells apart get here, so nothing that could refer to other files. Spec: PC-3..PC-6.
+ * Decodes, scales and encodes pictures with `sharp`, which uses its own threads. The package is optional and loaded
+ * with the first picture. Input is bounded before it is decoded, and only the formats of `PictureFormat.ts` reach it,
+ * so none that can refer to other files. Spec: PC-3..PC-6.
  */
 import { Data, Effect } from "effect"
 import { commonPictures, scaledEdge } from "../model/PictureLimits.ts"
@@ -9,10 +9,10 @@ import type { PictureFormat } from "./PictureFormat.ts"
 
 type Sharp = (typeof import("sharp"))["default"]
 
-/** The decoder refuses the picture; the reason is the end of a sentence about it. */
+/** The decoder rejects the picture; the reason is the end of a sentence about it. */
 export class Undecodable extends Data.TaggedError("Undecodable")<{ readonly reason: string }> {}
 
-/** Pixels that are decoded of a picture. Of the last formats, and of interlaced ones, all are in memory at once. */
+/** Maximum decoded pixels by format. The last formats, and interlaced pictures, are decoded in memory as a whole. */
 const pixelLimits: Readonly<Partial<Record<PictureFormat, number>>> = {
   "image/png": 100_000_000,
   "image/jpeg": 100_000_000,
@@ -23,10 +23,10 @@ const pixelLimits: Readonly<Partial<Record<PictureFormat, number>>> = {
 }
 const interlacedPixels = 50_000_000
 
-/** How long one picture may take; a thread cannot be ended earlier than its decoder looks at the clock. */
+/** Timeout per picture in seconds; a thread stops only when its decoder checks the clock. */
 const seconds = 20
 
-/** A picture that providers take. */
+/** A picture in a form that providers accept. */
 export interface Encoded {
   readonly bytes: Uint8Array
   readonly format: string
@@ -34,7 +34,7 @@ export interface Encoded {
   readonly height: number
 }
 
-/** What was found, and what became of it; nothing when it can stay as it is. */
+/** The picture's facts, and its new form; `encoded` is undefined if it can stay as it is. */
 export interface Decoded {
   readonly width: number
   readonly height: number
@@ -42,12 +42,12 @@ export interface Decoded {
   readonly encoded: Encoded | undefined
 }
 
-/** Looks at a picture and brings it into the form that every provider takes. */
+/** Inspects a picture and converts it to a form that every provider accepts. */
 export interface PictureDecoder {
   readonly decode: (bytes: Uint8Array, format: PictureFormat) => Effect.Effect<Decoded, Undecodable>
 }
 
-/** The longest edge, then the quality of a JPEG; undefined is a PNG. The last of them always fits. */
+/** The longest edge, then the quality of a JPEG; undefined for a PNG. The last attempt always fits. */
 const attempts: ReadonlyArray<readonly [edge: number, quality: number | undefined]> = [
   [scaledEdge, undefined],
   [scaledEdge, 85],
@@ -60,7 +60,10 @@ const rawBytes = Math.floor(commonPictures.base64Bytes / 4) * 3
 const open = (sharp: Sharp, bytes: Uint8Array, pixels: number) =>
   sharp(bytes, { failOn: "error", limitInputPixels: pixels, sequentialRead: true, pages: 1 }).timeout({ seconds })
 
-/** Decodes the whole of it once and keeps nothing: what cannot be decoded here, a provider refuses in every request. */
+/**
+ * Decodes the whole picture once and discards the result: a picture that fails here would fail every request at the
+ * provider.
+ */
 const verify = async (sharp: Sharp, bytes: Uint8Array, pixels: number) => {
   await open(sharp, bytes, pixels).resize(16, 16, { fit: "fill" }).raw().toBuffer()
 }
@@ -91,7 +94,7 @@ const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless:
 const decode = async (sharp: Sharp, bytes: Uint8Array, format: PictureFormat): Promise<Decoded> => {
   const limit = pixelLimits[format]
   if (limit === undefined) throw new Undecodable({ reason: "its format cannot be decoded here" })
-  // The header alone: whatever size it names, nothing of that size is made.
+  // Reads the header only: a declared size allocates nothing.
   const {
     autoOrient,
     hasAlpha,
@@ -133,11 +136,11 @@ const reasonOf = (cause: unknown) => {
     : `it is damaged or cut off (${words.slice(0, 200)})`
 }
 
-/** A decoder; undefined where `sharp` is not installed, or not for this machine. */
+/** Loads the decoder; undefined if `sharp` is not installed, or not for this platform. */
 export const loadDecoder = (): Promise<PictureDecoder | undefined> =>
   import("sharp").then(
     ({ default: sharp }) => {
-      // What it has decoded is never asked for again.
+      // Decoded pictures are never reused.
       sharp.cache(false)
       return {
         decode: (bytes, format) =>

@@ -1,6 +1,6 @@
 /**
- * What kind of picture bytes are, told by how they begin, and what their header says. Names and declared types are not
- * believed. Pure. Spec: PX-12, PC-1.
+ * Detects the format of a picture by its first bytes, and reads its header. Names and declared types are ignored. Pure.
+ * Spec: PX-12, PC-1.
  */
 
 export type PictureFormat =
@@ -14,7 +14,7 @@ export type PictureFormat =
   | "image/bmp"
   | "image/jxl"
 
-/** Latin-1 text of some bytes. */
+/** Bytes as Latin-1 text. */
 const latin = (bytes: Uint8Array, from: number, to: number) => Buffer.from(bytes.subarray(from, to)).toString("latin1")
 
 const view = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -28,14 +28,14 @@ const brands = (bytes: Uint8Array): ReadonlyArray<string> => {
   return all
 }
 
-/** A text may begin with the two letters of a bitmap, so its header has to be one. */
+/** Text may begin with the letters BM, so the header is checked too. */
 const isBitmap = (bytes: Uint8Array) =>
   bytes.length >= 26 &&
   latin(bytes, 0, 2) === "BM" &&
   view(bytes).getUint32(6, true) === 0 &&
   [12, 40, 52, 56, 64, 108, 124].includes(view(bytes).getUint32(14, true))
 
-/** The format of a picture; undefined when the bytes begin none. */
+/** The format of a picture; undefined for other bytes. */
 export const pictureFormat = (bytes: Uint8Array): PictureFormat | undefined => {
   const head = latin(bytes, 0, 12)
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png"
@@ -50,7 +50,7 @@ export const pictureFormat = (bytes: Uint8Array): PictureFormat | undefined => {
   return kinds.some((brand) => /^(hei[cxms]|hev[cxms]|mif1|msf1)$/.test(brand)) ? "image/heic" : undefined
 }
 
-/** What a header says. */
+/** Size and animation from a header. */
 export interface PictureHeader {
   readonly width: number
   readonly height: number
@@ -70,13 +70,13 @@ const png = (bytes: Uint8Array): Read => {
 }
 
 const jpeg = (bytes: Uint8Array): Read => {
-  // The end marker; what some cameras put behind it does not count.
+  // Requires the end marker; data after it, which some cameras write, is ignored.
   if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).lastIndexOf("\xff\xd9", undefined, "latin1") < 0) {
     return undefined
   }
   for (let at = 2; at + 9 <= bytes.length && bytes[at] === 0xff;) {
     const marker = bytes[at + 1] ?? 0
-    // Fill bytes, and markers without a length.
+    // Skips fill bytes, and markers without a length.
     if (marker === 0xff) at += 1
     else if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)) at += 2
     else if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
@@ -86,7 +86,7 @@ const jpeg = (bytes: Uint8Array): Read => {
   return undefined
 }
 
-/** Behind the sub-blocks of a GIF that begin at `at`; undefined where they are cut off. */
+/** The position after a GIF's sub-blocks from `at`; undefined if they are truncated. */
 const afterBlocks = (bytes: Uint8Array, at: number): number | undefined => {
   let next = at
   for (let size = bytes[next]; size !== undefined; size = bytes[next]) {
@@ -133,7 +133,7 @@ const webp = (bytes: Uint8Array): Read => {
   }
 }
 
-/** Size and frames of a PNG, JPEG, GIF or WebP picture; undefined when it is cut off or is none of them. */
+/** Size and animation of a PNG, JPEG, GIF or WebP picture; undefined if it is truncated or has another format. */
 export const pictureHeader = (bytes: Uint8Array): PictureHeader | undefined => {
   const read = { "image/png": png, "image/jpeg": jpeg, "image/gif": gif, "image/webp": webp }
   const format = pictureFormat(bytes)

@@ -1,7 +1,7 @@
 /**
- * Brings pictures into a form that every provider takes, once, when they come: what is stored is what is shown for ever.
- * Decides what stays, what is converted, and what is refused and why. Process-global: one picture is decoded at a time,
- * so that memory is that of one. Spec: PC-1..PC-8.
+ * Converts each picture to a form that every provider accepts, once, on arrival: the stored form is the shown form.
+ * Decides what stays, what is converted, and what is rejected and why. Process-global: one picture is decoded at a
+ * time, which bounds memory to one picture. Spec: PC-1..PC-8.
  */
 import { Context, Data, Effect } from "effect"
 import { commonPictures } from "../model/PictureLimits.ts"
@@ -11,15 +11,15 @@ import { pictureFormat, pictureHeader, type PictureFormat } from "./PictureForma
 /** A picture that cannot be shown; the reason is the end of a sentence about it. */
 export class PictureRefused extends Data.TaggedError("PictureRefused")<{ readonly reason: string }> {}
 
-/** A picture as it is stored and shown. */
+/** A picture in stored form. */
 export interface FittedPicture {
   readonly bytes: Uint8Array
   readonly mime: string
-  /** What was done to it, in a sentence; undefined when it is as it was. */
+  /** The conversion, in a sentence; undefined if the picture is unchanged. */
   readonly note: string | undefined
 }
 
-/** A file that is larger is not looked at. */
+/** Larger files are rejected without inspection. */
 export const sourceBytes = 32 * 1024 * 1024
 
 const refuse = (reason: string) => new PictureRefused({ reason })
@@ -46,7 +46,7 @@ const noteOf = (format: PictureFormat, { encoded, frames, height, width }: Decod
 
 const howToDecode = 'install the package "sharp" to have it converted, or give it as PNG or JPEG'
 
-/** Without a decoder, what no provider would refuse is taken as it is, and the rest is refused with the limit. */
+/** Without a decoder, accepts what every provider accepts, and rejects the rest with the limit. */
 const fitUndecoded = (bytes: Uint8Array, format: PictureFormat): Effect.Effect<FittedPicture, PictureRefused> => {
   if (!commonPictures.formats.includes(format)) {
     return refuse(`it is a ${nameOf(format)} picture, and providers take ${taken}; ${howToDecode}`)
@@ -68,9 +68,9 @@ const fitUndecoded = (bytes: Uint8Array, format: PictureFormat): Effect.Effect<F
   return Effect.succeed({ bytes, mime: format, note: undefined })
 }
 
-/** Brings pictures into form. */
+/** Converts pictures to stored form. */
 export interface PictureFitter {
-  /** For the bytes of a picture, whatever it was called. */
+  /** Takes the bytes of a picture, whatever its name or type. */
   readonly fit: (bytes: Uint8Array) => Effect.Effect<FittedPicture, PictureRefused>
 }
 
@@ -94,13 +94,13 @@ export const makePictures = (load: typeof loadDecoder): PictureFitter => {
       if (bytes.length > sourceBytes) {
         return yield* refuse(`it has ${count(bytes.length)}, and at most ${count(sourceBytes)} are looked at`)
       }
-      // A decoder cannot be interrupted: who waits may go, and the next picture comes when this one is done.
+      // A decoder is uninterruptible: a waiter may leave, and the next picture starts when this one is done.
       return yield* Effect.disconnect(permits.withPermits(1)(Effect.uninterruptible(fitDecoded(bytes, format))))
     })
   }
 }
 
-/** The pictures of this process. */
+/** The picture fitter of this process. */
 export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictures", {
   defaultValue: () => makePictures(loadDecoder)
 }) {}
