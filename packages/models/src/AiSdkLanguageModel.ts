@@ -1,6 +1,6 @@
 /**
- * Any language model of the AI SDK's provider interface (version 3) as an `@effect/ai` LanguageModel, so that its
- * providers serve sessions too. One call makes one request, an interruption aborts it, and every failure is an AiError.
+ * Adapts language models of the AI SDK's provider interface (version 3) to `@effect/ai`, so that they can serve
+ * sessions. One call makes one request, an interruption aborts it, and every failure is an AiError.
  * Spec: MD-25..MD-29.
  */
 import type { LanguageModelV3, LanguageModelV3CallOptions } from "@ai-sdk/provider"
@@ -11,18 +11,20 @@ import { systemAsUser } from "./internal/WireHistory.ts"
 
 export interface Options {
   readonly model: LanguageModelV3
-  /** Values that must never appear in an error: keys above all. */
+  /** Values that must never appear in an error, such as keys. */
   readonly secrets?: ReadonlyArray<Redacted.Redacted>
   /** Settings of every request: output limit, temperature, provider options and so on. */
   readonly settings?: Omit<LanguageModelV3CallOptions, "prompt" | "tools" | "toolChoice" | "abortSignal">
   /**
-   * Whether system messages may stand anywhere in the conversation. By default the later ones are lowered to user
+   * Whether system messages may appear anywhere in the conversation. By default, later ones are lowered to user
    * messages, because many servers accept only leading ones.
    */
   readonly systemAnywhere?: boolean
 }
 
 /**
+ * Makes an `@effect/ai` LanguageModel from an AI SDK model (MD-25).
+ *
  * @example
  * ```ts
  * const model = yield* AiSdkLanguageModel.make({ model: createMistral({ apiKey })("mistral-large-latest") })

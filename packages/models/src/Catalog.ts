@@ -1,15 +1,15 @@
 /**
- * What is known of models: their names, limits, prices and variants, and how a model is written as text. A table and
- * pure functions; it makes no request. Providers move faster than releases: a model that the table lacks but whose name
- * belongs to a known family is accepted with the family's facts. Spec: MD-1..MD-6.
+ * The catalogue of models: names, limits, prices and variants; and the parser of model names. A table and pure
+ * functions, without requests. Providers change faster than releases: an unknown model of a known family is accepted
+ * with the family's facts. Spec: MD-1..MD-6.
  */
 import type { ModelInfo } from "@daybook/core"
 import { Either, Schema } from "effect"
 
-/** A model reference in its parts, as `ModelRef` of `@daybook/core` has it. */
+/** A model reference, as `ModelRef` of `@daybook/core`. */
 type Ref = ModelInfo["ref"]
 
-/** The text does not name a model. */
+/** The text is not a valid model name. */
 export class InvalidModelName extends Schema.TaggedError<InvalidModelName>("@daybook/models/InvalidModelName")(
   "InvalidModelName",
   { input: Schema.String, reason: Schema.String }
@@ -19,18 +19,18 @@ export class InvalidModelName extends Schema.TaggedError<InvalidModelName>("@day
   }
 }
 
-/** What the catalogue holds of one model. */
+/** The catalogue's facts about one model. */
 export interface Entry {
   readonly name: string
   readonly contextTokens: number
-  /** What one request allows as output, and so what the context must leave free; not always the model's utmost. */
+  /** The output limit of one request, which the context must leave free; the model's own maximum may be higher. */
   readonly outputTokens: number
   readonly price?: NonNullable<ModelInfo["price"]>
-  /** How much effort the model may be asked to spend, by the provider's own words. */
+  /** Effort levels of the model, in the provider's words. */
   readonly variants: ReadonlyArray<string>
 }
 
-/** The model that a provider's key selects when nobody names one. */
+/** The default model of each provider. */
 export const defaults = { anthropic: "claude-sonnet-5-5", openai: "gpt-6.1-terra" } as const
 
 const price = (input: number, output: number, cacheRead: number, cacheWrite: number) => ({
@@ -60,7 +60,7 @@ const gpt = (name: string, variants: ReadonlyArray<string>, prices: Entry["price
   variants
 })
 
-/** Known models by API. Prices are the base rates in US dollars per million tokens, without long-context surcharges. */
+/** Known models by API. Prices are base rates in US dollars per million tokens, without long-context surcharges. */
 export const entries: Readonly<Record<"anthropic" | "openai", Readonly<Record<string, Entry>>>> = {
   anthropic: {
     "claude-fable-5-1": claude("Claude Fable 5.1", moreEfforts, price(10, 50, 1, 12.5)),
@@ -96,8 +96,8 @@ export const entries: Readonly<Record<"anthropic" | "openai", Readonly<Record<st
 }
 
 /**
- * Names that belong to a provider though the table lacks them (a dated snapshot, a later model, a fine-tuned one), with
- * what holds for all of the family. A limit nobody can know is 0.
+ * Model families for names missing in the table (a dated snapshot, a later model, a fine-tuned one), with facts common
+ * to the family. An unknown limit is 0.
  */
 const families: Readonly<Record<"anthropic" | "openai", ReadonlyArray<readonly [RegExp, Omit<Entry, "name">]>>> = {
   anthropic: [
@@ -111,7 +111,7 @@ const families: Readonly<Record<"anthropic" | "openai", ReadonlyArray<readonly [
   ]
 }
 
-/** The entry of a model: from the table, from the table under a dated snapshot's base name, or from its family. */
+/** The entry of a model: exact, under a dated snapshot's base name, or from its family. */
 export const find = (api: "anthropic" | "openai", id: string): Entry | undefined => {
   const known = entries[api]
   const exact = known[id] ?? known[id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")]
@@ -120,11 +120,11 @@ export const find = (api: "anthropic" | "openai", id: string): Entry | undefined
   return family === undefined ? undefined : { name: id, ...family[1] }
 }
 
-/** Providers whose model names may carry a `:variant`; elsewhere a colon belongs to the name (`ollama/qwen3:8b`). */
+/** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
 
 /**
- * Reads `provider/model[:variant]`. The provider ends at the first slash, so a model's name may have slashes of its own.
+ * Parses `provider/model[:variant]`. The provider ends at the first slash, so a model's name may contain slashes.
  *
  * @example
  * ```ts
@@ -152,6 +152,6 @@ export const parseModel = (input: string): Either.Either<Ref, InvalidModelName> 
   return Either.right({ providerID, id, variant })
 }
 
-/** The text that `parseModel` reads back. */
+/** Formats a reference for `parseModel`. */
 export const formatModel = (ref: Ref): string =>
   `${ref.providerID}/${ref.id}${ref.variant === undefined ? "" : `:${ref.variant}`}`

@@ -1,7 +1,7 @@
 /**
- * The resolver of models: which providers there are, which model is meant, and the client that serves it. Clients and
- * the libraries behind them are loaded when a model is first used, never before. `layer` reads the environment;
- * `make` takes the providers from the host. Spec: MD-7..MD-9, MD-36..MD-39.
+ * Resolves model references: finds the provider, the model, and the client that serves it. Clients and their libraries
+ * are loaded on a model's first use. `layer` reads the environment; `make` takes the providers from the host. Spec:
+ * MD-7..MD-9, MD-36..MD-39.
  */
 import type { LanguageModelV3 } from "@ai-sdk/provider"
 import {
@@ -27,12 +27,12 @@ import * as Policy from "./Policy.ts"
 
 type Ref = ModelInfo["ref"]
 
-/** What a host knows of a model better than the catalogue, or of one that the catalogue lacks. */
+/** A host's facts about a model: overrides of the catalogue, or a model that it lacks. */
 export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
-  /** The words that may follow a colon, sent as the effort to spend. */
+  /** The words allowed after a colon, sent as the effort. */
   readonly variants?: ReadonlyArray<string>
   readonly policy?: Policy.PolicySettings
-  /** Counts tokens as this model does; without it the runtime estimates, but for OpenAI's own models. */
+  /** The model's tokenizer. Without it the runtime estimates, except for OpenAI's models. */
   readonly countTokens?: (text: string) => number
 }
 
@@ -43,7 +43,7 @@ interface Common {
   readonly fetch?: typeof globalThis.fetch
 }
 
-/** A provider and the wire protocol that it speaks. */
+/** A provider and its wire protocol. */
 export type Provider = Common &
   (
     | { readonly api: "anthropic" | "openai"; readonly apiKey: Redacted.Redacted; readonly baseUrl?: string }
@@ -60,27 +60,27 @@ export type Provider = Common &
         readonly secrets?: ReadonlyArray<Redacted.Redacted>
       }
     | {
-        /** A model that the host has made itself. */
+        /** A model instance of the host. */
         readonly api: "language-model"
         readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
       }
   )
 
 export interface Options {
-  /** By the name that stands before the slash of a model reference. */
+  /** By provider name, the part before the slash of a model reference. */
   readonly providers: Readonly<Record<string, Provider>>
-  /** The model of sessions that name none; without it the resolver says how to name one. */
+  /** The model of sessions without one; if absent, resolving fails with a hint. */
   readonly default?: Ref
-  /** For every provider over HTTP. */
+  /** Applies to every provider over HTTP. */
   readonly policy?: Policy.PolicySettings
-  /** What to set for a provider that is not there, by provider name. */
+  /** Hints for missing providers, by provider name. */
   readonly hints?: Readonly<Record<string, string>>
-  /** What to say when neither the session nor `default` names a model. */
+  /** The hint when neither the session nor `default` names a model. */
   readonly defaultHint?: string
 }
 
 /**
- * A resolver over the host's own providers. The offline model is always there, as `offline/scribe`.
+ * A resolver over the host's providers. The offline model is always available, as `offline/scribe`.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ export interface Options {
  * ```
  */
 export const make = Effect.fn("Models.make")(function* (options: Options) {
-  // Data.struct gives references equality by value, so that one client serves all sessions of a model.
+  // Data.struct compares references by value, so one client serves all sessions of a model.
   const clients = yield* Cache.make({
     capacity: 64,
     timeToLive: Duration.infinity,
@@ -117,19 +117,19 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
 /** The resolver of `make` as a layer. */
 export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => Layer.effect(ModelResolver, make(options))
 
-/** The options that the environment gives: see `specs/models.md` for the variables (MD-36). */
+/** The options from the environment; `specs/models.md` lists the variables (MD-36). */
 export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
 
-/** The resolver that the environment configures; without any key the offline model is the default. */
+/** The resolver for the environment; without any key the offline model is the default. */
 export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(
   ModelResolver,
   Effect.flatMap(environment, make)
 )
 
-/** What is kept of a model: one client, whatever settings its requests are made with. */
+/** The cached part of a model: one client for all request settings. */
 interface Client {
   readonly resolved: ResolvedModel
-  /** The same model with settings on its requests; absent where nothing can be set. */
+  /** Returns the same model with request settings; absent if it takes none. */
   readonly configure?: Configurable
 }
 
@@ -190,16 +190,16 @@ const missing = (options: Options, providerID: string): ProviderNotFound => {
   return new ProviderNotFound({ providerID, hint: hint ?? `there is no such provider; known: ${known.join(", ")}` })
 }
 
-/** Without a limit in the catalogue, Anthropic's API still asks for one. */
+/** Anthropic's API requires a limit, even if the catalogue has none. */
 const leastMaxTokens = 8192
 
-/** The provider's model, with the effort that the model knows: its variant, else what the settings ask for (MD-47). */
+/** The provider's model with its effort: the variant, else the settings' effort if the model knows it (MD-47). */
 const configurable = (
   provider: Provider,
   info: ModelInfo,
   variants: ReadonlyArray<string>
 ): Effect.Effect<Configurable, UnsupportedApi> => {
-  // Only a host can say what efforts a server of its own knows; where nobody has, the words go as they are.
+  // The catalogue does not know efforts of compatible servers: without variants from the host, they are sent unchecked.
   const takes = (effort: string) =>
     variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
   return Effect.map(client(provider, info, variants.length > 0), (configure) => ({ effort: asked, ...settings }) => {
@@ -247,7 +247,7 @@ const client = (provider: Provider, info: ModelInfo, reasons: boolean): Effect.E
     case "language-model":
       return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
     default: {
-      // Options may come from a file, past the type checker.
+      // Options may come from a file, unchecked by the compiler.
       const unknown: { readonly api?: unknown } = provider
       return new UnsupportedApi({ providerID: info.ref.providerID, api: String(unknown.api) })
     }

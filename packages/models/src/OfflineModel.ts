@@ -1,7 +1,7 @@
 /**
- * The offline model: a fixed program in the place of a language model, so that a first run, a demonstration and a test
- * need no key and no network. It reads the files that a prompt names and reports what it read. The same prompt always
- * gets the same answer. Spec: MD-40..MD-46.
+ * The offline model: a fixed program in place of a language model, so that a first run, a demonstration and a test need
+ * no key and no network. It reads the files that a prompt names and reports their content. The same prompt always gets
+ * the same answer. Spec: MD-40..MD-46.
  */
 import type { ResolvedModel } from "@daybook/core"
 import { LanguageModel, type Prompt, type Response } from "@effect/ai"
@@ -10,12 +10,12 @@ import { Effect, Hash, Predicate, Stream } from "effect"
 /** The reference of the offline model. */
 export const ref = { providerID: "offline", id: "scribe" } as const
 
-/** One line that tells a person why the offline model answers, and what to do about it. */
+/** One line for people: why the offline model answers, and how to change that. */
 export const notice =
   "no model is configured: the offline model answers, which is a fixed program and not a language model " +
   "(set ANTHROPIC_API_KEY, OPENAI_API_KEY or DAYBOOK_BASE_URL, or name a model with DAYBOOK_MODEL)"
 
-/** Whether a model reference is the offline model's. */
+/** Whether a reference is the offline model. */
 export const isOffline = (model: { readonly providerID: string }): boolean => model.providerID === ref.providerID
 
 const introduction = "This is Daybook's offline model, a fixed program and not a language model."
@@ -26,15 +26,15 @@ const maxExcerptLines = 3
 const maxExcerptChars = 120
 const maxListed = 50
 
-/** What the program does with a prompt: calls of the `read` tool, or a text. */
+/** The program's reaction to a prompt: calls of the `read` tool, or a text. */
 export type Reaction =
   { readonly calls: ReadonlyArray<{ readonly id: string; readonly path: string }> } | { readonly text: string }
 
-/** The runtime also says things in user messages: what files a tool returned, and how the context has changed. */
+/** User messages that the runtime writes (returned files, context updates) do not count. */
 const isAsked = (message: Prompt.Message): boolean =>
   message.role === "user" && !/^(?:Returned by \S+:|<system-update>)/.test(textOf(message))
 
-/** Decides from the last user message, and from what the tools have said since (MD-41..MD-45). Pure. */
+/** Decides from the last user message and the tool results after it (MD-41..MD-45). Pure. */
 export const react = (prompt: Prompt.Prompt, tools: ReadonlyArray<string>): Reaction => {
   const start = prompt.content.findLastIndex(isAsked)
   const asked = textOf(prompt.content[start])
@@ -65,7 +65,7 @@ const echo = (asked: string): string => {
   )
 }
 
-/** The names in a text that look like files, in order, each once: quoted ones may hold spaces. */
+/** File-like names in a text, in order, without duplicates; quoted names may contain spaces. */
 export const fileNames = (text: string): ReadonlyArray<string> => {
   const found = new Set<string>()
   const unquoted = text.replaceAll(/(["'`])([^"'`\n]{1,200}?\.[A-Za-z]\w{0,9})\1/g, (_, __, name: string) => {
@@ -73,7 +73,7 @@ export const fileNames = (text: string): ReadonlyArray<string> => {
     return " "
   })
   for (const word of unquoted.split(/[\s,;]+/)) {
-    // A mention is the name of what it mentions.
+    // A mention counts by its name.
     const name = word.replace(/^["'`([{<]*@?/, "").replace(/["'`)\]}>:!?.]+$/, "")
     if (name.includes("://") || notFiles.has(name.toLowerCase())) continue
     const looksLikeFile = /^[\w./@~+-]*[\w-]\.[A-Za-z]\w{0,9}$/.test(name) && !/^[^/]+@[^/]+$/.test(name)
@@ -109,7 +109,7 @@ const reportScripts = (path: string, scripts: ReadonlyArray<readonly [string, st
   ].join("\n")
 }
 
-/** The scripts of a manifest; a reader may have put line numbers or a frame around its text. */
+/** The scripts of a manifest, whose text may have line numbers or a frame. */
 const scriptsOf = (text: string): ReadonlyArray<readonly [string, string]> | undefined => {
   const bare = text.replaceAll(/^[ \t]*\d+[ \t]*[|:→\t][ \t]?/gm, "")
   for (const candidate of [text, bare]) {
@@ -131,7 +131,7 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-/** A tool result as text, whether it is text, a list of content parts, or an object around either. */
+/** Extracts the text of a tool result: text, a list of content parts, or an object around either. */
 const contentText = (value: unknown): string => {
   if (Predicate.isString(value)) return value
   if (Array.isArray(value)) return value.map(contentText).filter(Predicate.isTruthy).join("\n")
@@ -158,7 +158,7 @@ const textOf = (message: Prompt.Message | undefined): string => {
 
 const clip = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`)
 
-/** About four characters are one token; the real number belongs to a real model. */
+/** About four characters per token. */
 const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
 const finish = (prompt: Prompt.Prompt, output: string, reason: Response.FinishReason): Response.FinishPartEncoded => {
@@ -218,7 +218,7 @@ export const make: Effect.Effect<LanguageModel.Service> = LanguageModel.make({
   streamText: (options) => Stream.suspend(() => Stream.fromIterable(streamParts(options))).pipe(Stream.rechunk(1))
 })
 
-/** The offline model with what the runtime needs to know of it; it costs nothing and has no limits to keep. */
+/** The offline model with its facts: it is free and has no limits. */
 export const resolved: Effect.Effect<ResolvedModel> = Effect.map(make, (model) => ({
   info: {
     ref,

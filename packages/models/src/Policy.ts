@@ -1,34 +1,31 @@
-/**
- * The settings for a provider's faults: what is off, what is on, and how the settings of a host, a provider and a model
- * are laid over each other. The runtime carries them out. Spec: MD-8.
- */
+/** Merges the fault policies of a host, a provider and a model. The runtime applies the result. Spec: MD-8. */
 import type { ModelPolicy } from "@daybook/core"
 import { Duration } from "effect"
 
-/** A policy as a host writes it: an absent field leaves the setting beneath, `false` turns it off. */
+/** A policy as a host writes it: an absent field inherits, `false` disables. */
 export interface PolicySettings {
-  /** The longest a whole request may take. */
+  /** Maximum duration of a whole request. */
   readonly timeout?: Duration.DurationInput | false
-  /** The longest silence between two parts of an answer. */
+  /** Maximum silence between two parts of an answer. */
   readonly inactivity?: Duration.DurationInput | false
-  /** How often a failed request is repeated, and how long to wait before. */
+  /** Retries of a failed request, and the delay before each. */
   readonly retry?:
     | {
         readonly times: number
         readonly baseDelay?: Duration.DurationInput
         readonly maxDelay?: Duration.DurationInput
-        /** The longest wait that a provider may ask for; a request that it answers with more fails. */
+        /** Longest delay accepted from a provider; a longer one fails the request. */
         readonly maxRetryAfter?: Duration.DurationInput
       }
     | false
 }
 
-/** For providers over HTTP: two more tries; no limit on time, because a long thought is no fault. */
+/** For providers over HTTP: two retries; no time limit, because long thinking is not a fault. */
 export const standard: ModelPolicy = {
   retry: { times: 2, baseDelay: Duration.seconds(1), maxDelay: Duration.seconds(30) }
 }
 
-/** Lays settings over a policy, field by field, the last one on top. */
+/** Merges settings into a policy, field by field; the last one wins. */
 export const apply = (policy: ModelPolicy, ...layers: ReadonlyArray<PolicySettings | undefined>): ModelPolicy =>
   layers.reduce<ModelPolicy>((under, settings) => (settings === undefined ? under : overlay(under, settings)), policy)
 

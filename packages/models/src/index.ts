@@ -1,4 +1,7 @@
-/** The promise of `@daybook/models`: the catalogue, the resolver, the offline model, and the bridge to the AI SDK. */
+/**
+ * The public exports of `@daybook/models`: the catalogue, the resolver, the offline model, and the bridge to the AI
+ * SDK.
+ */
 export * as AiSdkLanguageModel from "./AiSdkLanguageModel.ts"
 export * as Catalog from "./Catalog.ts"
 export * as Models from "./Models.ts"

@@ -1,5 +1,5 @@
 /**
- * The bridge from the AI SDK's interface to `@effect/ai`: requests, stream parts and errors in the other's form.
+ * Bridges the AI SDK's interface to `@effect/ai`: converts requests, stream parts and errors.
  * Spec: MD-25..MD-29, MD-60.
  */
 import type {
@@ -20,7 +20,7 @@ import { guard, parseOrText, refusedError, type Guard } from "./GuardedModel.ts"
 export interface Bridge extends Pick<Guard, "secrets" | "callIds" | "lower"> {
   readonly model: LanguageModelV3
   readonly settings: Omit<LanguageModelV3CallOptions, "prompt" | "tools" | "toolChoice" | "abortSignal">
-  /** Completes calls earlier than the provider's library does; a new one is made for every answer. */
+  /** Completes calls earlier than the provider's library; created per answer. */
   readonly makeEager?: () => (part: LanguageModelV3StreamPart) => ReadonlyArray<LanguageModelV3StreamPart>
 }
 
@@ -36,7 +36,7 @@ export const bridge = (options: Bridge): Effect.Effect<LanguageModel.Service> =>
           responseFormat: {
             type: "json",
             name: request.responseFormat.objectName,
-            // Two packages describe the same JSON schema with types of their own.
+            // Both packages describe the same JSON schema with different types.
             schema: Tool.getJsonSchemaFromSchemaAst(request.responseFormat.schema.ast) as JSONSchema7
           }
         }
@@ -78,7 +78,7 @@ export const bridge = (options: Bridge): Effect.Effect<LanguageModel.Service> =>
   }).pipe(Effect.map((service) => guard(service, { provider: model.provider, secrets, callIds, lower })))
 }
 
-/** The toolkit's name of each offered tool, by the name that the model uses. */
+/** The toolkit's name of each offered tool, by its wire name. */
 const toolNames = (request: LanguageModel.ProviderOptions): ReadonlyMap<string, string> =>
   new Map(request.tools.map((tool) => [Tool.isProviderDefined(tool) ? tool.providerName : tool.name, tool.name]))
 
@@ -128,7 +128,7 @@ const streamPart = (
   }
 }
 
-/** A part of a whole answer. */
+/** A part of a complete answer. */
 const contentPart = (
   part: LanguageModelV3Content,
   names: ReadonlyMap<string, string>
@@ -137,7 +137,7 @@ const contentPart = (
     ? [{ type: part.type, text: part.text, ...meta(part) }]
     : sharedPart(part, names)
 
-/** An answer that just stops is an interrupted one, and so worth another try. */
+/** An answer without a finish reason is incomplete, so it may be retried. */
 const cutOff = (error: unknown): unknown =>
   error instanceof Error && /ended without a finish reason/.test(error.message)
     ? { code: "incomplete_response", message: "the answer ended before it was complete" }
@@ -150,7 +150,7 @@ type Shared =
   | Response.DocumentSourcePartEncoded
   | Response.UrlSourcePartEncoded
 
-/** What a stream and a whole answer have in the same form. */
+/** Parts with the same form in a stream and a complete answer. */
 const sharedPart = (
   part: Exclude<LanguageModelV3Content, { readonly type: "text" | "reasoning" }>,
   names: ReadonlyMap<string, string>
@@ -158,7 +158,7 @@ const sharedPart = (
   switch (part.type) {
     case "tool-call": {
       const name = names.get(part.toolName)
-      // The guard hands on a call of a tool that was not offered; here it would fail the decoding of the stream.
+      // The guard passes on a call of an unknown tool; here it would fail the decoding of the stream.
       if (name === undefined) return []
       return [
         {
@@ -260,7 +260,7 @@ const finishPart = (
   }
 }
 
-/** A failure of an AI SDK provider in the forms of AiError; an answer with a status keeps status, headers and body. */
+/** An AI SDK failure as an AiError; an answer with a status keeps status, headers and body. */
 const toAiError = (model: LanguageModelV3, method: string, cause: unknown): AiError.AiError => {
   if (AiError.isAiError(cause)) return cause
   const refused = refusalIn(cause)

@@ -1,4 +1,4 @@
-/** `@effect/ai` prompts, tools and tool choice in the AI SDK's form. Pure. Spec: MD-25. */
+/** Converts `@effect/ai` prompts, tools and tool choice to the AI SDK's form. Pure. Spec: MD-25. */
 import type {
   JSONObject,
   JSONSchema7,
@@ -95,7 +95,7 @@ const toJson = (value: unknown): JSONValue => {
   return json
 }
 
-/** Metadata that came from the provider goes back to it as its options. */
+/** Provider metadata is sent back as provider options. */
 const providerOptions = (options: Readonly<Record<string, unknown>>): ProviderOptions => {
   const entries = Object.entries(options).flatMap(([provider, value]) => {
     const json = toJson(value)
@@ -115,7 +115,7 @@ const toTool = (tool: Tool.Any): LanguageModelV3FunctionTool | LanguageModelV3Pr
   if (Tool.isProviderDefined(tool)) {
     return {
       type: "provider",
-      // The library types ids as plain text; a provider-defined tool's id is `provider.tool`.
+      // The library types ids as strings; a provider-defined tool's id is `provider.tool`.
       id: tool.id as `${string}.${string}`,
       name: tool.providerName,
       args: Predicate.isRecord(tool.args) ? tool.args : {}
@@ -125,7 +125,7 @@ const toTool = (tool: Tool.Any): LanguageModelV3FunctionTool | LanguageModelV3Pr
     type: "function",
     name: tool.name,
     ...(tool.description === undefined ? {} : { description: tool.description }),
-    // Two packages describe the same JSON schema with types of their own.
+    // Both packages describe the same JSON schema with different types.
     inputSchema: Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast) as JSONSchema7
   }
 }

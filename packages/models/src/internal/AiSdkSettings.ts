@@ -1,4 +1,6 @@
-/** Request settings in the AI SDK's form. Its providers share no field for effort or for JSON of one's own. Spec: MD-47. */
+/**
+ * Converts request settings to the AI SDK's form, which has no common field for effort or additional JSON. Spec: MD-47.
+ */
 import type { LanguageModelV3CallOptions } from "@ai-sdk/provider"
 import type { RequestSettings } from "@daybook/core"
 import { headersOf } from "./Settings.ts"

@@ -1,4 +1,4 @@
-/** Anthropic's Messages API through `@effect/ai-anthropic`. Loaded on first use only: the library is large. */
+/** Anthropic's Messages API through `@effect/ai-anthropic`. Loaded on first use: the library is large. */
 import { AnthropicClient, AnthropicLanguageModel } from "@effect/ai-anthropic"
 import { Prompt, type Response } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
@@ -13,13 +13,13 @@ export const make = (options: {
   readonly model: string
   readonly apiKey: Redacted.Redacted
   readonly baseUrl: string | undefined
-  /** The API asks for a limit on every request. */
+  /** The API requires a limit on every request. */
   readonly maxTokens: number
   readonly fetch: typeof globalThis.fetch
 }): Effect.Effect<Configurable> => {
   const client = AnthropicClient.layer({
     apiKey: options.apiKey,
-    // Trace ids are the host's own affair.
+    // Trace ids are not sent to the provider.
     transformClient: HttpClient.withTracerPropagation(false),
     ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/(?:v1\/?)?$/, "") })
   })
@@ -36,7 +36,8 @@ export const make = (options: {
           lower,
           cacheOnTop: cacheOf,
           prepare: (request, names) => {
-            // The library would leave out the tools, which history may name and the cache begins with (MD-55).
+            // The library would omit the tools, but the history may refer to them, and the cached prefix starts with
+            // them (MD-55).
             const silent = request.toolChoice === "none"
             const wire = { model: options.model, settings, silent }
             const fetch = wired(options.fetch, () => makeAnthropicWire(wire, names))
@@ -53,14 +54,14 @@ const lower = (prompt: Prompt.Prompt): Prompt.Prompt =>
     content.filter((part) => part.type !== "reasoning" || isSigned(part))
   )
 
-/** Reasoning goes back as it was signed, or not at all. */
+/** Reasoning is sent back only with its signature. */
 const isSigned = ({ options }: Prompt.ReasoningPart): boolean => {
   const own: unknown = options.anthropic
   const key = Predicate.hasProperty(own, "type") && own.type === "thinking" ? "signature" : "redactedData"
   return Predicate.hasProperty(own, key) && Predicate.isString(own[key]) && own[key] !== ""
 }
 
-/** Whether the library and the provider take a result of Anthropic's own tools as it is. */
+/** Whether the library and the provider accept this result of a hosted tool. */
 const takesBack = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt.ToolResultPart): boolean => {
   if (!id.startsWith("srvtoolu_") || !Predicate.isRecord(params)) return false
   const type = Predicate.hasProperty(result, "type") ? String(result.type) : ""

@@ -1,6 +1,6 @@
 /**
- * A request to Anthropic's Messages API in its last form: the settings under their names there, only what the model,
- * its thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55..MD-57.
+ * Completes a request to Anthropic's Messages API: settings under their wire names, limited to what the model, its
+ * thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55..MD-57.
  */
 import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
@@ -10,11 +10,11 @@ import type { Json } from "./WireFetch.ts"
 export interface AnthropicRequest {
   readonly model: string
   readonly settings: RequestSettings
-  /** The model must not call a tool, though it is shown the tools. */
+  /** The model sees the tools but must not call one. */
   readonly silent?: boolean
 }
 
-/** What a model is asked, with the library's form of it in `body`. */
+/** Completes the library's request in `body`. */
 export const finishRequest = (body: Json, { model, settings, silent = false }: AnthropicRequest): Json => {
   const { effort, maxOutputTokens, stop, temperature, topK, topP } = settings
   const traits = traitsOf(model)
@@ -25,7 +25,7 @@ export const finishRequest = (body: Json, { model, settings, silent = false }: A
     stop_sequences: stop,
     output_config: effort === undefined ? undefined : { effort },
     temperature: sampled ? temperature : undefined,
-    // Since Opus 4.1 one request may have a temperature or a `top_p`, not both.
+    // Since Opus 4.1 a request may have a temperature or a `top_p`, not both.
     top_p: sampled && temperature === undefined ? topP : undefined,
     top_k: sampled ? topK : undefined,
     thinking: traits.binds ? bound : undefined
@@ -35,7 +35,7 @@ export const finishRequest = (body: Json, { model, settings, silent = false }: A
   return marked(begunWithoutThought(sent) ? defined({ ...sent, thinking: undefined }) : sent)
 }
 
-/** A history with calls needs definitions of tools: where none is offered, those that it names, none to be called. */
+/** A history with calls requires tool definitions: if none is offered, defines those in the history as not callable. */
 const withTools = (body: Json): Json => {
   if (list(body["tools"]).length > 0) return body
   const names = new Set(
@@ -53,8 +53,8 @@ const withTools = (body: Json): Json => {
 }
 
 /**
- * Whether the answer that results of tools belong to began without thought, as another model's does, or one that was cut
- * off: a request that asks for thought by a budget is then refused.
+ * Whether the answer before the latest tool results began without thinking, because another model wrote it or it was
+ * cut off: then a request with a thinking budget would be rejected.
  */
 const begunWithoutThought = (body: Json): boolean => {
   const thinking = body["thinking"]
@@ -66,14 +66,14 @@ const begunWithoutThought = (body: Json): boolean => {
   return answer !== undefined && !unmarkable.has(String(typeOf(contentOf(answer)[0])))
 }
 
-/** What is thought counts in the limit, which has to be the greater: a summary's small one is left for its words. */
+/** Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top. */
 const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSettings): Json => {
   const budget = Predicate.isRecord(thinking) ? thinking["budget_tokens"] : undefined
   if (!Predicate.isNumber(limit) || !Predicate.isNumber(budget) || budget < limit) return {}
   return body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}
 }
 
-/** The headers that go with a request in its last form. */
+/** The headers for a completed request. */
 export const requestHeaders = (body: Json, { settings }: AnthropicRequest): Record<string, string> => {
   const headers = headersOf(settings)
   if (!Predicate.hasProperty(body["thinking"], "block_binding")) return headers
@@ -84,41 +84,41 @@ const beta = "anthropic-beta"
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
 /**
- * What these models do anyway, and that reasoning from before a change of what precedes it (a pruned result, a new
- * system prompt) is passed over: otherwise it would be a reason to refuse the request (MD-57).
+ * The default of these models, and a request to drop reasoning whose preceding content changed (a pruned result, a new
+ * system prompt): otherwise the request would be rejected (MD-57).
  */
 const bound = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } }
 
-/** A family, then its version; models before 4 have them the other way round. */
+/** A family, then its version; models before 4 reverse the order. */
 const version = /^claude-(?:([123])(?:-\d)?-|[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?![\d]))/
 
 interface Traits {
-  /** Takes `temperature`, `top_p` and `top_k`. */
+  /** Accepts `temperature`, `top_p` and `top_k`. */
   readonly sampled: boolean
-  /** Thinks without being asked to. */
+  /** Thinks by default. */
   readonly thinks: boolean
-  /** Checks that what precedes its reasoning has not changed. */
+  /** Checks that the content before its reasoning is unchanged. */
   readonly binds: boolean
 }
 
-/** What a name says of a model. A name that is not Claude's is some proxy's, and only the proxy knows. */
+/** Derives traits from a model's name. Other names belong to a proxy, whose models are unknown. */
 const traitsOf = (model: string): Traits => {
   if (!model.startsWith("claude-")) return { sampled: true, thinks: false, binds: false }
   const [, early, major, minor] = version.exec(model) ?? []
   const numbered = early ?? (major === undefined ? undefined : `${major}.${minor ?? 0}`)
-  // Names without a version are those of previews, newer than any rule here.
+  // Names without a version are previews, newer than any rule here.
   const number = numbered === undefined ? Infinity : Number(numbered)
   const binds = numbered !== undefined && (number >= 5.5 || (number >= 5.1 && model.startsWith("claude-fable-")))
   return { sampled: number < 4.7, thinks: number >= 5, binds }
 }
 
-/** Whether the answer will be thought about first: as the request says, or as the model does by itself. */
+/** Whether the model will think: as the request says, else by default. */
 const isThinking = (body: Json, byItself: boolean): boolean => {
   const thinking = body["thinking"]
   return Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : byItself
 }
 
-/** A model that thinks refuses to be forced to a tool; it is offered the tools instead (MD-55). */
+/** A thinking model rejects a forced tool choice; it is offered the tools instead (MD-55). */
 const toolChoice = (body: Json, thinking: boolean, silent: boolean): Json => {
   const choice = body["tool_choice"]
   if (!Predicate.isRecord(choice)) return {}
@@ -129,9 +129,9 @@ const toolChoice = (body: Json, thinking: boolean, silent: boolean): Json => {
 }
 
 /**
- * Marks what the next request will begin with: tools and system prompt, the conversation up to now, and what the
- * request before this one ended with. The last, because the provider looks back from a mark over 20 blocks only, and
- * one answer may have more calls than that. Whoever has set marks of their own has them alone.
+ * Marks the prefixes that the next request will share: tools and system prompt, the conversation so far, and the end of
+ * the previous request. The last one is needed because the provider looks back only 20 blocks from a mark, and one
+ * answer may have more calls than that. If the body already has marks, none is added.
  */
 const marked = (body: Json): Json => {
   const messages = list(body["messages"])
@@ -152,7 +152,7 @@ const markedMessage = (message: unknown): unknown =>
     ? { ...message, content: markedList(message["content"]) }
     : message
 
-/** The last block that can be marked: thinking and empty text cannot. */
+/** Marks the last block that can be marked: thinking and empty text cannot. */
 const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   const last = blocks.findLastIndex(
     (block) => Predicate.isRecord(block) && !unmarkable.has(String(block["type"])) && block["text"] !== ""

@@ -1,14 +1,14 @@
 /**
- * What `@effect/ai-anthropic` needs changed on the wire. It decodes events strictly, reads a local tool called `bash` as
- * Anthropic's own, and ends the stream on tool input that is not JSON; `GuardedModel` completes the calls whose end is
- * kept from it here. Spec: MD-20..MD-24.
+ * Adapts the wire to `@effect/ai-anthropic`, which decodes events strictly, treats a local tool named `bash` as
+ * Anthropic's, and ends the stream on tool input that is not JSON. `GuardedModel` completes the calls whose end is
+ * dropped here. Spec: MD-20..MD-24.
  */
 import { Predicate } from "effect"
 import { finishRequest, requestHeaders, type AnthropicRequest } from "./AnthropicRequest.ts"
 import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 import type { WireNames } from "./WireNames.ts"
 
-/** Local names that the library takes for Anthropic's own tools: such tools go under an alias (MD-58). */
+/** Local names that the library confuses with Anthropic's tools: they get an alias (MD-58). */
 export const shadowed: ReadonlySet<string> = new Set([
   "bash",
   "code_execution",
@@ -54,14 +54,14 @@ const errorTypes: ReadonlySet<string> = new Set([
   "overloaded_error"
 ])
 
-/** A request in its last form, and its answer in the form that the library reads. */
+/** Completes the request, and adapts the answer for the library. */
 export const makeAnthropicWire = (options: AnthropicRequest, { toWire }: Pick<WireNames, "toWire">): Wire => {
-  /** A model that knows a tool by its own name calls it so, whatever it is offered as. */
+  /** A model may call a tool by the name it knows, instead of the alias. */
   const called = (name: string, request: Json): string => {
     const alias = shadowed.has(name) ? toWire(name) : name
     return offeredTools(request).has(alias) ? alias : name
   }
-  /** Blocks that were let through: local tool calls with their name and input, others with an empty name. */
+  /** Open blocks that were passed on: local calls with name and input, others with an empty name. */
   const open = new Map<unknown, { readonly tool: string; input: string }>()
   return {
     headers: (body) => requestHeaders(body, options),
@@ -122,7 +122,7 @@ export const makeAnthropicWire = (options: AnthropicRequest, { toWire }: Pick<Wi
   }
 }
 
-/** Only what is read of the first message: everything else may change its form without harm. */
+/** Keeps only the fields that are read: others may change form without harm. */
 const startOf = (message: Json): Json => {
   const usage = record(message["usage"])
   return {
@@ -157,7 +157,7 @@ const messageDelta = (event: Json): Json => {
   }
 }
 
-/** A tool result that is text is sent as this text, not as a JSON string literal of it. */
+/** Sends a text result as text, not as a JSON string literal. */
 const unquoteResults = (message: unknown): unknown => {
   if (!Predicate.isRecord(message) || !Array.isArray(message["content"])) return message
   return {
@@ -168,7 +168,7 @@ const unquoteResults = (message: unknown): unknown => {
   }
 }
 
-/** The text that a JSON string literal stands for; anything else as it is. */
+/** The text in a JSON string literal; other values are returned unchanged. */
 export const unquote = (value: unknown): unknown => {
   if (!Predicate.isString(value) || !value.startsWith('"')) return value
   try {

@@ -1,4 +1,4 @@
-/** Chat completions as Ollama, llama.cpp, vLLM and many gateways serve them, through the AI SDK. Loaded on first use. */
+/** Chat completions of Ollama, llama.cpp, vLLM and many gateways, through the AI SDK. Loaded on first use. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { Redacted } from "effect"
 import { bridge } from "./AiSdkModel.ts"
@@ -15,7 +15,7 @@ export const make =
     readonly apiKey: Redacted.Redacted | undefined
     readonly headers: Readonly<Record<string, string>> | undefined
     readonly maxTokens: number | undefined
-    /** Whether the server takes system messages anywhere in the conversation. */
+    /** Whether the server accepts system messages anywhere in the conversation. */
     readonly systemAnywhere: boolean
     readonly fetch: typeof globalThis.fetch
   }): Configurable =>
@@ -23,7 +23,7 @@ export const make =
     const { effort, headers: _, ...named } = settings
     const own = Object.keys(options.headers ?? {})
     const wire = { request: (body: Json) => lay(body, settings), headers: () => headersOf(settings, own) }
-    // A provider of the AI SDK is a few closures: what is worth keeping, the connections, belongs to `fetch`.
+    // An AI SDK provider is cheap: the connections belong to `fetch`.
     const provider = createOpenAICompatible({
       name: "openaiCompatible",
       baseURL: options.baseUrl,
@@ -34,10 +34,10 @@ export const make =
     })
     return bridge({
       model: provider.chatModel(options.model),
-      // OpenAI's own service takes ids of 40 characters at most.
+      // OpenAI's service accepts ids of at most 40 characters.
       callIds: { refused: /[^\x21-\x7e]/g, length: 40 },
       lower: (prompt) => {
-        // The protocol has no calls that the provider runs.
+        // The protocol has no provider-executed calls.
         const plain = hostedAsText(prompt, () => false)
         return options.systemAnywhere ? plain : systemAsUser(plain)
       },

@@ -1,7 +1,7 @@
 /**
- * Calls of a chat completion, each completed as early as the protocol tells: when the next call begins, the last one with
- * the finish reason. The library waits for the end of the stream with all of them. A call whose input is not yet a JSON
- * object stays open, since a server may send the inputs of several calls in turn. Spec: MD-60.
+ * Completes each call of a chat completion as early as the protocol allows: when the next call begins, the last one
+ * with the finish reason. The library waits with all of them for the end of the stream. A call whose input is not yet a
+ * JSON object stays open, since a server may interleave the inputs of several calls. Spec: MD-60.
  */
 import type { LanguageModelV3StreamPart } from "@ai-sdk/provider"
 import { Predicate } from "effect"
@@ -9,7 +9,7 @@ import { parseObject } from "./WireFetch.ts"
 
 type Part = LanguageModelV3StreamPart
 
-/** What follows needs raw chunks (`includeRawChunks`), which the library delivers before their parts. */
+/** Needs raw chunks (`includeRawChunks`), which the library delivers before their parts. */
 export const makeEagerCalls = () => {
   const open = new Map<string, { readonly name: string; input: string }>()
   const completed = new Set<string>()
@@ -31,7 +31,7 @@ export const makeEagerCalls = () => {
       case "raw": {
         const before = finished ? complete(true) : []
         finished ||= isFinish(part.rawValue)
-        // Parts of a chunk that brings input beside the reason are still to come.
+        // A chunk with both the reason and input has parts still to come.
         return finished && !hasCalls(part.rawValue) ? [...before, ...complete(true)] : before
       }
       case "tool-input-start": {
@@ -58,7 +58,10 @@ export const makeEagerCalls = () => {
 const choiceOf = (chunk: unknown): unknown =>
   Predicate.hasProperty(chunk, "choices") && Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
 
-/** Reasons after which calls are whole: not an empty one, which some servers send all along, and not the output limit. */
+/**
+ * Finish reasons after which calls are complete: neither an empty one, which some servers send throughout, nor the
+ * output limit.
+ */
 const whole: ReadonlySet<unknown> = new Set(["tool_calls", "function_call", "stop"])
 
 const isFinish = (chunk: unknown): boolean => {

@@ -1,4 +1,4 @@
-/** The providers and the default model that environment variables configure. Spec: MD-36..MD-39. */
+/** Reads the providers and the default model from environment variables. Spec: MD-36..MD-39. */
 import { Config, ConfigError, Effect, Either, Option, Redacted, type Duration } from "effect"
 import * as Catalog from "../Catalog.ts"
 import type { Options, Provider } from "../Models.ts"
@@ -69,7 +69,7 @@ export const environment: Effect.Effect<Options, ConfigError.ConfigError> = Effe
   }
   const compatibleUrl = Option.orElse(found.daybookUrl, () => found.openaiUrl)
   if (Option.isSome(compatibleUrl)) {
-    // OpenAI's key goes to the address that was set for OpenAI, and to no other.
+    // OpenAI's key is sent only to OpenAI's address.
     const apiKey = Option.orElse(found.daybookKey, () =>
       Option.isSome(found.daybookUrl) ? Option.none() : found.openaiKey
     )
@@ -89,7 +89,7 @@ export const environment: Effect.Effect<Options, ConfigError.ConfigError> = Effe
   }
 })
 
-/** A server of one's own offers models that only its owner knows; everywhere else there is a sensible one. */
+/** The default model; none for the user's own server, whose models are unknown. */
 const defaultModel = (
   providers: Readonly<Record<string, Provider>>,
   ownServer: boolean

@@ -1,8 +1,8 @@
 /**
- * One behaviour over all provider libraries: what the runtime may rely on, whichever of them serves a model. Prompts are
- * brought into a form that the provider takes; a call that cannot be decoded is handed on for the runtime to settle;
- * reasoning metadata arrives with the end of its block; usage counts alike; a stream ends with `finish` or an error; and
- * no failure is a defect or carries a key. Spec: MD-10..MD-19, MD-58, MD-59.
+ * Gives all provider libraries the same behaviour towards the runtime. Prompts are converted to a form that the
+ * provider accepts. A call that does not decode is passed on for the runtime to settle. Reasoning metadata arrives with
+ * the end of its block. Usage has one definition. A stream ends with `finish` or an error. No failure is a defect or
+ * contains a key. Spec: MD-10..MD-19, MD-58, MD-59.
  */
 import { HttpRefused, redactSecrets } from "@daybook/core"
 import { AiError, LanguageModel, Prompt, Response, Tool, type Toolkit } from "@effect/ai"
@@ -15,36 +15,36 @@ import { wireNames, type WireNames } from "./WireNames.ts"
 
 type Tools = Record<string, Tool.Any>
 type Part = Response.StreamPart<Tools>
-/** What the runtime asks of a model. */
+/** A request from the runtime. */
 export type Request = LanguageModel.GenerateTextOptions<Tools>
 
-/** How one provider differs. */
+/** The differences of one provider. */
 export interface Guard {
-  /** Named in errors: `anthropic`. */
+  /** Used in errors: `anthropic`. */
   readonly provider: string
   /** Values that must never appear in an error. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** Names that the library takes for those of its provider's tools. */
+  /** Names that the library confuses with its provider's tools. */
   readonly shadowed?: ReadonlySet<string>
   readonly callIds: CallIds
   /** The last change to a prompt before the provider's library reads it. */
   readonly lower: (prompt: Prompt.Prompt) => Prompt.Prompt
-  /** The request for the library, and the `fetch` that it goes through. */
+  /** Returns the request for the library, and the `fetch` to use. */
   readonly prepare?: (request: Request, names: WireNames) => readonly [Request, typeof globalThis.fetch]
-  /** Whether `inputTokens` leaves out what was read from and written to the cache. */
+  /** Set if `inputTokens` excludes cache reads and writes; returns both. */
   readonly cacheOnTop?: (finish: Response.FinishPart) => { readonly read: number; readonly write: number }
 }
 
-/** A request for the library, the `fetch` that it goes through, and the names of its tools. */
+/** A request for the library, its `fetch`, and the names of its tools. */
 interface Prepared {
   readonly sent: Request
   readonly fetch: typeof globalThis.fetch | undefined
   readonly names: WireNames
-  /** What Daybook refused of the answer. */
+  /** The limit of Daybook that the answer exceeded, if any. */
   readonly refused: () => HttpRefused | undefined
 }
 
-/** The service with the guard's promises. Both need no context beyond the caller's own tools. */
+/** Wraps a service with the guarantees above. It needs no context beyond the caller's tools. */
 export const guard = (service: LanguageModel.Service, options: Guard): LanguageModel.Service => {
   const prepared = (request: Request, toolkit: OpenToolkit | undefined): Prepared => {
     const names = wireNames(Object.values(toolkit?.tools ?? {}), options.shadowed ?? new Set())
@@ -62,14 +62,14 @@ export const guard = (service: LanguageModel.Service, options: Guard): LanguageM
     }
     return { sent, fetch: fetch === undefined ? undefined : noting(fetch, note), names, refused: () => refused }
   }
-  /** A toolkit may be an effect; its handlers are the caller's. */
+  /** A toolkit may be an effect; its handlers belong to the caller. */
   const prepare = (request: Request): Effect.Effect<Prepared, AiError.AiError> => {
     const { toolkit } = request
     return Effect.isEffect(toolkit)
       ? Effect.map(toolkit as Effect.Effect<OpenToolkit>, (tools) => prepared(request, tools))
       : Effect.sync(() => prepared(request, toolkit))
   }
-  // The service's signatures compute error and context from the exact options; here both are those of the library.
+  // The service's types compute error and context from the exact options; here both are the library's.
   const stream = service.streamText as unknown as (request: Request) => Stream.Stream<Part, AiError.AiError>
   const generate = service.generateText as unknown as (request: Request) => Effect.Effect<unknown, AiError.AiError>
   const generateObject = service.generateObject as unknown as typeof generate
@@ -109,7 +109,7 @@ const wireChoice = (choice: NonNullable<Request["toolChoice"]>, { toWire }: Wire
   return "tool" in choice ? { tool: toWire(choice.tool) } : { ...choice, oneOf: choice.oneOf.map(toWire) }
 }
 
-/** A part with the name under which its tool was offered. */
+/** Restores the name under which the part's tool was offered. */
 const ownName = <P extends { readonly type: string }>(part: P, { fromWire }: WireNames): P =>
   Predicate.hasProperty(part, "name") && Predicate.isString(part.name) ? { ...part, name: fromWire(part.name) } : part
 
@@ -119,8 +119,8 @@ const ownNames = (answer: unknown, names: WireNames): unknown =>
     : answer
 
 /**
- * The tools under their names on the wire. Hosted ones with schemas that accept anything: the libraries describe an
- * input without fields for tools that have some, and a result that is newer than they are would end the stream (MD-22).
+ * The tools under their wire names. Hosted tools get schemas that accept anything: the libraries describe no input
+ * fields for tools that have some, and a newer form of result would end the stream (MD-22).
  */
 const wireTools = ({ handle, tools }: OpenToolkit, { toWire }: WireNames): OpenToolkit => ({
   handle,
@@ -139,13 +139,13 @@ const anything = {
   failureSchema: Schema.Unknown
 }
 
-/** A copy that keeps the prototype, which says whether the tool is provider-defined. */
+/** Copies a tool with its prototype, which marks provider-defined tools. */
 const changed = (tool: Tool.Any, fields: object): Tool.Any => {
   const copy: Tool.Any = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool))
   return Object.assign(copy, fields)
 }
 
-/** What one streamed answer has said so far. */
+/** The state of one streamed answer. */
 class Transcript {
   readonly #options: Guard
   readonly #reasoning = new Map<string, Response.ProviderMetadata>()
@@ -198,7 +198,7 @@ class Transcript {
     }
   }
 
-  /** A stream that ends without `finish` was cut, even if the connection was closed politely. */
+  /** A stream that ends without `finish` was cut, even if the connection closed normally. */
   end(): Stream.Stream<Part, AiError.AiError> {
     return this.#ended
       ? Stream.empty
@@ -224,7 +224,7 @@ const undecoded = ({ input, part }: { part: Response.ToolParamsStartPart; input:
     // The toolkit's types know only its own tools; this call may name another.
   }) as unknown as Part
 
-/** What a call's input says: a JSON value, `{}` for none at all, or the text itself when it is not JSON. */
+/** A call's input as a JSON value; `{}` if empty, the text itself if it is not JSON. */
 export const parseOrText = (input: string): unknown => {
   if (input.trim() === "") return {}
   try {
@@ -252,7 +252,7 @@ const finish = (part: Response.FinishPart, reason: Response.FinishReason, option
   })
 }
 
-/** Library metadata may hold class instances and undefined members; what is stored is JSON. */
+/** Library metadata may contain class instances and undefined fields; only JSON is stored. */
 const plain = (metadata: Response.ProviderMetadata): Response.ProviderMetadata => {
   const json: unknown = JSON.parse(JSON.stringify(metadata))
   if (!Predicate.isRecord(json)) return {}
@@ -269,11 +269,11 @@ const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadat
   return merged
 }
 
-/** What Daybook refused of an answer, as `classifyError` reads it. */
+/** A refused answer as an error that `classifyError` reads. */
 export const refusedError = (module: string, { code, message }: HttpRefused): AiError.AiError =>
   new AiError.UnknownError({ module, method: "streamText", description: message, cause: { code, message } })
 
-/** Defects of a library become errors; an interruption stays one; nothing carries a key or an open request. */
+/** Converts a library's defects to errors, keeps interruptions, and removes keys and open requests. */
 const clean = (
   options: Guard,
   cause: Cause.Cause<AiError.AiError>,
@@ -304,7 +304,7 @@ const describe = (error: unknown): string =>
 
 const maxCauseChars = 2000
 
-/** A cause as plain data: its texts without keys, its code, and nothing that leads back to the request. */
+/** A cause as plain data: redacted text and its code, without a reference to the request. */
 const cleanCause = (options: Guard, cause: unknown, depth = 0): unknown => {
   if (!Predicate.isObject(cause)) return Predicate.isString(cause) ? redact(options, cause) : undefined
   const message = describe(cause).replace(/^\w*Error: /, "")
@@ -351,13 +351,13 @@ const cleanError = (options: Guard, error: AiError.AiError): AiError.AiError => 
 
 const maxBodyChars = 64 * 1024
 
-/** A body that is text, not JSON, is held as a JSON string literal by the libraries. */
+/** Libraries hold a non-JSON body as a JSON string literal. */
 const bodyText = (body: string): string => {
   const text = body.startsWith('"') ? parseOrText(body) : body
   return Predicate.isString(text) ? text : body
 }
 
-/** The address without query and user, and no request headers: they hold the key. */
+/** The address without query and user, and no request headers: they contain the key. */
 const requestOf = (options: Guard, request: AiError.HttpRequestError["request"]) => {
   const url = URL.canParse(request.url) ? new URL(request.url) : undefined
   return {

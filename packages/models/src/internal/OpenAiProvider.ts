@@ -1,4 +1,4 @@
-/** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use only: the library is large. */
+/** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use: the library is large. */
 import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
 import { Prompt } from "@effect/ai"
 import { FetchHttpClient, HttpClient } from "@effect/platform"
@@ -13,17 +13,17 @@ export const make = (options: {
   readonly model: string
   readonly apiKey: Redacted.Redacted
   readonly baseUrl: string | undefined
-  /** Whether the model reasons, and its reasoning is to be had in a form that can be sent back. */
+  /** Whether the model reasons, so that its encrypted reasoning is requested. */
   readonly reasons: boolean
   readonly fetch: typeof globalThis.fetch
 }): Effect.Effect<Configurable> => {
   const client = OpenAiClient.layer({
     apiKey: options.apiKey,
-    // Trace ids are the host's own affair.
+    // Trace ids are not sent to the provider.
     transformClient: HttpClient.withTracerPropagation(false),
     ...(options.baseUrl === undefined ? {} : { apiUrl: options.baseUrl.replace(/\/$/, "") })
   })
-  // Nothing is kept at the provider: the session's own log is what the next request is made from.
+  // Nothing is stored at the provider: each request is built from the session's log.
   const config = {
     store: false,
     strict: false,
@@ -49,9 +49,9 @@ export const make = (options: {
 }
 
 /**
- * Reasoning goes back only with its encrypted content and what followed it: the provider keeps nothing, so an id alone is
- * refused. Where something of that is missing, or an id was used before, the answer goes without reasoning, and without
- * the ids of its other parts, which would ask for it (MD-14).
+ * Reasoning is sent back only with its encrypted content and what followed it: the provider stores nothing, so an id
+ * alone is rejected. If part of that is missing, or an id is repeated, the answer is sent without reasoning, and
+ * without the ids of its other parts, which would require it (MD-14).
  */
 const lower = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const used = new Set<string>()
@@ -65,7 +65,7 @@ const lower = (prompt: Prompt.Prompt): Prompt.Prompt => {
   })
 }
 
-/** The ids of the items that an answer becomes; undefined where it cannot go back as it came. */
+/** The item ids of an answer; undefined if it cannot be sent back unchanged. */
 const idsOf = (content: Prompt.AssistantMessage["content"]): ReadonlyArray<string> | undefined => {
   const reasonings = new Set<string>()
   const others: Array<string> = []
@@ -78,7 +78,7 @@ const idsOf = (content: Prompt.AssistantMessage["content"]): ReadonlyArray<strin
       if (!Predicate.isString(id) || !encrypted) return undefined
       reasonings.add(id)
     } else if (part.type === "tool-result" || (part.type === "tool-call" && part.providerExecuted)) {
-      // What the provider's own tools did does not go back.
+      // Calls and results of hosted tools are not sent back.
       return undefined
     } else if (id !== undefined) {
       if (!Predicate.isString(id)) return undefined

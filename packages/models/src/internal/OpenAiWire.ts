@@ -1,7 +1,7 @@
 /**
- * What `@effect/ai-openai` needs changed on the wire. It skips events that it cannot decode, the final one included, and
- * turns a failed response into a normal end; tool input that is not JSON ends its stream. `GuardedModel` completes the
- * calls whose end is kept from it here. Spec: MD-20..MD-24.
+ * Adapts the wire to `@effect/ai-openai`, which skips events that it cannot decode (even the final one), reports a
+ * failed response as a normal end, and ends its stream on tool input that is not JSON. `GuardedModel` completes the
+ * calls whose end is dropped here. Spec: MD-20..MD-24.
  */
 import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
@@ -12,8 +12,11 @@ import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
 const serviceTiers: ReadonlySet<unknown> = new Set(["auto", "default", "flex", "scale", "priority"])
 
 /**
- * @param settings what the request is made with; this protocol has no `top_k` and no stop sequences
- * @param reasons whether the model reasons: then it takes `temperature` and `top_p` only with the effort `none` (MD-49)
+ * Builds the wire for one request.
+ *
+ * @param settings the request's settings; this protocol has no `top_k` and no stop sequences
+ * @param reasons whether the model reasons: then it accepts `temperature` and `top_p` only with the effort `none`
+ * (MD-49)
  */
 export const makeOpenAiWire = (settings: RequestSettings, reasons: boolean): Wire => ({
   request: (body) =>
@@ -58,7 +61,7 @@ export const makeOpenAiWire = (settings: RequestSettings, reasons: boolean): Wir
         return [{ ...numbered(event), item: item["type"] === "web_search_call" ? searchOf(item) : item }]
       }
       case "response.refusal.delta":
-        // A refusal is the answer that a person should read; the library would drop it.
+        // A refusal is the answer for the person; the library would drop it.
         return [{ ...numbered(event), type: "response.output_text.delta", logprobs: [] }]
       default:
         return [numbered(event)]
@@ -89,7 +92,7 @@ const errorEvent = (code: string, message: string): Json => ({
 const numbered = (event: Json): Json =>
   Predicate.isNumber(event["sequence_number"]) ? event : { ...event, sequence_number: 0 }
 
-/** Only what is read of a response: the rest repeats the request, and may change its form without harm. */
+/** Keeps only the fields that are read: the rest repeats the request and may change form without harm. */
 const responseOf = (response: Json): Json => {
   const usage = Predicate.isRecord(response["usage"]) ? response["usage"] : undefined
   const reason = record(response["incomplete_details"])["reason"]
@@ -125,7 +128,7 @@ const responseOf = (response: Json): Json => {
   }
 }
 
-/** A search without its query (newer answers list several) still is a search. */
+/** Adds the query to a search that lists several (newer answers do). */
 const searchOf = (item: Json): Json => {
   const action = record(item["action"])
   if (action["type"] !== "search" || Predicate.isString(action["query"])) return item

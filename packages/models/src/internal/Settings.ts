@@ -1,6 +1,6 @@
 /**
- * What a session or agent asks of a request beside its prompt, in the forms of the wire. What these settings may not do
- * is decided here: they never replace the conversation, the tools or the model of a request, nor its credentials.
+ * Applies request settings in the forms of the wire. Settings never replace the conversation, the tools or the model of
+ * a request, nor its credentials.
  * Spec: MD-47..MD-51.
  */
 import type { RequestSettings } from "@daybook/core"
@@ -8,10 +8,10 @@ import type { LanguageModel } from "@effect/ai"
 import { Redacted, type Effect } from "effect"
 import type { Json } from "./WireFetch.ts"
 
-/** A model whose requests can be made with settings; what it shares between them (client, connections) is made once. */
+/** Makes the model with request settings; all share one client and its connections. */
 export type Configurable = (settings: RequestSettings) => Effect.Effect<LanguageModel.Service>
 
-/** What the runtime decides, and no setting. */
+/** Fields that only the runtime sets. */
 const decided: ReadonlySet<string> = new Set([
   "input",
   "instructions",
@@ -23,13 +23,13 @@ const decided: ReadonlySet<string> = new Set([
   "tools"
 ])
 
-/** The settings' own JSON fields laid over a body, whole field by whole field (MD-48). */
+/** Merges the settings' JSON fields into a body; whole fields are replaced (MD-48). */
 export const lay = (body: Json, settings: RequestSettings): Json => ({
   ...body,
   ...Object.fromEntries(Object.entries(settings.body ?? {}).filter(([name]) => !decided.has(name)))
 })
 
-/** Headers that carry credentials, and those by which the body is read. */
+/** Headers that carry credentials or define how the body is read. */
 const fixed: ReadonlySet<string> = new Set([
   "api-key",
   "authorization",
@@ -45,17 +45,17 @@ const fixed: ReadonlySet<string> = new Set([
   "x-goog-api-key"
 ])
 
-/** The headers that the settings may lay over a request's; `own` are the provider's, which stay too (MD-48). */
+/** The headers that the settings may set; `own` are the provider's, which stay (MD-48). */
 export const headersOf = (settings: RequestSettings, own: ReadonlyArray<string> = []): Record<string, string> => {
   const kept = new Set(own.map((name) => name.toLowerCase()))
   const laid = Object.entries(settings.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const)
   return Object.fromEntries(laid.filter(([name]) => !fixed.has(name) && !kept.has(name)))
 }
 
-/** A header may be a key, whatever it is called (MD-51). */
+/** Any header value may be a key (MD-51). */
 export const secretsOf = (settings: RequestSettings): ReadonlyArray<Redacted.Redacted> =>
   Object.values(settings.headers ?? {}).flatMap((value) => [Redacted.make(value), Redacted.make(value.trim())])
 
-/** An object without the members that are undefined. */
+/** Drops undefined fields. */
 export const defined = (fields: Json): Json =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

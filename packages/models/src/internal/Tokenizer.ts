@@ -1,20 +1,20 @@
 /**
- * The tokenizer of OpenAI's models since GPT-4o (`o200k_base`). The vocabulary comes from `gpt-tokenizer`, which is large
- * and loaded only when such a model is resolved; how a text is split is decided here, because the package splits by the
- * rules of an older vocabulary and takes quadratic time for one long run of letters. Spec: MD-53.
+ * The tokenizer of OpenAI's models since GPT-4o (`o200k_base`). The vocabulary comes from `gpt-tokenizer`, which is
+ * large and loaded only when such a model is resolved. This file splits the text itself, because the package splits by
+ * the rules of an older vocabulary and takes quadratic time for one long run of letters. Spec: MD-53.
  */
 
-/** Models whose names say that they use this vocabulary. */
+/** Names of models that use this vocabulary. */
 const family = /^(?:ft:)?(?:chatgpt-|codex-|o\d|gpt-(?:4o|4\.\d|[5-9]|\d\d))/
 
-/** A run of one kind is merged within this many characters only: the cost of a merge grows with the square of it. */
+/** Maximum characters of one piece: merging takes quadratic time in it. */
 const longest = 64
 
 const upper = String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
 const lower = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 const contraction = String.raw`(?:'(?:[sdmtSDMT]|[lL]{2}|[vV][eE]|[rR][eE]))?`
 
-/** Words with the character before them, numbers by threes, punctuation, line ends, other space. */
+/** Words with the preceding character, numbers of up to three digits, punctuation, line ends, other space. */
 const split = new RegExp(
   [
     String.raw`[^\r\n\p{L}\p{N}]?${upper}{0,${longest}}${lower}{1,${longest}}${contraction}`,
@@ -28,10 +28,10 @@ const split = new RegExp(
   "gu"
 )
 
-/** The pieces of a text that are counted one by one; together they are the text, and none is long. */
+/** Splits a text into short pieces that are counted separately; together they are the text. */
 export const pieces = (text: string): ReadonlyArray<string> => text.match(split) ?? []
 
-/** Pieces whose counts are remembered. */
+/** Maximum pieces in the cache. */
 const rememberedPieces = 10_000
 
 const load = async (): Promise<(text: string) => number> => {
@@ -44,13 +44,13 @@ const load = async (): Promise<(text: string) => number> => {
     tokenSplitRegex: split,
     mergeCacheSize: rememberedPieces
   })
-  // Without special tokens: what looks like one in a text is text.
+  // Special tokens in a text count as text.
   return (text) => core.countNative(text)
 }
 
 let loaded: Promise<(text: string) => number> | undefined
 
-/** Counts tokens as the named model of OpenAI does; nothing for a model that is known to count otherwise. */
+/** A counter for this OpenAI model; undefined if the model uses another vocabulary. */
 export const countTokensOf = async (model: string): Promise<((text: string) => number) | undefined> => {
   if (!family.test(model)) return undefined
   loaded ??= load()

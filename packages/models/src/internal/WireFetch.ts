@@ -1,32 +1,32 @@
 /**
- * A `fetch` for provider requests: without time limits of its own (the runtime's policy decides those), and with a hook
- * to adapt the JSON of a request and the events of a streamed answer to what the provider library can read. Providers
- * add fields, events and enumeration values at any time; a library that decodes strictly would end the stream on them.
+ * A `fetch` for provider requests: without time limits (the runtime's policy sets them), and with hooks that adapt a
+ * request's JSON and a streamed answer's events to the provider library. Providers add fields, events and enumeration
+ * values at any time; a library that decodes strictly would end the stream on them.
  */
 import { boundedBody, isEventStream, Limits, withBody } from "@daybook/core"
 import { Predicate } from "effect"
 
-/** A JSON object of a wire protocol, whose fields are checked where they are used. */
+/** A JSON object of a wire protocol; fields are checked where they are used. */
 export type Json = Readonly<Record<string, unknown>>
 
-/** What is changed on the way; a new one is made for every request, so that it can keep state over its events. */
+/** Changes to one request and its answer. Created per request, so it may keep state between events. */
 export interface Wire {
-  /** The body to send instead. */
+  /** Returns the body to send. */
   readonly request: (body: Json) => Json
-  /** Headers to lay over those of the request, whose body is given as it is sent. */
+  /** Headers to merge into the request's; `body` is the body as sent. */
   readonly headers?: (body: Json) => Readonly<Record<string, string>>
-  /** The events to deliver instead of one event; an empty array drops it. Without it the answer stays as it is. */
+  /** Returns the events that replace one event; empty drops it. If absent, the answer is unchanged. */
   readonly event?: (event: Json, request: Json) => ReadonlyArray<Json>
-  /** The events to deliver for data that is not a JSON object; the data itself goes on when absent. */
+  /** Returns the events that replace data that is not a JSON object; if absent, the data is passed on. */
   readonly malformed?: (data: string) => ReadonlyArray<Json>
 }
 
-/** The global `fetch` of undici, without its five-minute limits on headers and on silence between chunks. */
+/** The `fetch` of undici, without its five-minute limits on headers and on silence between chunks. */
 export const patientFetch = async (): Promise<typeof globalThis.fetch> => {
   const { Agent, fetch } = await import("@effect/platform-node/Undici")
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } })
   const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher })
-  // undici's own declarations of Request and Response differ from the global ones in name only.
+  // undici's Request and Response types differ from the global ones in name only.
   return patient as unknown as typeof globalThis.fetch
 }
 
@@ -36,7 +36,7 @@ const limits = {
   stream: Limits.maxStreamBytes
 }
 
-/** Ends the body of a failed answer where nobody reads on. */
+/** Truncates the body of a failed answer. */
 const cut = (left: number) =>
   new TransformStream<Uint8Array, Uint8Array>({
     transform(bytes, controller) {
@@ -46,7 +46,7 @@ const cut = (left: number) =>
     }
   })
 
-/** `fetch` whose answers are bounded: an endless failed one is cut, any other fails with `HttpRefused` (LM-10, LM-11). */
+/** Limits answers: a failed one is truncated, any other fails with `HttpRefused` (LM-10, LM-11). */
 export const boundedAnswers =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, init) => {
@@ -55,7 +55,7 @@ export const boundedAnswers =
     return withBody(response, response.body.pipeThrough(cut(Limits.maxErrorBytes)))
   }
 
-/** `fetch` that shows what goes wrong with it or with a body: libraries turn it into an error without its cause. */
+/** Reports errors of `fetch` and of bodies to `note`: libraries drop their cause. */
 export const noting =
   (fetch: typeof globalThis.fetch, note: (error: unknown) => void): typeof globalThis.fetch =>
   async (input, init) => {
@@ -77,7 +77,7 @@ export const noting =
     return withBody(response, body)
   }
 
-/** `fetch` with the changes that `makeWire` describes. */
+/** Wraps `fetch` with the changes of `makeWire`. */
 export const wired =
   (fetch: typeof globalThis.fetch, makeWire: () => Wire): typeof globalThis.fetch =>
   async (input, init) => {
@@ -95,15 +95,15 @@ export const wired =
   }
 
 /**
- * JSON without halves of surrogate pairs, which a text that was cut may hold: providers refuse the whole request. A
- * backslash begins an escape everywhere in such JSON, and `JSON.stringify` escapes only lone halves.
+ * Replaces lone surrogates, which truncated text may contain and providers reject. In such JSON every backslash starts
+ * an escape, and `JSON.stringify` escapes only lone surrogates.
  */
 const wellFormed = (json: string): string =>
   json.includes("\\ud")
     ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
     : json
 
-/** A header that lists what the request makes use of: what is laid over it is added to it. */
+/** A list header: values are appended, not replaced. */
 const listed = "anthropic-beta"
 
 const laidOver = (
@@ -116,7 +116,7 @@ const laidOver = (
       const under = name === listed ? headers.get(name) : null
       headers.set(name, under === null ? value : `${under},${value}`)
     } catch {
-      // The platform's own message would quote the value, which may be a key.
+      // The platform's message would quote the value, which may be a key.
       throw new Error(`the header "${name}" of the request settings has characters that HTTP does not allow`)
     }
   }
@@ -126,7 +126,7 @@ const laidOver = (
 const bodyText = (body: unknown): string | undefined =>
   Predicate.isString(body) ? body : body instanceof Uint8Array ? new TextDecoder().decode(body) : undefined
 
-/** The object that a text holds, if it holds one. */
+/** Parses a JSON object; undefined for anything else. */
 export const parseObject = (text: string | undefined): Json | undefined => {
   try {
     const json: unknown = text === undefined ? undefined : JSON.parse(text)
@@ -141,13 +141,13 @@ interface Rewriter {
   readonly malformed: Wire["malformed"]
 }
 
-/** An event ends at an empty line; the three line ends may be mixed. */
+/** An event ends at an empty line; the three line endings may be mixed. */
 const eventEnd = /\r\n\r\n|\n\n|\r\r/g
 
 const rewriteEvents = (wire: Rewriter, request: Json): TransformStream<Uint8Array, Uint8Array> => {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()
-  // The event that is not complete, in the pieces it came in: each piece is searched once, however long the event gets.
+  // Pieces of an incomplete event: each piece is searched once, whatever the event's length.
   let pieces: Array<string> = []
   let tail = ""
   return new TransformStream({
@@ -160,12 +160,12 @@ const rewriteEvents = (wire: Rewriter, request: Json): TransformStream<Uint8Arra
         begin = index + end.length
         for (const one of rewriteBlock(wire, request, block)) controller.enqueue(encoder.encode(one))
       }
-      // The end of an event may be cut: what could be its beginning is looked at again.
+      // A separator may be split between chunks: its possible start is searched again.
       const kept = Math.max(begin, text.length - 3)
       if (kept > begin) pieces.push(text.slice(begin, kept))
       tail = text.slice(kept)
     }
-    // What is left at the end is a torn event; it is dropped, as the format demands.
+    // An incomplete event at the end is dropped, as the format requires.
   })
 }
 
@@ -186,7 +186,7 @@ const rewriteBlock = (wire: Rewriter, request: Json, block: string): ReadonlyArr
 const frame = (event: Json): string =>
   `${Predicate.isString(event["type"]) ? `event: ${event["type"]}\n` : ""}data: ${JSON.stringify(event)}\n\n`
 
-/** The names of the function tools that a request offers, wherever its protocol keeps them. */
+/** Names of the function tools in a request, in any protocol. */
 export const offeredTools = (request: Json): ReadonlySet<string> =>
   new Set(
     (Array.isArray(request["tools"]) ? request["tools"] : []).flatMap((tool: unknown) =>

@@ -1,6 +1,6 @@
 /**
- * Attachments in the form that every provider's library reads: bytes or an address, never base64 text; text files as
- * text; and what no provider takes as a sentence about it. Pure. Spec: MD-11.
+ * Converts attachments to a form that every provider's library reads: bytes or an address, never base64 text; text
+ * files as text; unsupported files as a sentence. Pure. Spec: MD-11.
  */
 import { mediaMime } from "@daybook/core"
 import { Prompt } from "@effect/ai"
@@ -33,7 +33,7 @@ const plainPart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => {
   return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
 }
 
-/** The type under which a file is shown: that of its bytes, because providers refuse a picture under another's type. */
+/** The media type to send: detected from the bytes, because providers reject a picture with the wrong type. */
 const shownMedia = (mediaType: string, data: Uint8Array | URL): string | undefined =>
   data instanceof Uint8Array ? mediaMime(data) : /^image\/|^application\/pdf$/.test(mediaType) ? mediaType : undefined
 

@@ -1,16 +1,15 @@
 /**
- * The conversation in the form that a wire takes, whatever provider it came from: ids of calls in its alphabet, within
- * its length and each used once, names of tools as they are offered, and results of another provider's own tools as
- * text. What a message becomes depends on what is before it, never on what follows, so that earlier messages keep their
- * bytes. Pure. Spec: MD-24, MD-54, MD-58, MD-59.
+ * Converts a conversation of any provider to one wire: call ids in its alphabet and length, each used once; tool names
+ * as offered; results of other providers' hosted tools as text. A message's form depends only on earlier messages, so
+ * that these keep their bytes. Pure. Spec: MD-24, MD-54, MD-58, MD-59.
  */
 import { Prompt } from "@effect/ai"
 import { Predicate } from "effect"
 import { freeName, type WireNames } from "./WireNames.ts"
 
-/** What a protocol takes as the id of a call. */
+/** The form of call ids in a protocol. */
 export interface CallIds {
-  /** Characters that become `_`. */
+  /** Characters replaced by `_`. */
   readonly refused: RegExp
   readonly length: number
 }
@@ -21,10 +20,10 @@ type CallPart = Prompt.ToolCallPart | Prompt.ToolResultPart
 const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
   part.type === "tool-call" || part.type === "tool-result"
 
-/** Ids for calls in their order; a result has the id of the last call with its id. */
+/** Assigns ids to calls in order; a result takes the id assigned to its call. */
 const makeIds = ({ length, refused }: CallIds) => {
   const used = new Set<string>()
-  /** The next number to try after an id, so that ten thousand calls with one id cost no more than ten thousand steps. */
+  /** The next number to try per id, so that many calls with one id take linear time. */
   const next = new Map<string, number>()
   const waiting = new Map<string, Array<string>>()
   const plain = (id: string): string => id.replaceAll(refused, "_").slice(0, length) || "call"
@@ -40,7 +39,7 @@ const makeIds = ({ length, refused }: CallIds) => {
   }
 }
 
-/** Calls and results with the ids and names of the wire. */
+/** Rewrites calls and results with wire ids and names. */
 export const withWireCalls = (prompt: Prompt.Prompt, ids: CallIds, names: WireNames): Prompt.Prompt => {
   const idOf = makeIds(ids)
   const renamed = <P extends CallPart>(part: P): P => ({
@@ -64,7 +63,7 @@ const inWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
   return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
 }
 
-/** Every part of the answers, replaced; an answer of which nothing is left is left out. */
+/** Replaces the content of each answer; an empty answer is dropped. */
 export const mapAnswers = (
   prompt: Prompt.Prompt,
   replace: (content: Prompt.AssistantMessage["content"]) => Prompt.AssistantMessage["content"]
@@ -77,7 +76,7 @@ export const mapAnswers = (
     })
   )
 
-/** Results of tools that a provider ran, as text where this provider does not take them back as they are. */
+/** Converts results of hosted tools to text if this provider does not accept them back. */
 export const hostedAsText = (
   prompt: Prompt.Prompt,
   takes: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
@@ -98,8 +97,8 @@ export const hostedAsText = (
   })
 
 /**
- * System messages after the first words of a user or assistant, as part of the conversation: providers that know one
- * system prompt only would lose them, or lose the first ones (MD-12).
+ * Converts system messages after the first other message to user messages: providers with a single system prompt would
+ * drop them, or drop the first ones (MD-12).
  */
 export const systemAsUser = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const head = prompt.content.findIndex((message) => message.role !== "system")

@@ -1,20 +1,20 @@
 /**
- * Names of tools on the wire. Providers take letters, digits, `_` and `-`, and a provider's library may take a name for
- * that of its provider's own tool: a tool with such a name goes under an alias, and so does a name in the history that
- * a model made up. Pure. Spec: MD-58.
+ * Maps tool names to the wire. Providers accept letters, digits, `_` and `-`, and a provider's library may confuse a
+ * name with the provider's own tool. A tool with such a name gets an alias; so does an invented name in the history.
+ * Pure. Spec: MD-58.
  */
 import { Tool } from "@effect/ai"
 
 export interface WireNames {
-  /** The name that the provider is given. */
+  /** The name sent to the provider. */
   readonly toWire: (name: string) => string
-  /** The name of the offered tool that a model called. */
+  /** The name of the offered tool that the model called. */
   readonly fromWire: (name: string) => string
 }
 
 const maxLength = 64
 
-/** `base`, or `base` with the first number that makes it free, within a length. */
+/** `base`, or `base` with the first free number, within `length`. */
 export const freeName = (base: string, length: number, taken: (name: string) => boolean, from = 2): string => {
   let name = base.slice(0, length)
   for (let nth = from; taken(name); nth++) name = `${base.slice(0, length - `_${nth}`.length)}_${nth}`
@@ -22,8 +22,10 @@ export const freeName = (base: string, length: number, taken: (name: string) => 
 }
 
 /**
- * @param tools what the request offers; tools that the provider defines keep their names
- * @param shadowed names that the provider's library takes for those of other tools
+ * Builds the mapping for one request.
+ *
+ * @param tools what the request offers; provider-defined tools keep their names
+ * @param shadowed names that the provider's library confuses with its own tools
  */
 export const wireNames = (tools: ReadonlyArray<Tool.Any>, shadowed: ReadonlySet<string>): WireNames => {
   const plain = (name: string): string =>
