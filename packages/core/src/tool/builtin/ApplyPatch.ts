@@ -1,4 +1,4 @@
-/** The tool `apply_patch`: changes several files, all of them or none. Spec: TO-14, TO-71..TO-77. */
+/** The tool `apply_patch`: changes several files, all or none. Spec: TO-14, TO-71..TO-77. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { isNonEmptyReadonlyArray } from "effect/Array"
@@ -46,7 +46,7 @@ const ApplyPatchTool = Tool.make("apply_patch", {
         movedTo: Schema.optionalWith(Schema.String, { exact: true })
       })
     ),
-    /** Files of the tool's own that could not be removed afterwards. */
+    /** The tool's own files that could not be removed afterwards. */
     leftBehind: Schema.optionalWith(Schema.Array(Schema.String), { exact: true })
   })
 })
@@ -69,7 +69,9 @@ const hunkText = ({ anchors, lines }: Hunk): string =>
 
 const signs = { keep: " ", remove: "-", add: "+" } as const
 
-/** What a person is shown of a change; a hunk's place is known only when the file is read, after permission. */
+/**
+ * A change as the question shows it. A hunk's position is only known after the file is read, which needs permission.
+ */
 const shownChange = (resolved: ResolvedChange): PermissionFileChange => {
   const { change } = resolved
   const { movedTo, path } = changedFile(resolved)
@@ -94,12 +96,12 @@ const title = (files: ReadonlyArray<ChangedFile>) => {
   return `Patch ${shown}${files.length > 5 ? ` and ${files.length - 5} more` : ""}`
 }
 
-/** `apply_patch`, inside the current Location, with the permission `edit` for all its files at once. */
+/** `apply_patch` in the current Location, with one `edit` permission for all its files. */
 export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = nodeFileOperations) {
   const files = yield* LocationFiles
   const permission = yield* Permission
 
-  /** Holds the locks of all files, taken in one order so that two patches never wait for each other. */
+  /** Holds the locks of all files, acquired in a fixed order so that two patches never deadlock. */
   const exclusively = <A, E, R>(changes: ReadonlyArray<ResolvedChange>, change: Effect.Effect<A, E, R>) =>
     changes
       .flatMap(({ destination, target }) =>

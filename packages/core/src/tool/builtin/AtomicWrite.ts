@@ -1,6 +1,6 @@
 /**
- * Replaces a file's content in one step: readers see the old or the new content, never a part, and after a crash one of
- * the two is there. Keeps the mode of what it replaces. Spec: TO-51..TO-53.
+ * Replaces a file's content atomically: readers see the old or the new content, never a part, and a crash leaves one of
+ * the two. Keeps the file's mode. Spec: TO-51..TO-53.
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
@@ -9,7 +9,7 @@ import { Effect, type Scope } from "effect"
 import { tryFile, type LocationFiles, type WritableTarget } from "../LocationFiles.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
-/** The target as it is now, after a person was asked; fails when its path leads elsewhere than what was allowed. */
+/** Resolves the target again after the question; fails if its path now leads elsewhere. */
 export const confirm = Effect.fnUntraced(function* (files: LocationFiles["Type"], allowed: WritableTarget) {
   const now = yield* files.resolveWritable(allowed.resource)
   return now.real === allowed.real
@@ -40,7 +40,7 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
     (handle) =>
       Effect.promise(async () => {
         await handle.close()
-        // There is nothing to remove after the rename.
+        // After the rename there is nothing to remove.
         await fs.rm(temporary, { force: true })
       })
   )

@@ -1,6 +1,6 @@
 /**
- * The tool `bash`: runs a shell command. Unless the host asks for a sandbox, that has the host user's authority, and
- * the permission is the boundary, decided by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1, SB-1.
+ * The tool `bash`: runs a shell command. Without a sandbox, the command has the host user's authority, and the
+ * permission is the boundary, judged by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1, SB-1.
  */
 import { Tool } from "@effect/ai"
 import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
@@ -24,12 +24,12 @@ export const bashLimits = {
   /** Seconds. */
   timeout: 120,
   maximumTimeout: 600,
-  /** Output beyond this ends the command: a disk is finite. */
+  /** More output ends the command: a disk is finite. */
   outputBytes: 256 * 1024 * 1024,
   progressCharacters: 2_000
 }
 
-/** How long the last of the output may take after the command has ended. */
+/** How long the last output may take after the command has ended. */
 const drainMillis = 1_000
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -50,7 +50,7 @@ const BashTool = Tool.make("bash", {
   success: Schema.Struct({
     exitCode: Schema.NullOr(Schema.Int),
     signal: optional(Schema.String),
-    /** Why the command was ended before its own end. */
+    /** Why the runtime ended the command. */
     stopped: optional(Schema.Literal("timeout", "output", "processes", "memory")),
     bytes: Schema.Int,
     warnings: Schema.Array(Schema.String),
@@ -61,19 +61,19 @@ const BashTool = Tool.make("bash", {
 })
 type Result = typeof BashTool.successSchema.Type
 
-/** Loaded at the first command: most starts run none. */
+/** Loaded at the first command, because most starts run none. */
 const shellGrammar = Effect.promise(() => import("unbash"))
 
 const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
 
-/** Takes what the command prints: into the window, and into a file as soon as the window does not show all of it. */
+/** Records the command's output in the window, and in a file as soon as the window truncates it. */
 const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow, maximum: number) => {
-  /** What is not in a file yet; nothing once the window was outgrown. */
+  /** Output that is not in a file yet; undefined once the window truncates it. */
   let held: Array<Uint8Array> | undefined = []
   let file: OutputFile | undefined
   return {
     file: () => file,
-    /** False when the command has printed too much. */
+    /** False if the command has printed too much. */
     take: Effect.fnUntraced(function* ({ bytes, stream }: Chunk) {
       window.add(stream, bytes)
       if (file !== undefined) yield* file.write(bytes)
@@ -139,7 +139,7 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
   )
   const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
   const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
-  // The pump ends early when it fails, when there is too much, or when the command closes its output and goes on.
+  // The pump ends early if it fails, if there is too much output, or if the command closes its output and continues.
   const pumped = Effect.flatMap(Fiber.join(pump), () =>
     window.bytes() > maximum ? Effect.succeed(stopped("output")) : ended
   )
@@ -156,7 +156,7 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
     onTimeout: () => stopped("timeout")
   })
   yield* shell.end
-  // What was printed before the end is still on its way. A process that left the group may hold the streams open.
+  // Output printed before the end may still be in the pipe. A process that left the group may hold the streams open.
   yield* Effect.raceFirst(Fiber.join(pump), drain(drainMillis))
   const file = recorder.file()
   const where =
@@ -184,7 +184,7 @@ const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutpu
   return { structured, content, ...(outputPath === undefined ? {} : { outputPaths: [outputPath] }) }
 }
 
-/** The command's sandbox, where the host asks for one. */
+/** The command's sandbox, if the host configures one. */
 const confine = (
   { confine: make }: Sandbox["Type"],
   root: string,
@@ -197,7 +197,7 @@ const confine = (
       new ToolFailure({ type: _tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message })
   })
 
-/** `bash`, in the current Location. A working folder outside it needs `external_directory` first. */
+/** `bash` in the current Location. A working folder outside it first needs `external_directory`. */
 export const makeBash = Effect.fnUntraced(function* (options: { readonly outputBytes?: number } = {}) {
   const maximum = options.outputBytes ?? bashLimits.outputBytes
   const files = yield* LocationFiles
@@ -223,7 +223,7 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
           always: [literal(folder.real)]
         })
       }
-      // In a sandbox they are other files, or none.
+      // In a sandbox these paths are other files, or do not exist.
       const outside = early === undefined ? pathsOutside(command, root.real) : []
       const warnings =
         outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
@@ -242,7 +242,7 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         because: (rules, approvals) => whyAsked({ grammar, permission: "bash", rules, approvals }, line)
       })
       if (folder.inside) yield* files.recheck(folder.real)
-      // Made anew: what the folders hold may have changed while a person was asked.
+      // Computed again: the folders' content may have changed during the question.
       const confined = early === undefined ? early : yield* confine(sandbox, root.real, folder.real, env)
       return yield* Effect.scoped(
         run(store, call, { text: command, cwd: folder.real, env, confined, seconds: timeout, maximum, warnings })

@@ -1,6 +1,6 @@
 /**
- * What is worth saying about a command before it runs. Advice for the person who is asked and for the model, and no
- * boundary: a shell can name a path in more ways than a scan can see (TO-12). Pure.
+ * Warns about a command before it runs. The warnings advise the person and the model, and are not a boundary: a shell
+ * can name a path in more ways than a scan can see (TO-12). Pure.
  */
 import * as path from "node:path"
 
@@ -13,7 +13,7 @@ const harmless = /^\/(?:dev\/(?:null|zero|stdin|stdout|stderr|tty|fd\/\d+)|(?:us
 export const pathsOutside = (command: string, folder: string): ReadonlyArray<string> => {
   const found = new Set<string>()
   for (const [, before, name = ""] of command.matchAll(word)) {
-    // The middle of a URL.
+    // This is the middle of a URL.
     if (before === ":" && name.startsWith("//")) continue
     const inside = name.startsWith("/") && !path.relative(folder, path.resolve(name)).startsWith("..")
     if (!inside && !harmless.test(name)) found.add(name)

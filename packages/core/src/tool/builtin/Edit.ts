@@ -28,8 +28,8 @@ const refuse = (message: string) => new ToolFailure({ type: "edit.refused", mess
 const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 
 /**
- * The content with the text replaced, and how often. A file whose every line ends in CR LF is matched, and written, so
- * even when the texts given end their lines in LF.
+ * Replaces the text and counts the replacements. In a file whose every line ends in CR LF, the given texts are
+ * converted to CR LF first.
  */
 export const replaceText = (content: string, oldText: string, newText: string) => {
   const lines = isCrlf(content) ? toCrlf : (text: string) => text
@@ -43,7 +43,9 @@ const missing = (target: Target) =>
     message: `${JSON.stringify(target.resource)} does not exist; create it with write`
   })
 
-/** What a person is shown of the change: in its place in the file, or what the call says where that cannot be read. */
+/**
+ * The change as the question shows it: in its place in the file, or as the call gives it if the file cannot be read.
+ */
 const shownChange = (
   files: LocationFiles["Type"],
   target: WritableTarget,
@@ -65,7 +67,7 @@ const shownChange = (
     }))
   )
 
-/** `edit`, inside the current Location. */
+/** `edit` in the current Location. */
 export const makeEdit = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

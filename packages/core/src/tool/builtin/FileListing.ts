@@ -1,6 +1,6 @@
 /**
- * The files of a folder that match a glob: what `.gitignore` names and `.git` are left out, symbolic links are not
- * followed, and both time and number are bounded. Spec: TO-41..TO-43.
+ * Lists the files of a folder that match a glob. Excludes `.git` and what `.gitignore` names, follows no symbolic link,
+ * and is bounded in time and number. Spec: TO-41..TO-43.
  */
 import { Effect } from "effect"
 import { foldersBetween, projectRoot } from "../../context/ProjectRoot.ts"
@@ -9,14 +9,14 @@ import { walk } from "../../glob/Walk.ts"
 import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "../../Limits.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
-/** More than this is not gathered. */
+/** At most this many files are listed. */
 export const maximumFiles = 20_000
 const timeLimit = "20 seconds"
 
 export interface FileListing {
   /** Relative to the folder, with `/`, sorted by code unit. */
   readonly files: ReadonlyArray<string>
-  /** Whether there are more than were gathered. */
+  /** Whether there are more files. */
   readonly more: boolean
 }
 
@@ -26,7 +26,7 @@ const invalid = (pattern: string, why: string) =>
 const tooManyAlternatives = (pattern: string) =>
   invalid(pattern, `has braces that stand for more than ${maxGlobAlternatives} patterns`)
 
-/** Why a glob is refused; undefined when it is not. */
+/** Why a glob is refused; undefined if it is valid. */
 const fault = (pattern: string): ToolFailure | undefined => {
   if (pattern.length > maxGlobLength) return invalid(pattern, `is longer than ${maxGlobLength} characters`)
   if (/^[A-Za-z]:/.test(pattern)) return invalid(pattern, "is absolute; make it relative")
@@ -36,14 +36,14 @@ const fault = (pattern: string): ToolFailure | undefined => {
   return compile(pattern) === undefined ? tooManyAlternatives(pattern) : undefined
 }
 
-/** Refuses a glob that leads upwards, only excludes, or is too costly. */
+/** Refuses a glob that leads upwards, only excludes, or is too expensive. */
 export const checkGlob = (pattern: string): Effect.Effect<void, ToolFailure> =>
   Effect.suspend(() => fault(pattern) ?? Effect.void)
 
 const git = new Set([".git"])
 const gitAndModules = new Set([".git", "node_modules"])
 
-/** Lists files under a canonical folder. The glob is relative, and one that `checkGlob` lets pass. */
+/** Lists files below a canonical folder. The glob must be relative and accepted by `checkGlob`. */
 export const listFiles = Effect.fn("FileListing.list")(function* (options: {
   readonly folder: string
   readonly pattern: string

@@ -1,4 +1,4 @@
-/** One page of a folder: its direct children, folders first, by name. Spec: TO-13, TO-35. */
+/** Lists a page of a folder's direct children, folders first, by name. Spec: TO-13, TO-35. */
 import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
 import type { ToolContent } from "../../session/Schemas.ts"
@@ -25,7 +25,7 @@ export const DirectoryResult = Schema.Struct({
 })
 export type DirectoryResult = typeof DirectoryResult.Type
 
-/** More than this is not listed: sorting needs all of them in memory. */
+/** Larger folders are refused, because sorting needs all entries in memory. */
 const maximumEntries = 100_000
 
 const shownName = ({ name, type }: Entry) => shownPath(type === "directory" ? `${name}/` : name)
@@ -55,7 +55,7 @@ const listNames = async (real: string) => {
 const rank = ({ type }: Entry) => (type === "directory" ? 0 : 1)
 const byRankThenName = (a: Entry, b: Entry) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1)
 
-/** The children from the 1-based `offset` on. `recheck` fails when the folder is no longer where it was. */
+/** The children from the 1-based `offset`. `recheck` fails if the folder was moved or replaced. */
 export const listDirectory = Effect.fnUntraced(function* (
   target: Target,
   recheck: Effect.Effect<void, ToolFailure>,
@@ -91,7 +91,7 @@ export const listDirectory = Effect.fnUntraced(function* (
   })
 })
 
-/** Words about a result, after it. */
+/** Remarks after a result. */
 export const note = (lines: ReadonlyArray<string>): ReadonlyArray<ToolContent> =>
   lines.length === 0 ? [] : [{ type: "text", text: `[${lines.join(" ")}]` }]
 

@@ -1,4 +1,4 @@
-/** The tool `glob`: names of files by pattern. Spec: TO-41..TO-43. */
+/** The tool `glob`: finds files by name pattern. Spec: TO-41..TO-43. */
 import * as path from "node:path"
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
@@ -27,13 +27,13 @@ const GlobTool = Tool.make("glob", {
   success: Schema.Struct({
     path: Schema.String,
     count: Schema.Int,
-    /** Whether there are more files than are shown. */
+    /** Whether more files match than are shown. */
     more: Schema.Boolean,
     files: Schema.Array(Schema.String)
   })
 })
 
-/** `glob`, inside the current Location. */
+/** `glob` in the current Location. */
 export const makeGlob = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

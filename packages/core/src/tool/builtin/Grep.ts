@@ -1,4 +1,4 @@
-/** The tool `grep`: lines of text files that match a regular expression. Spec: TO-44..TO-46. */
+/** The tool `grep`: finds lines of text files that match a regular expression. Spec: TO-44..TO-46. */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Tool } from "@effect/ai"
@@ -43,7 +43,7 @@ const GrepTool = Tool.make("grep", {
   })
 })
 
-/** The folder to search, the files in it, and what each is called; a file alone is searched in its own folder. */
+/** The folder to search, its files, and their display names; a single file is searched in its parent folder. */
 const candidates = Effect.fnUntraced(function* (
   files: LocationFiles["Type"],
   target: Target,
@@ -64,12 +64,12 @@ const candidates = Effect.fnUntraced(function* (
   }
 })
 
-/** A glob of names alone is one of files in every folder, as it is for other searches. */
+/** A glob without `/` matches file names in every folder, as in other search tools. */
 const atAnyDepth = (include: string) => (include.includes("/") ? include : `**/${include}`)
 
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** Whether a file is searched: not where a rule denies `read`, and not where it is protected beyond what was allowed. */
+/** Whether a file is searched: not if a rule denies `read`, and not if it is protected beyond what was allowed. */
 const judging = (rules: ReadonlyArray<Rule>, searched: Target) => {
   const settled = new Set(guardsOf("grep", searched.resource).map(({ segment }) => segment))
   return (resource: string) => {
@@ -81,7 +81,7 @@ const judging = (rules: ReadonlyArray<Rule>, searched: Target) => {
   }
 }
 
-/** `grep`, inside the current Location. Files that a rule denies to `read` are not searched. */
+/** `grep` in the current Location. Files that a rule denies to `read` are not searched. */
 export const makeGrep = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

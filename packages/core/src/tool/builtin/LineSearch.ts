@@ -1,6 +1,6 @@
 /**
- * Searches files line by line with a regular expression, in a thread of its own: JavaScript's expressions can take
- * exponential time on short lines, and only a thread can be stopped in the middle of one. Spec: TO-44..TO-46.
+ * Searches files line by line with a regular expression, in a separate thread: a JavaScript expression can take
+ * exponential time on a short line, and only a thread can be stopped during a match. Spec: TO-44..TO-46.
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
@@ -9,7 +9,7 @@ import { ToolFailure } from "../ToolDefinition.ts"
 export const searchLimits = {
   matches: 500,
   fileBytes: 10 * 1024 * 1024,
-  /** Characters of a matching line that are shown. */
+  /** Characters shown of a matching line. */
   line: 400,
   millis: 15_000
 } as const
@@ -22,7 +22,7 @@ export interface Match {
 
 export interface SearchResult {
   readonly matches: ReadonlyArray<Match>
-  /** Files that were searched, and that were not, by reason. */
+  /** Numbers of files searched, and of files skipped by reason. */
   readonly searched: number
   readonly binary: number
   readonly large: number
@@ -53,8 +53,8 @@ type Message =
     }
 
 /**
- * The thread's whole program. It is handed over as text, so that it needs no file of its own in a bundle: it may use
- * nothing from outside itself.
+ * The thread's program. It is passed as text, so that a bundle needs no extra file; it must not use anything outside
+ * itself.
  */
 const program = () => {
   const { parentPort, workerData } = process.getBuiltinModule("node:worker_threads")
@@ -66,7 +66,7 @@ const program = () => {
   const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
   let [found, searched, binary, large, unreadable] = [0, 0, 0, 0, 0]
 
-  /** The file's bytes, or why it is not searched. */
+  /** The file's bytes, or why the file is not searched. */
   const load = (file: string) => {
     const full = path.join(job.folder, file)
     let descriptor: number | undefined
@@ -74,7 +74,7 @@ const program = () => {
       descriptor = fs.openSync(full, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
       const stats = fs.fstatSync(descriptor)
       if (!stats.isFile()) return "unreadable" as const
-      // A folder on the way may have become a symbolic link since the files were listed.
+      // A parent folder may have become a symbolic link since the files were listed.
       if (fs.realpathSync(full) !== full) return "unreadable" as const
       return stats.size > job.limits.fileBytes ? ("large" as const) : fs.readFileSync(descriptor)
     } catch {
@@ -95,7 +95,7 @@ const program = () => {
       const at = line.search(expression)
       if (at >= 0) {
         found++
-        // Of a long line, the part around the match.
+        // A long line is truncated around the match.
         const start = line.length <= job.limits.line ? 0 : Math.max(0, at - 80)
         const part = line.slice(start, start + job.limits.line)
         const text = `${start > 0 ? "..." : ""}${part}${start + part.length < line.length ? "..." : ""}`
@@ -121,7 +121,7 @@ const program = () => {
   send({ type: "done", searched, binary, large, unreadable, more: found > job.limits.matches })
 }
 
-/** Refuses what is no regular expression. */
+/** Refuses an invalid regular expression. */
 export const checkExpression = (pattern: string): Effect.Effect<void, ToolFailure> =>
   Effect.try({
     try: () => void new RegExp(pattern),
@@ -132,7 +132,9 @@ export const checkExpression = (pattern: string): Effect.Effect<void, ToolFailur
       })
   })
 
-/** Searches the files, relative to a canonical folder, in their order. The expression is one that `checkExpression` lets pass. */
+/**
+ * Searches the files, relative to a canonical folder, in order. The expression must be accepted by `checkExpression`.
+ */
 export const searchLines = Effect.fn("LineSearch.search")(function* (options: {
   readonly folder: string
   readonly files: ReadonlyArray<string>
@@ -165,7 +167,7 @@ export const searchLines = Effect.fn("LineSearch.search")(function* (options: {
       stop()
       resume(result)
     }
-    // A timer of the system, not of the Effect clock: what it bounds is the processor's time.
+    // A system timer, not the Effect clock, because it bounds processor time.
     const timer = setTimeout(() => {
       const rest = { binary: 0, large: 0, unreadable: 0, more: true, stoppedIn: current }
       finish(Effect.succeed({ matches, searched: Math.max(0, searched - 1), ...rest }))

@@ -1,6 +1,6 @@
 /**
- * The part of a long output that is shown: its beginning and its end, in bounded memory. Decodes each of a process's
- * two streams by itself, so that a character is never torn apart by the other. Spec: TO-64.
+ * Keeps the shown part of a long output, its beginning and its end, in bounded memory. Decodes the two streams of a
+ * process separately, so that one never splits a character of the other. Spec: TO-64.
  */
 import { StringDecoder } from "node:string_decoder"
 import { countLines } from "../TextBounds.ts"
@@ -12,15 +12,15 @@ export interface OutputWindow {
   readonly add: (stream: "stdout" | "stderr", bytes: Uint8Array) => void
   /** Bytes so far. */
   readonly bytes: () => number
-  /** Whether there is more than is shown. */
+  /** Whether the output is truncated. */
   readonly cut: () => boolean
   /** The end of the output, at most `limit` characters. */
   readonly latest: (limit: number) => string
-  /** What is shown; `where` completes the sentence about what is left out. */
+  /** The shown text; `where` is appended to the truncation note. */
   readonly render: (where: string) => string
 }
 
-/** The end of a text within both limits, from the beginning of a line where there is one. */
+/** The end of a text within both limits, from the beginning of a line if possible. */
 const cutTail = (text: string) => {
   let start = text.length
   let [lines, bytes] = [0, 0]
@@ -30,11 +30,11 @@ const cutTail = (text: string) => {
     if (bytes + size > windowLimits.tailBytes) break
     ;[start, lines, bytes] = [newline + 1, lines + 1, bytes + size]
   }
-  // A last line longer than the limit: at most three bytes make one UTF-16 unit, so this much of it fits.
+  // The last line exceeds the limit. A UTF-16 unit takes at most three bytes, so this slice fits.
   return lines === 0 ? text.slice(-Math.floor(windowLimits.tailBytes / 3)) : text.slice(start)
 }
 
-/** The beginning of a text within both limits, up to the end of a line where there is one. */
+/** The beginning of a text within both limits, in whole lines. */
 const cutStart = (text: string) => {
   let end = 0
   for (let lines = 0; lines < windowLimits.headLines; lines++) {
@@ -48,7 +48,7 @@ const cutStart = (text: string) => {
 export const makeOutputWindow = (): OutputWindow => {
   const decoders = { stdout: new StringDecoder("utf8"), stderr: new StringDecoder("utf8") }
   const whole = windowLimits.headBytes + windowLimits.tailBytes
-  // Until the output outgrows the window, `tail` is all of it; then `head` keeps its beginning.
+  // `tail` holds the whole output until it exceeds the window; then `head` keeps its beginning.
   let [head, tail] = ["", ""]
   let [bytes, lines, cut] = [0, 0, false]
 

@@ -1,4 +1,4 @@
-/** The tool `question`: the model asks a person and waits, for as long as it takes. Spec: TO-81..TO-86. */
+/** The tool `question`: asks a person and waits without a time limit. Spec: TO-81..TO-86. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { QuestionItems } from "../../session/Question.ts"
@@ -15,7 +15,7 @@ const QuestionTool = Tool.make(questionTool, {
   })
 })
 
-/** `question`, where somebody can answer. */
+/** `question`, for hosts where a person can answer. */
 export const makeQuestion = Effect.map(Questions, (waiting) =>
   define(QuestionTool, {
     handler: Effect.fn("Tool.question")(function* ({ questions }, call) {

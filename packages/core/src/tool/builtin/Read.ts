@@ -1,6 +1,6 @@
 /**
- * The tool `read`: a page of a text file, a whole binary file as base64, or a folder's direct children.
- * Spec: TO-13, TO-31..TO-36.
+ * The tool `read`: reads a page of a text file, a complete binary file as base64, or a folder's direct children. Spec:
+ * TO-13, TO-31..TO-36.
  */
 import * as path from "node:path"
 import { Tool } from "@effect/ai"
@@ -88,7 +88,7 @@ const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFi
   })
 })
 
-/** A picture may be larger than what is shown of it: it is brought into form when the result is stored. */
+/** A picture may exceed the limit of a result: it is resized when the result is stored. */
 const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats }: OpenFile, sample: Uint8Array) {
   const limit = pictureFormat(sample) === undefined ? outputLimits.mediaBytes : sourceBytes
   const tooLarge = new ToolFailure({
@@ -129,11 +129,11 @@ const render = (result: Result): ToolOutput => {
   }
 }
 
-/** `read`, inside the current Location. */
+/** `read` in the current Location. */
 export const makeRead = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission
-  // Where nobody gathers instructions, nothing is told of a read.
+  // Without instruction discovery, reads are not reported.
   const discovery = yield* Effect.serviceOption(InstructionDiscovery)
   return define(ReadTool, {
     render,

@@ -1,6 +1,6 @@
 /**
- * The built-in tools that know their session: `question`, `todo`, `task`. They need the store and the facade, so they are
- * there only where those are; files and commands need neither. Location-scoped.
+ * Provides the built-in tools that need their session: `question`, `todo`, `task`. They exist only where the store and
+ * the facade exist; file and command tools need neither. Location-scoped.
  */
 import { Context, Effect, Layer } from "effect"
 import type { ToolDefinition } from "../ToolDefinition.ts"
@@ -14,9 +14,9 @@ export class SessionTools extends Context.Tag("@daybook/core/SessionTools")<
 >() {}
 
 export interface SessionToolsOptions {
-  /** Whether somebody can answer: without, `question` is not there. */
+  /** Whether a person can answer; if false, there is no `question` tool. */
   readonly questions: boolean
-  /** A session with this many above it starts no children. */
+  /** A session with this many ancestors starts no children. */
   readonly taskDepth: number
 }
 

@@ -1,7 +1,7 @@
 /**
- * One shell command in a process group of its own. When its scope closes, nothing of the group is left: it is asked to
- * end, then killed. Works on `node:child_process`, since the platform's executor waits for ever for a process that
- * ignores the first signal. A process that leaves the group by itself (`setsid`) is not covered. Spec: TO-61..TO-63.
+ * Runs a shell command in a process group of its own. When its scope closes, the whole group is terminated: asked to
+ * end, then killed. Uses `node:child_process`, because the platform's executor waits for ever for a process that
+ * ignores the first signal. A process that leaves the group (`setsid`) is not covered. Spec: TO-61..TO-63.
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -10,7 +10,7 @@ import { NodeStream } from "@effect/platform-node"
 import { Deferred, Effect, Stream, type Scope } from "effect"
 import { ToolFailure } from "../ToolDefinition.ts"
 
-/** How long a group may take to end before it is killed, and how often it is looked at meanwhile. */
+/** How long a group may take to end before it is killed, and how often it is checked. */
 const graceMillis = 2_000
 const lookMillis = 20
 
@@ -24,23 +24,25 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
-/** What to run, and how. */
+/** A command and how to run it. */
 export interface Command {
   readonly command: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
-  /** A program with its arguments that runs the shell. */
+  /** A program, with arguments, that runs the shell. */
   readonly prefix?: ReadonlyArray<string>
 }
 
 export interface ShellProcess {
-  /** The number of the process, and of its group. */
+  /** The id of the process and of its group. */
   readonly pid: number
-  /** Both streams, in the order of arrival; ends when the command and all that hold its streams have ended. */
+  /**
+   * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended.
+   */
   readonly output: Stream.Stream<Chunk, ToolFailure>
-  /** How the shell itself ended; its children may still run. */
+  /** The shell's exit; its children may still run. */
   readonly exit: Effect.Effect<Exit>
-  /** Ends the whole group: asks, waits a little, kills. */
+  /** Ends the whole group: asks, waits, kills. */
   readonly end: Effect.Effect<void>
 }
 
@@ -52,7 +54,7 @@ const broken = (what: string, cause: unknown) =>
     message: `the command could not be ${what}: ${cause instanceof Error ? cause.message : "unknown fault"}`
   })
 
-/** Signals the group; false when it has no member left. */
+/** Signals the group; false if it has no member left. */
 const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   try {
     return process.kill(-pid, signal)
@@ -61,7 +63,7 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 }
 
-/** Groups that run now. When the host exits without closing its scopes, they are killed with it. */
+/** Running groups. If the host exits without closing its scopes, they are killed. */
 const running = new Set<number>()
 const killRunning = () => running.forEach((pid) => signalGroup(pid, "SIGKILL"))
 
@@ -74,7 +76,7 @@ const untrack = (pid: number) => {
   if (running.size === 0) process.off("exit", killRunning)
 }
 
-/** A pause of the system's time: it is the processes that need it, whatever clock the program runs on. */
+/** A pause on the system clock, because it waits for processes, whatever clock the program uses. */
 export const pause = (millis: number) =>
   Effect.async<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), millis)
@@ -84,8 +86,8 @@ export const pause = (millis: number) =>
 const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 /**
- * Waits for output that is still on its way. After a busy time the event loop runs timers before it reads pipes, so it gets
- * some turns behind the pause: one reads what is there, and the others let it be taken.
+ * Waits for output that is still in the pipe. A busy event loop runs timers before it reads pipes, so it gets some
+ * turns after the pause: one to read the output, the others to consume it.
  */
 export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(turnOfLoop, 3))
 
@@ -116,7 +118,7 @@ const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Defer
         resume(Effect.succeed({ child, pid: child.pid }))
       })
     } catch (cause) {
-      // Some faults, such as a NUL in the command, are thrown instead of reported.
+      // Some failures, such as a NUL in the command, are thrown instead of emitted.
       resume(broken("started", cause))
     }
   })

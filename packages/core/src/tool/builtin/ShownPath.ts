@@ -1,6 +1,6 @@
-/** Paths as lines of a result. Pure. */
+/** Formats paths as lines of a result. Pure. */
 
 const breaksLine = /\p{Cc}|["\\]/u
 
-/** The path as it is, or quoted as JSON when it holds a newline or anything else that would be misread. */
+/** The path unchanged, or as a JSON string if it contains a newline or anything else that could be misread. */
 export const shownPath = (name: string): string => (breaksLine.test(name) ? JSON.stringify(name) : name)

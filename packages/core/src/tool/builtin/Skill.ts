@@ -1,4 +1,4 @@
-/** The tool `skill`: the body of a skill, and which files lie beside it. Spec: specs/context.md CX-47. */
+/** The tool `skill`: loads a skill's body and lists its files. Spec: specs/context.md CX-47. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { Skills } from "../../context/Skills.ts"
@@ -19,7 +19,7 @@ const SkillTool = Tool.make("skill", {
   })
 })
 
-/** `skill`, over the skills of the current Location. */
+/** `skill`, for the skills of the current Location. */
 export const makeSkill = Effect.gen(function* () {
   const skills = yield* Skills
   const permission = yield* Permission

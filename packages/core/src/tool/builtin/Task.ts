@@ -1,4 +1,4 @@
-/** The tool `task`: another agent does a piece of work in a session of its own, and gives its last words back. Spec: TO-101..TO-106. */
+/** The tool `task`: another agent works in a child session, and its last answer is returned. Spec: TO-101..TO-106. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { createHash } from "node:crypto"
@@ -26,7 +26,7 @@ const parameters = {
 
 const success = Schema.Struct({ sessionID: SessionID, state: Schema.Literal("completed"), text: Schema.String })
 
-/** Agents that the description names; more can be used all the same. */
+/** How many agents the description lists; the others can be used too. */
 const namedAgents = 30
 
 const about = (agents: ReadonlyArray<Agent>): string => {
@@ -43,7 +43,7 @@ const about = (agents: ReadonlyArray<Agent>): string => {
   ].join("\n")
 }
 
-/** The same call has the same child, whoever asks for it and how often. */
+/** The child's name, derived from the call, so that the same call always has the same child. */
 const childName = ({ callID, messageID, sessionID }: ToolCall): string =>
   createHash("sha256")
     .update(JSON.stringify([sessionID, messageID, callID]))
@@ -52,7 +52,7 @@ const childName = ({ callID, messageID, sessionID }: ToolCall): string =>
 
 const refuse = (type: string, message: string) => new ToolFailure({ type, message })
 
-/** What the parent's model reads of a child that did not come to its end. */
+/** The failure that the parent's model reads if the child did not complete. */
 const failureOf = ({ failure, session }: ChildResult): ToolFailure | undefined => {
   if (failure === undefined) return undefined
   const child = `the session of the task, ${session.id},`
@@ -70,7 +70,7 @@ export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly t
   const store = yield* SessionStore
   const here = yield* CurrentLocation
 
-  /** The agent that was named; without a name the caller's own where it may, else the default one. */
+  /** The named agent; without a name the caller's agent if it may take tasks, else the default agent. */
   const chosen = Effect.fnUntraced(function* (name: string | undefined, caller: Agent) {
     const wanted = name ?? (canAssist(caller) ? caller.name : defaultAgent)
     const found = yield* Effect.mapError(agents.get(wanted, here), ({ message }) => refuse("tool.input", message))

@@ -1,6 +1,6 @@
 /**
- * One page of a text file: a bounded range of lines, read in pieces, so that a file of any size costs the memory of a
- * page. Spec: TO-13, TO-34.
+ * Reads one page of a text file: a bounded range of lines, read in pieces, so that memory does not depend on the file's
+ * size. Spec: TO-13, TO-34.
  */
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
@@ -9,8 +9,8 @@ import type { ToolFailure } from "../ToolDefinition.ts"
 import { tryFile } from "../LocationFiles.ts"
 
 /**
- * Below the limits of an output, so that a page with its notices always fits whole. A longer line is clipped, or a page
- * would end inside it.
+ * Below the limits of an output, so that a page with its notices is never truncated. A longer line is clipped, so that
+ * no page ends inside a line.
  */
 export const pageLimits = { lines: 1_900, bytes: 48 * 1024, lineBytes: 4 * 1024 } as const
 
@@ -21,17 +21,17 @@ export interface TextPage {
   readonly text: string
   /** Lines on this page. */
   readonly lines: number
-  /** Lines of the page that are longer than a page shows. */
+  /** Number of clipped lines on this page. */
   readonly clipped: number
   /** The first line after this page; undefined at the end of the file. */
   readonly next: number | undefined
   /** Whether bytes that are not UTF-8 are shown as U+FFFD. */
   readonly replaced: boolean
-  /** Lines seen so far: the whole file's when `next` is undefined. */
+  /** Lines seen so far: those of the whole file if `next` is undefined. */
   readonly seen: number
 }
 
-/** Whether the first bytes of a file are text: no NUL, and valid UTF-8 as far as they go. */
+/** Whether the first bytes of a file are text: no NUL, and valid UTF-8 except a truncated last character. */
 export const looksLikeText = (sample: Uint8Array): boolean => {
   if (sample.includes(0)) return false
   try {
@@ -42,7 +42,7 @@ export const looksLikeText = (sample: Uint8Array): boolean => {
   }
 }
 
-/** Gathers lines from pieces. Holds at most a page and one clipped line. */
+/** Collects lines from pieces. Holds at most a page and one clipped line. */
 const makeCollector = (offset: number, limit: number) => {
   const page: Array<Uint8Array> = []
   let [bytes, lines, clipped, number] = [0, 0, 0, 1]
@@ -53,13 +53,13 @@ const makeCollector = (offset: number, limit: number) => {
   const extend = (piece: Uint8Array) => {
     length += piece.length
     if (number < offset || held > pageLimits.lineBytes) return
-    // One byte more than is shown, to cut between characters.
+    // One byte more than shown, to truncate between characters.
     const part = piece.subarray(0, pageLimits.lineBytes + 1 - held)
     line.push(Uint8Array.from(part))
     held += part.length
   }
 
-  /** Ends the line; false when it does not fit on the page any more. */
+  /** Ends the line; false if it no longer fits on the page. */
   const end = (terminated: boolean) => {
     if (number >= offset) {
       const whole = Buffer.concat(line)
@@ -87,7 +87,7 @@ const makeCollector = (offset: number, limit: number) => {
   }
 
   return {
-    /** Takes a piece; false when the page is full. */
+    /** Adds a piece; false if the page is full. */
     take: (piece: Uint8Array): boolean => {
       let from = 0
       for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, from)) {
@@ -114,7 +114,7 @@ const makeCollector = (offset: number, limit: number) => {
   }
 }
 
-/** Reads `limit` lines from the 1-based line `offset` on. */
+/** Reads `limit` lines from the 1-based line `offset`. */
 export const readPage = Effect.fnUntraced(function* (
   handle: FileHandle,
   name: string,
@@ -131,7 +131,7 @@ export const readPage = Effect.fnUntraced(function* (
   return collector.finish()
 })
 
-/** The whole of a file, or undefined when it has more than `limit` bytes or grows while it is read. */
+/** The complete file; undefined if it has more than `limit` bytes or grows while it is read. */
 export const readBounded = Effect.fnUntraced(function* (
   handle: FileHandle,
   name: string,
@@ -139,7 +139,7 @@ export const readBounded = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Buffer | undefined, ToolFailure> {
   const { size } = yield* tryFile("read", name, () => handle.stat())
   if (size > limit) return undefined
-  // One byte more than there is shows that the file grew.
+  // One byte more than the size shows whether the file grew.
   const buffer = Buffer.allocUnsafe(size + 1)
   let length = 0
   while (length < buffer.length) {

@@ -1,4 +1,4 @@
-/** The tool `todo`: the list that a session works through, whole at every change. Spec: TO-91..TO-93. */
+/** The tool `todo`: replaces or returns the session's list of work. Spec: TO-91..TO-93. */
 import { Tool } from "@effect/ai"
 import { Effect, Schema } from "effect"
 import { SessionStore } from "../../session/SessionStore.ts"
@@ -15,7 +15,7 @@ const TodoTool = Tool.make("todo", {
   success: Schema.Struct({ items: TodoItems, changed: Schema.Boolean })
 })
 
-/** Of a list that is longer, programs would not read the whole (TO-21). */
+/** A longer list would be truncated for programs (TO-21). */
 const longestList = 32 * 1024
 
 const counted = (items: ReadonlyArray<TodoItem>): string => {
@@ -26,7 +26,7 @@ const counted = (items: ReadonlyArray<TodoItem>): string => {
   )
 }
 
-/** `todo`, over the current list of the call's session. */
+/** `todo`, for the list of the call's session. */
 export const makeTodo = Effect.map(SessionStore, (store) =>
   define(TodoTool, {
     handler: Effect.fn("Tool.todo")(function* ({ items }, { sessionID }) {
@@ -44,7 +44,7 @@ export const makeTodo = Effect.map(SessionStore, (store) =>
       )
       return { items: current, changed: false }
     }),
-    // A change needs no echo: the model has just written the list.
+    // A change is not echoed: the model has just written the list.
     render: ({ changed, items }) => ({
       structured: { items, changed },
       content: changed ? [{ type: "text", text: counted(items) }] : []

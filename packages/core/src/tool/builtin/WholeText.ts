@@ -1,9 +1,9 @@
-/** The whole text of a file that is to be changed. Bounded. Spec: TO-55. */
+/** Reads the complete text of a file before a change. Bounded. Spec: TO-55. */
 import { Effect } from "effect"
 import { tryFile, type LocationFiles, type Target } from "../LocationFiles.ts"
 import { ToolFailure } from "../ToolDefinition.ts"
 
-/** Larger files are not changed in parts. */
+/** Larger files cannot be edited. */
 export const maximumTextBytes = 10 * 1024 * 1024
 
 const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
@@ -11,7 +11,7 @@ const refuse = (message: string) => new ToolFailure({ type: "edit.refused", mess
 /** Whether every line of a text ends in CR LF. */
 export const isCrlf = (content: string) => content.includes("\r\n") && !/(^|[^\r])\n/.test(content)
 
-/** A file's text, a byte order mark included, with what the system says of it. Fails when it is not UTF-8. */
+/** A file's text, including a byte order mark, and its stats. Fails if it is not UTF-8. */
 export const readWholeText = (files: LocationFiles["Type"], target: Target) =>
   Effect.scoped(
     Effect.gen(function* () {

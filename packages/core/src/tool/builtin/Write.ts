@@ -19,7 +19,7 @@ const WriteTool = Tool.make("write", {
   success: Schema.Struct({ path: Schema.String, bytes: Schema.Int, created: Schema.Boolean })
 })
 
-/** What a person is shown of the change; what is no text is replaced as a whole. */
+/** The change as the question shows it; a file that is not text is shown as replaced completely. */
 const shownChange = (files: LocationFiles["Type"], target: WritableTarget, content: string) =>
   Effect.map(
     target.stats === undefined
@@ -40,7 +40,7 @@ const shownChange = (files: LocationFiles["Type"], target: WritableTarget, conte
     })
   )
 
-/** `write`, inside the current Location, with the permission `edit`. */
+/** `write` in the current Location, with the permission `edit`. */
 export const makeWrite = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

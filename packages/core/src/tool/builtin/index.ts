@@ -1,4 +1,4 @@
-/** The tools that every Location has. */
+/** Collects the built-in tools of every Location. */
 import { Effect, Option } from "effect"
 import { Skills } from "../../context/Skills.ts"
 import { layer as layerFiles } from "../LocationFiles.ts"
@@ -16,14 +16,14 @@ import { SessionTools } from "./SessionTools.ts"
 import { makeSkill } from "./Skill.ts"
 import { makeWrite } from "./Write.ts"
 
-/** `skill`, where there is somebody to ask for skills. */
+/** `skill`, if the host provides skills. */
 const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
   Option.isNone(found)
     ? Effect.succeed([])
     : Effect.map(Effect.provideService(makeSkill, Skills, found.value), (tool) => [tool])
 )
 
-/** Those that know their session, where there is a store. */
+/** The session tools, if the host provides them. */
 const sessionTools = Effect.map(
   Effect.serviceOption(SessionTools),
   Option.getOrElse(() => [])

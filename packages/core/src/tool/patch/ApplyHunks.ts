@@ -1,17 +1,17 @@
 /**
- * Applies the hunks of one update to a file's text. Pure. Every hunk has to have one place; lines that stay are kept as
- * the file has them, byte for byte, and so are its line endings, its byte order mark and how it ends. Spec: TO-73, TO-74.
+ * Applies the hunks of one update to a file's text. Every hunk must match exactly one place. Unchanged lines are kept
+ * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74.
  */
 import { Either, Schema } from "effect"
 import { isCrlf } from "../builtin/WholeText.ts"
 import { makeHunkSearch, oldLines } from "./HunkSearch.ts"
 import type { Hunk } from "./Patch.ts"
 
-/** A hunk has no place in the file, or more than one. */
+/** A hunk matches no place in the file, or more than one. */
 export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/core/HunkRefused")("HunkRefused", {
-  /** Which hunk of the file, from 1. */
+  /** The hunk's number within the file, from 1. */
   hunk: Schema.Int,
-  /** Where it begins in the patch. */
+  /** The line of the patch where it begins. */
   line: Schema.Int,
   problem: Schema.String
 }) {
@@ -35,7 +35,7 @@ const listed = (places: ReadonlyArray<number>) => {
   return `lines ${shown.join(", ")}${places.length > shown.length ? " and more" : ""}`
 }
 
-/** For each of `starts` the first of `places` that is at least `gap` lines on; both ascending, and so is the result. */
+/** For each of `starts`, the first of `places` at least `gap` lines later. Both inputs and the result are ascending. */
 const firstAfter = (starts: ReadonlyArray<number>, places: ReadonlyArray<number>, gap: number) => {
   const found = new Set<number>()
   let index = 0
@@ -49,7 +49,7 @@ const firstAfter = (starts: ReadonlyArray<number>, places: ReadonlyArray<number>
 
 const tooMuch = () => `has too many places to look at; make it shorter, or give lines that are rare in the file`
 
-/** The lines where the last anchor may be, each being the first one after those before it. */
+/** The possible lines of the last anchor: each anchor is matched at its first occurrence after the previous one. */
 const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Either<ReadonlyArray<number>, string> =>
   Either.gen(function* () {
     let places: ReadonlyArray<number> = [-1]
@@ -95,7 +95,7 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
     for (const tolerance of ["exact", "end"] as const) {
       const runs = yield* Either.mapLeft(search.runs(sought, from, tolerance), tooMuch)
       const all = hunk.endOfFile ? runs.filter((place) => place + sought.length === length) : runs
-      // A hunk may begin with the very line that its anchor names.
+      // A hunk may begin with the line that its anchor names.
       const places = hunk.anchors.length === 0 ? all : firstAfter(anchors, all, 0)
       const [place] = places
       if (place === undefined) continue
@@ -120,7 +120,7 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
     )
   })
 
-/** A hunk in the terms of a file: a line break's CR and a byte order mark are no part of a line. */
+/** Normalizes a hunk like the file: removes the CR of line breaks and a byte order mark. */
 const inTermsOf = (hunk: Hunk, crlf: boolean, marked: boolean): Hunk => ({
   ...hunk,
   lines: hunk.lines.map(({ kind, text }) => {
@@ -129,7 +129,7 @@ const inTermsOf = (hunk: Hunk, crlf: boolean, marked: boolean): Hunk => ({
   })
 })
 
-/** The text after the hunks, in their order. */
+/** The text after all hunks are applied in order. */
 export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.Either<string, HunkRefused> =>
   Either.gen(function* () {
     const mark = content.startsWith(byteOrderMark) ? byteOrderMark : ""

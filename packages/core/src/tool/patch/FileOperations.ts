@@ -1,24 +1,24 @@
 /**
- * The file operations of a commit, each of them one step that is done or not done. A seam: with others in their place,
- * a disk can be made to fail at any step. Works on `node:fs`, for exclusive creation, links and flushing.
+ * Defines the file operations of a commit; each is one step that succeeds or fails. Tests replace them to make a disk
+ * fail at any step. Uses `node:fs`, for exclusive creation, links and flushing.
  */
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
 
 export interface FileOperations {
-  /** What is at a path, without following a last link. */
+  /** The stats of a path, without following a final link. */
   readonly stat: (path: string) => Promise<Stats>
-  /** Fails where something is. */
+  /** Creates a folder; fails if the path exists. */
   readonly makeFolder: (path: string) => Promise<void>
-  /** Fails unless it is empty. */
+  /** Removes an empty folder; fails if it is not empty. */
   readonly removeFolder: (path: string) => Promise<void>
-  /** Writes a file where nothing is, and flushes it; what the mode allows is as usual when none is given. */
+  /** Creates a file and flushes it; fails if the path exists. Without `mode`, the file gets the usual permissions. */
   readonly write: (path: string, content: string, mode: number | undefined) => Promise<void>
-  /** Gives a file a second name, where nothing is. */
+  /** Creates a hard link; fails if `to` exists. */
   readonly link: (from: string, to: string) => Promise<void>
-  /** Copies a file with its mode to where nothing is, and flushes the copy. */
+  /** Copies a file with its mode and flushes the copy; fails if `to` exists. */
   readonly copy: (from: string, to: string) => Promise<void>
-  /** Moves a file, over another one if there is one. */
+  /** Moves a file, and replaces an existing one. */
   readonly rename: (from: string, to: string) => Promise<void>
   /** Removes a file. */
   readonly remove: (path: string) => Promise<void>
@@ -32,7 +32,7 @@ export const nodeFileOperations: FileOperations = {
     const handle = await fs.open(path, "wx", 0o666)
     try {
       await handle.writeFile(content)
-      // Not through `open`, from which the process's mask would take bits.
+      // Not passed to `open`, because the umask would remove bits.
       if (mode !== undefined) await handle.chmod(mode & 0o7777)
       await handle.sync()
     } finally {

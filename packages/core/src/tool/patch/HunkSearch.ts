@@ -1,11 +1,11 @@
 /**
- * Finds the lines that hunks name in the lines of a file. Pure. Only lines that some hunk names are indexed, and
- * the work is bounded, so that no patch can hold up the process. Spec: TO-73.
+ * Finds the lines of hunks in a file. Indexes only lines that occur in a hunk, and bounds the work, so that no patch
+ * can block the process. Pure. Spec: TO-73.
  */
 import { Either } from "effect"
 import type { Hunk } from "./Patch.ts"
 
-/** How two lines are compared: as they are, without blanks at the end, without blanks around. */
+/** How two lines are compared: exactly, without trailing blanks, or without leading and trailing blanks. */
 export type Tolerance = "exact" | "end" | "around"
 
 const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
@@ -14,10 +14,10 @@ const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
   around: (line) => line.trim()
 }
 
-/** More comparisons than this are not made for one file. */
+/** Maximum number of comparisons for one file. */
 const maximumSteps = 5_000_000
 
-/** What a hunk expects to find: the lines that stay and those that go. */
+/** The lines that a hunk expects in the file: kept and removed lines. */
 export const oldLines = (hunk: Hunk): ReadonlyArray<string> =>
   hunk.lines.flatMap(({ kind, text }) => (kind === "add" ? [] : [text]))
 
@@ -40,13 +40,13 @@ export const makeHunkSearch = (lines: ReadonlyArray<string>, hunks: ReadonlyArra
     return steps > maximumSteps ? Either.left("too much") : Either.void
   }
 
-  /** Where a line is, in order; `"too much"` when the file's share of work is used up. */
+  /** The positions of a line, ascending; `"too much"` if the file's work limit is exceeded. */
   const places = (line: string, tolerance: Tolerance): Either.Either<ReadonlyArray<number>, "too much"> => {
     const found = indexOf(tolerance).get(reduce[tolerance](line)) ?? []
     return Either.map(spend(found.length), () => found)
   }
 
-  /** Where all of the given lines are, one after the other, from a line on. */
+  /** The positions, from a line on, at which all given lines follow each other. */
   const runs = (
     sought: ReadonlyArray<string>,
     from: number,
@@ -55,7 +55,7 @@ export const makeHunkSearch = (lines: ReadonlyArray<string>, hunks: ReadonlyArra
     Either.gen(function* () {
       const same = reduce[tolerance]
       const expected = sought.map(same)
-      // The line that is there least often leaves the fewest places to look at.
+      // The rarest line leaves the fewest candidates.
       let pivot = 0
       let candidates: ReadonlyArray<number> | undefined
       for (const [index, line] of expected.entries()) {

@@ -1,34 +1,34 @@
 /**
- * The text of a patch, read into file changes. Pure: says which files a patch names and what it wants of each, or what
- * is wrong with it and on which line. Leaves fitting hunks into a file to `ApplyHunks.ts`. Spec: TO-71.
+ * Parses a patch into file changes, or reports an error with its line. `ApplyHunks.ts` matches hunks against files.
+ * Pure. Spec: TO-71.
  */
 import { Data, Either, Schema } from "effect"
 
-/** A patch is at most this long, in bytes of UTF-8. */
+/** Maximum size of a patch, in bytes of UTF-8. */
 export const maximumPatchBytes = 1024 * 1024
-/** A patch names at most this many files. */
+/** Maximum number of files in a patch. */
 export const maximumPatchFiles = 100
 
-/** One line of a hunk: one that stays, one that goes, or one that comes. */
+/** One line of a hunk: kept, removed or added. */
 export interface HunkLine {
   readonly kind: "keep" | "remove" | "add"
   readonly text: string
 }
 
-/** A run of lines to be found in a file and changed. */
+/** Consecutive lines to find in a file and change. */
 export interface Hunk {
-  /** Where it begins in the patch, from 1. */
+  /** The line of the patch where it begins, from 1. */
   readonly line: number
-  /** Lines of the file that come before the hunk, outermost first. */
+  /** Lines of the file before the hunk, outermost first. */
   readonly anchors: ReadonlyArray<string>
   readonly lines: ReadonlyArray<HunkLine>
-  /** Whether the file has to end where the hunk ends. */
+  /** Whether the file must end where the hunk ends. */
   readonly endOfFile: boolean
-  /** Whether the file then ends with a line break; undefined: as before. */
+  /** Whether the changed file ends with a line break; undefined: as before. */
   readonly finalNewline: boolean | undefined
 }
 
-/** What a patch wants of one file. `line` is where it says so. */
+/** A patch's change of one file. `line` is its line in the patch. */
 export type FileChange = Data.TaggedEnum<{
   Add: { readonly path: string; readonly line: number; readonly content: string }
   Update: {
@@ -57,7 +57,7 @@ const endOfFile = "*** End of File"
 const header = /^\*\*\* (Add|Update|Delete) File:(.*)$/u
 const move = /^\*\*\* Move to:(.*)$/u
 const noNewline = /^\\ No newline at end of file\s*$/iu
-/** What models put around a patch: a fence of Markdown, or a document of the shell. */
+/** What models wrap around a patch: a Markdown fence or a shell here-document. */
 const wrapper = /^(?:(```)\w*|(?:apply_patch\s*)?<<-?\s*(['"]?)(\w+)\2)$/u
 const lineNumbers = /^@@ -\d+(,\d+)? \+\d+(,\d+)? @@/u
 const kinds: Readonly<Record<string, HunkLine["kind"]>> = { " ": "keep", "-": "remove", "+": "add" }
@@ -67,7 +67,7 @@ const quoted = (line: string) => JSON.stringify(line.length > 120 ? `${line.slic
 const refuse = (line: number, problem: string): Either.Either<never, PatchSyntaxError> =>
   Either.left(new PatchSyntaxError({ line, problem }))
 
-/** Reads lines one after the other. A patch whose every line ends in CR LF is read as if they ended in LF. */
+/** Reads lines in sequence. If every line ends in CR LF, the CR is removed. */
 class Reader {
   readonly lines: ReadonlyArray<string>
   at = 0
@@ -76,7 +76,7 @@ class Reader {
     const crlf = lines.length > 1 && lines.every((line, index) => line.endsWith("\r") || index === lines.length - 1)
     this.lines = crlf ? lines.map((line) => line.replace(/\r$/u, "")) : lines
   }
-  /** The number of the next line, or of the last one, from 1. */
+  /** The number of the next line, from 1; after the end, that of the last line. */
   number() {
     return Math.min(this.at + 1, this.lines.length)
   }
@@ -84,11 +84,11 @@ class Reader {
   next() {
     return this.lines[this.at]
   }
-  /** The next line when it is one of the patch's own, without blanks at its end. */
+  /** The next line, without trailing blanks, if it is a control line of the patch. */
   control() {
     return this.next()?.startsWith("***") === true ? this.next()?.trimEnd() : undefined
   }
-  /** The next line when it belongs to a file. */
+  /** The next line if it is file content. */
   body() {
     return this.control() === undefined ? this.next() : undefined
   }
@@ -149,9 +149,9 @@ const parseHunk = (reader: Reader) =>
     const line = reader.number()
     const anchors = yield* parseAnchors(reader)
     const lines: Array<HunkLine> = []
-    /** Lines at the end of `lines` without any character: layout, unless more of the hunk follows. */
+    /** Number of empty lines at the end of `lines`: layout, unless more of the hunk follows. */
     let blank = 0
-    /** Which side was said to end without a line break; nothing of it may follow. */
+    /** Which side is marked as ending without a line break; no line of it may follow. */
     const unended = { old: false, new: false }
     for (let text = reader.body(); text !== undefined && !text.startsWith("@@"); text = reader.body()) {
       reader.at++
@@ -198,7 +198,7 @@ const parseUpdate = (reader: Reader, path: string, line: number) =>
     return FileChange.Update({ path, line, movedTo, hunks })
   })
 
-/** The changes that a patch wants, in its order; at least one. */
+/** Parses a patch into its changes, in order; at least one. */
 export const parsePatch = (text: string): Either.Either<ReadonlyArray<FileChange>, PatchSyntaxError> =>
   Either.gen(function* () {
     const bytes = Buffer.byteLength(text)

@@ -1,10 +1,10 @@
 /**
- * Changes several files, all of them or none. New contents and the originals lie in files beside the targets until every
- * file has its new state; at a fault what was done is undone in reverse. If that fails too, the failure says of every
- * file what became of it, and where its original is. Leaves what is to be changed, and locks, to the caller.
+ * Changes several files, all or none. New contents and originals are kept beside the targets until every file has its
+ * new state. On a failure the steps are undone in reverse. If that fails too, the error reports each file's state and
+ * where its original is. The caller plans the changes and holds the locks.
  *
- * A reader sees a replaced file's old or new content, never a part. The process being killed in between leaves some
- * files changed and some not, with the originals beside them as `.daybook-*.orig`. Spec: TO-75, TO-76.
+ * A reader sees a replaced file's old or new content, never a part. If the process is killed in between, some files are
+ * changed and some are not, and the originals remain beside them as `.daybook-*.orig`. Spec: TO-75, TO-76.
  */
 import { randomUUID } from "node:crypto"
 import type { Stats } from "node:fs"
@@ -15,17 +15,17 @@ import { ToolFailure } from "../ToolDefinition.ts"
 import type { Held } from "../HeldFolder.ts"
 import type { FileOperations } from "./FileOperations.ts"
 
-/** What is to be done at one path. Steps of one `change` (a move has two) are undone together. */
+/** A step at one path. The steps of one `change` (a move has two) are undone together. */
 export type Step = { readonly change: number; readonly target: Target } & (
   | { readonly kind: "create"; readonly content: string; readonly mode: number | undefined }
-  /** The file at `source` is to be here as well, whatever it holds. */
+  /** Gives the file at `source` this path too, whatever its content. */
   | { readonly kind: "createFrom"; readonly source: Target }
-  /** `stats` is the file as it was read: it is only replaced, or removed, as long as it is that one. */
+  /** `stats` are those of the file that was read; only that file is replaced or removed. */
   | { readonly kind: "replace"; readonly content: string; readonly stats: Stats }
   | { readonly kind: "remove"; readonly stats: Stats }
 )
 
-/** A step with the paths of its file and of those beside it, by their folder's descriptor. */
+/** A step with the paths of its file and of its temporary files, through their folder's descriptor. */
 type Prepared = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
 export interface CommitOptions {
@@ -33,7 +33,7 @@ export interface CommitOptions {
   readonly hold: LocationFiles["Type"]["hold"]
 }
 
-/** Codes of file systems and files that take no second name; then a copy does. */
+/** Error codes for files or file systems without hard links; a copy is made instead. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"])
 
 const quoted = (name: string) => JSON.stringify(name)
@@ -45,19 +45,19 @@ const unchanged = (before: Stats, now: Stats) =>
   before.size === now.size &&
   before.mtimeMs === now.mtimeMs
 
-/** A file or folder near a target as the model names it. */
+/** The model's name of a file or folder near a target. */
 const near = ({ real, resource }: Target, file: string) =>
   path.posix.join(path.posix.dirname(resource), path.relative(path.dirname(real), file).split(path.sep).join("/"))
 
 /**
- * Does all steps, or none. Cannot be interrupted. Gives the files that could not be cleared away. The failure is of the
- * kind of its cause when nothing was changed, and `patch.partial` when something stayed changed.
+ * Performs all steps, or none. Uninterruptible. Returns the temporary files that could not be removed. The failure has
+ * its cause's type if nothing was changed, and is `patch.partial` if something remains changed.
  */
 export const commit = Effect.fn("PatchCommit.commit")(
   function* (steps: ReadonlyArray<Step>, options: CommitOptions) {
     const { hold, io } = options
     const token = randomUUID().slice(0, 8)
-    /** Folders made, outermost first, and files that lie beside targets, with what to call them. */
+    /** Created folders, outermost first, and files beside targets, with their display names. */
     const folders = new Map<string, string>()
     const spare = new Map<string, string>()
     const held = new Map<string, Held>()
@@ -67,7 +67,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
     const named = (verb: string, { resource }: Target, run: () => Promise<void>) =>
       Effect.mapError(attempt(run), (cause) => fileFailure(verb, resource, cause))
 
-    /** Holds the folder of a file until the end; makes the folders that are missing. */
+    /** Holds open a file's folder until the end; creates missing folders. */
     const holdFolderOf = Effect.fnUntraced(function* (target: Target) {
       const folder = path.dirname(target.real)
       const before = held.get(folder)
@@ -79,18 +79,18 @@ export const commit = Effect.fn("PatchCommit.commit")(
       return at
     })
 
-    /** Notes a file that lies beside the target. */
+    /** Records a file beside the target. */
     const note = (target: Target, file: string) =>
       spare.set(file, near(target, path.join(path.dirname(target.real), path.basename(file))))
 
-    /** Gives a file a second name beside the target, or, where that cannot be, a copy. */
+    /** Creates a hard link to a file beside the target, or a copy if links are not supported. */
     const linkOrCopy = async (target: Target, from: string, to: string) => {
       try {
         await io.link(from, to)
         note(target, to)
       } catch (cause) {
         if (!noLinks.has(codeOf(cause))) throw cause
-        // A copy that fails may be there in part.
+        // A failed copy may leave a part behind.
         note(target, to)
         await io.copy(from, to)
       }
@@ -125,7 +125,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
       return { ...step, real, temporary, original }
     })
 
-    /** Puts a file where nothing is. A link never takes the place of a file; without links there is a look before. */
+    /** Puts a file at a free path. A hard link never replaces a file; without links, the path is checked first. */
     const place = async (from: string, to: string) => {
       try {
         await io.link(from, to)
@@ -171,14 +171,14 @@ export const commit = Effect.fn("PatchCommit.commit")(
         spare.delete(step.original)
       })
 
-    /** Removes what lies beside the targets; gives what could not be removed, though it may be there. */
+    /** Removes the files beside the targets; returns those that may remain. */
     const clear = Effect.fnUntraced(function* (kept: ReadonlySet<string>) {
       const left: Array<string> = []
       for (const [file, name] of spare) {
         if (kept.has(file)) continue
         yield* Effect.catchAll(
           attempt(() => io.remove(file)),
-          // What was never written is not there.
+          // A file that was never written does not exist.
           (cause) => Effect.sync(() => codeOf(cause) !== "ENOENT" && left.push(name))
         )
       }
@@ -189,7 +189,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
       const stuck = new Map<Prepared, unknown>()
       const stuckChanges = new Set<number>()
       for (const step of done.toReversed()) {
-        // A moved file is only taken from its new place once it is back in the old one.
+        // A moved file is removed from its new path only after it is restored at the old one.
         const undone = stuckChanges.has(step.change) ? new Error("kept") : yield* Effect.merge(undo(step))
         if (undone === undefined) continue
         stuck.set(step, undone)
@@ -200,7 +200,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
         yield* Effect.catchAll(
           attempt(() => io.removeFolder(folder)),
           (fault) =>
-            // One in which there is something by now stays.
+            // A folder that is no longer empty stays.
             Effect.sync(() => !["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(fault)) && left.push(name))
         )
       }

@@ -1,6 +1,6 @@
 /**
- * From the changes that a patch names to the steps that make them: which files they are, before anybody is asked, and
- * what each will hold, after permission and under the files' locks. Writes nothing. Spec: TO-14, TO-72.
+ * Plans the steps of a patch: resolves its files before the question, and computes their new contents after permission
+ * and under the files' locks. Writes nothing. Spec: TO-14, TO-72.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -14,15 +14,15 @@ import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
 import type { Step } from "./PatchCommit.ts"
 
-/** A change with its files. */
+/** A change with its resolved files. */
 export interface ResolvedChange {
   readonly change: FileChange
   readonly target: WritableTarget
-  /** Where a moved file goes. */
+  /** The destination of a moved file. */
   readonly destination: WritableTarget | undefined
 }
 
-/** All texts of one patch together may have this many bytes, before their change. */
+/** Maximum total size of all files that a patch updates, before the change. */
 const maximumTotalBytes = 64 * 1024 * 1024
 
 const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
@@ -40,7 +40,7 @@ const checkPresence = Effect.fnUntraced(function* ({ change, destination, target
     const message = `${name} does not exist ${where}; a new file is made with "*** Add File"`
     return yield* new ToolFailure({ type: "file.missing", message })
   }
-  // Its target would be removed, and the link would stay.
+  // The link's target would be removed, and the link would remain.
   if (target.link && (change._tag === "Delete" || change.movedTo !== undefined)) {
     return yield* refuse(`${quoted(change.path)} is a symbolic link ${where}; name the file itself, ${name}`)
   }
@@ -49,7 +49,7 @@ const checkPresence = Effect.fnUntraced(function* ({ change, destination, target
   }
 })
 
-/** No file is named twice, and none is a folder on the way to another. */
+/** Refuses a file that is named twice, or that is a parent folder of another. */
 const checkDistinct = Effect.fnUntraced(function* (changes: ReadonlyArray<ResolvedChange>) {
   const seen = new Map<string, number>()
   const named = changes.flatMap(({ change, destination, target }) => [
@@ -77,7 +77,7 @@ const checkDistinct = Effect.fnUntraced(function* (changes: ReadonlyArray<Resolv
   }
 })
 
-/** Finds the files of all changes and refuses what can be told without reading them. */
+/** Resolves the files of all changes, and refuses what is wrong without reading them. */
 export const resolveChanges = Effect.fn("PatchPlan.resolve")(function* (
   files: LocationFiles["Type"],
   changes: ReadonlyArray<FileChange>
@@ -95,7 +95,7 @@ export const resolveChanges = Effect.fn("PatchPlan.resolve")(function* (
   return resolved
 })
 
-/** The folder in which a file is, or will be, can be changed. */
+/** Checks that the folder of a file, or its nearest existing ancestor, is writable. */
 const checkFolder = (target: WritableTarget): Effect.Effect<void, ToolFailure> => {
   const check = async (folder: string): Promise<void> => {
     try {
@@ -131,7 +131,7 @@ const stepsOf = Effect.fnUntraced(function* (
     return yield* Effect.dieMessage("the presence of a file was checked before")
   }
   if (change._tag === "Delete" || change.hunks.length === 0) {
-    // Nothing else tells whether it still is what was meant.
+    // Only the stats show whether it is still the intended file.
     if (stats.ino !== before.ino || stats.size !== before.size || stats.mtimeMs !== before.mtimeMs) {
       return yield* refuse(`${quoted(target.resource)} was changed meanwhile; read it again. No file was changed.`)
     }
@@ -160,7 +160,7 @@ const stepsOf = Effect.fnUntraced(function* (
   ]
 })
 
-/** What has to be done, once everything is known to fit. The caller holds the files' locks. */
+/** The steps of all changes, after every hunk fits. The caller holds the files' locks. */
 export const planSteps = Effect.fn("PatchPlan.steps")(function* (
   files: LocationFiles["Type"],
   changes: ReadonlyArray<ResolvedChange>
