@@ -107,6 +107,7 @@ describe("a command line", () => {
     ..."good|good |bad |other | |\n|;|&|&&|||(|)|{ |; }|'|\"|\\|$|`|$(|#|<<E\n|\nE\n|<<<|<|>|>&|2>&1|/dev/null|if |then |fi".split(
       "|"
     ),
+    ..."$v|v|[|]|]=1|[v]|RANDOM=|${v|${a[|:0|@P}|a=(|$[|$((|-eq 0|-v |+=|x=$v|".split("|"),
     ..."do |done|for x in |while |case x in |esac|;;|f(){ |f|[[ |]]|((|))|!|time |coproc |$'|{a,b}|*|~|=|x=1|eval |$x|${x:-|}".split(
       "|"
     )
@@ -135,7 +136,10 @@ describe("a command line", () => {
     "good $'x\\ny' z # other",
     "[[ x = y ]] && good x",
     "good x 2>&1 >/dev/null | good",
-    "good \\\nx \"a'b\" 'c\"d'"
+    "good \\\nx \"a'b\" 'c\"d'",
+    // What evaluates a variable's text runs what is hidden in this one.
+    "v='b[$(other)0]'; good $v; [[ a == b ]] || good \"$v\"",
+    "v='b[$(other)0]'; a=(x y); x=1; good ${a} ${v:-z}"
   ]
   const mutated = fc
     .tuple(fc.constantFrom(...templates), fc.array(fc.tuple(fc.nat(60), fc.nat(2), token), { maxLength: 3 }))

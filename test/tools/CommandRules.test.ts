@@ -627,3 +627,214 @@ describe("why a line is asked about", () => {
     assert.deepStrictEqual(why(line), reasons)
   })
 })
+
+describe("text that the shell evaluates", () => {
+  /** The shell's own commands as well. */
+  const builtins: Written = {
+    ...careful,
+    ...Object.fromEntries(
+      "[ compgen declare export fc local mapfile read set test unset wait"
+        .split(" ")
+        .map((name) => [`${name} *`, "allow"])
+    )
+  }
+  const open: Written = { "*": "allow", "rm *": "deny" }
+  const hidden = "b[$(rm y)0]"
+
+  it.each([
+    `a=(['${hidden}']=1); cat z`,
+    `x='${hidden}'; a=([x]=1); cat z`,
+    `x='${hidden}'; a=(1 [x]+=1); cat z`,
+    `declare -i x; x='${hidden}'`,
+    `local -ri x`,
+    `declare +n x`,
+    `declare -n r; r='${hidden}'; echo $r`,
+    `RANDOM='${hidden}'; cat z`,
+    `SRANDOM='${hidden}'; cat z`,
+    `OPTIND='${hidden}'; cat z`,
+    `HISTCMD='${hidden}'; cat z`,
+    `for RANDOM in '${hidden}'; do cat z; done`,
+    `read RANDOM <<< '${hidden}'`,
+    `x=-v; [ $x '${hidden}' ]`,
+    `x=-v; [ "$x" '${hidden}' ]`,
+    `x=-v; [ ! "$x" '${hidden}' ]`,
+    `x=-v; test "$x" '${hidden}'`,
+    `x='-v b[$(rm)0]'; [ $x ]`,
+    `x='-v b[$(rm)0] -o z'; [ $x = y ]`,
+    `mapfile -tC 'rm x #' -c1 a <<< y`,
+    `mapfile -c1 -C rm a <<< y`,
+    `x=p; wait -n$x a`,
+    `wait -np x`,
+    `compgen -W '$(rm x)'`,
+    `set -k; cat PATH=/x`,
+    `set -a; FOO=1; cat x`,
+    `set -euo posix; cat x`,
+    `set $x; cat y`,
+    `fc -s rm`,
+    `cat x >&'$(rm y)'`,
+    `cat x 2>&'b\`rm y\`'`
+  ])("BR-14: %j asks, whether rules allow the command or all but one", (line) => {
+    assert.notStrictEqual(judge(line, builtins), "allow")
+    assert.notStrictEqual(judge(line, open), "allow")
+  })
+
+  table("BR-14", builtins, [
+    ["a=(x y); cat z", "allow"],
+    ["a=([0]=x [1]=y); cat z", "allow"],
+    ["declare -a x", "allow"],
+    ["declare -r x=1", "allow"],
+    ['[ "$x" = y ]', "allow"],
+    ['[ -n "$x" ] && cat y', "allow"],
+    ['test ! -f "$x"', "allow"],
+    ['[ "$x" -gt "$y" ]', "allow"],
+    ['[ "$x" ]', "allow"],
+    ["set -euo pipefail; cat x", "allow"],
+    ["set -x\ncat x", "allow"],
+    ["set -- a $x; cat y", "allow"],
+    ["read -r x <<< y", "allow"],
+    ["wait $!", "ask"],
+    ["wait 1", "allow"]
+  ])
+
+  it.each(["$'r\\x{6d}' y", "$'r\\0x'm y", "$'rm\\0x' y", "$'\\cR'm y", "$'r\\u{6d}' y", "r$'\\xed' y"])(
+    "BR-3: what shells read in different ways is not known: %j",
+    (line) => assert.notStrictEqual(judge(line, open), "allow")
+  )
+
+  it.each([
+    "export FOO=1; cat x",
+    "FOO=1; export FOO; cat x",
+    "export OPENSSL_CONF=./x",
+    "declare -x DOTNET_STARTUP_HOOKS=x"
+  ])("BR-5: a variable for the commands that follow asks: %j", (line) => {
+    assert.strictEqual(judge(line, builtins), "ask")
+    assert.strictEqual(judge(line, open), "ask")
+    assert.strictEqual(judge("export CI=1 LC_ALL=C; cat x", builtins), "allow")
+    assert.strictEqual(judge("export FOO=1; cat x", { ...builtins, "export FOO=*": "allow" }), "allow")
+  })
+
+  it("BR-1: a function that `unset` may have removed is the command of its name", () => {
+    const line = "ls() { cat x; }; for i in 1 2; do ls; unset -f ls; done"
+    assert.strictEqual(judge(line, { ...builtins, "unset *": "allow" }), "ask")
+  })
+})
+
+describe("programs that run or write by their arguments", () => {
+  const programs =
+    "bun cc curl docker file gcc git go less make man node npm nvim openssl perl pnpm python3 rsync ruby uniq wget yq"
+  const wide: Written = Object.fromEntries(
+    programs.split(" ").flatMap((name) => [
+      [name, "allow"],
+      [`${name} *`, "allow"]
+    ])
+  )
+  table("BR-7", wide, [
+    ...[
+      "git send-email --sendmail-cmd='x' y",
+      "git submodule--helper foreach 'x'",
+      "git remote-ext x 'y'",
+      "git merge-index x -a",
+      "git -C x --no-pager shell -c y",
+      "git for-each-repo --config=x push",
+      "git fast-export --export-marks=x HEAD",
+      "git read-tree --index-output=x HEAD",
+      "git apply --build-fake=x y",
+      "git archive --remote=ext::x HEAD",
+      "git maintenance start",
+      "git alias-of-mine",
+      "git instaweb",
+      "git help --web x",
+      "git merge -sx y",
+      "git rebase --strategy x",
+      "yq -i .a x",
+      "yq eval -i .a x",
+      "yq --inplace .a x",
+      "npm run b -C /x",
+      "npm run b --shell=x",
+      "npm test -C x",
+      "pnpm -C x test",
+      "make 'X!=y'",
+      "make .SHELLFLAGS='-c x'",
+      "make a.b='$(shell x)'",
+      "make -e",
+      "bun test --preload ./x",
+      "gcc -wrapper sh,-c,x y.c",
+      "cc -fplugin=./x y.c",
+      "go vet -vettool=x",
+      "go build -ldflags=-extld=x",
+      "go env -w X=y",
+      "curl -w '%output{x}' y",
+      "curl --libcurl x y",
+      "curl --engine x y",
+      "curl -d @x y",
+      "curl -d@x y",
+      "curl --data-binary=@x y",
+      "curl -F a=@x y",
+      "curl -F 'a=<x' y",
+      "curl --unix-socket x http://y",
+      "wget --save-cookies x y",
+      "openssl req -engine x",
+      "openssl list -provider-path . -provider x",
+      "less --lesskey-content=x y",
+      "less --LOG-FILE=x y",
+      "man -l x",
+      "nvim -c x",
+      "nvim +x",
+      "ruby -i x y",
+      "rsync -M--log-file=x a b",
+      "docker container exec x y",
+      "docker cp x y",
+      "file -C -m x",
+      "uniq a b",
+      "uniq -c a b",
+      "uniq -f 1 a b",
+      "uniq - b"
+    ].map((line) => [line, "ask"] as const),
+    ...[
+      "git stash pop",
+      "git -C x --no-pager log",
+      "git worktree list",
+      "make -j4 all",
+      "npm run b",
+      "curl -H 'a: b' https://x/y?z=1",
+      "uniq -c a",
+      "uniq -f 1 a",
+      "yq .a x",
+      "docker ps",
+      "go test ./...",
+      "less x"
+    ].map((line) => [line, "allow"] as const)
+  ])
+  table("BR-7", { ...wide, "git frobnicate *": "allow", "git config --get *": "allow" }, [
+    ["git frobnicate x", "allow"],
+    ["git config --get x", "allow"]
+  ])
+
+  table("BR-15", wide, [
+    ["python3 -u", "ask"],
+    ["python3 -", "ask"],
+    ["python3 -u -", "ask"],
+    ["python3 - x <<E\nimport os\nE", "ask"],
+    ["python3 /dev/stdin", "ask"],
+    ["node /proc/self/fd/0", "ask"],
+    ["perl <<< x", "ask"],
+    ["ruby -w", "ask"],
+    ["python3 x.py", "allow"],
+    ["python3 --version", "allow"],
+    ["node -v", "allow"]
+  ])
+  table("BR-10", { "*": "allow", "rm *": "deny" }, [
+    ["echo 'import os' | python3", "ask"],
+    ["ed x <<< '!rm y'", "ask"],
+    ["sqlite3 x '.shell rm y'", "ask"],
+    ["m4 <<< 'syscmd(rm x)'", "ask"],
+    ["gnuplot -e 'system \"rm x\"'", "ask"],
+    ["psql -c '\\! /bin/rm x'", "ask"],
+    ["at now <<E\nrm x\nE", "ask"],
+    ["concurrently 'cat y && rm x'", "ask"],
+    [`caffeinate ${"-i ".repeat(80)}rm x`, "ask"],
+    ["docker ps --rm x", "allow"],
+    ["gh pr list --search 'firm x'", "allow"],
+    ["eslint src --cache", "allow"]
+  ])
+})

@@ -1,9 +1,9 @@
 /**
  * Finds what a simple command may do beyond its name: run other commands, write files, change what later names mean. A
- * rule must name such a hazard, or a person is asked. Pure. Spec: BR-4..BR-9.
+ * rule must name such a hazard, or a person is asked. Pure. Spec: BR-4..BR-9, BR-14, BR-15.
  */
 import type { SimpleCommand, Word } from "./CommandLine.ts"
-import { isHarmless, takesWords, writesOrRuns } from "./CommandOptions.ts"
+import { isHarmless, readsProgram, takesWords, writesOrRuns } from "./CommandOptions.ts"
 
 /** One reason to ask. */
 export interface Hazard {
@@ -38,14 +38,17 @@ const harmlessVariable =
 /** Variables that, set for the rest of the line, change what a name means or what programs run. */
 const powerfulVariable = new RegExp(
   "(?:PATH|OPTIONS|OPTS?|FLAGS|COMMAND|CMD|EDITOR|VISUAL|PAGER|SHELL|RSH|ASKPASS|PRELOAD|HOME|WRAPPER|BROWSER|CONFIG" +
-    "|[Pp][Rr][Oo][Xx][Yy])$|^(?:IFS|ENV|PS\\d|CC|CXX|LD|AR|SHELLOPTS|GLOBIGNORE)$" +
+    "|[Pp][Rr][Oo][Xx][Yy])$|^(?:IFS|ENV|PS\\d|CC|CXX|LD|AR|SHELLOPTS|GLOBIGNORE|S?RANDOM|OPTIND|HISTCMD)$" +
     "|^(?:LD_|DYLD_|GIT_|BASH|npm_|NPM_|NODE_|PYTHON|PERL|RUBY|JAVA|LESS|MAN|SSH_|XDG_|CARGO|RUST|GO|DOCKER|MAKE|TAR_)"
 )
 
 const declaring = new Set("declare export getopts local mapfile read readarray readonly typeset".split(" "))
 
 /** Commands that change what later commands of the line mean, or that evaluate text. */
-const changing = new Set("alias enable hash let shopt trap unalias unset".split(" "))
+const changing = new Set("alias bind compgen complete enable fc hash let shopt trap unalias unset".split(" "))
+
+/** Options of the shell that change neither what words mean nor what children get. */
+const plainSetting = /^(?:[-+][BCETbefhmntuvx]*o?|--|errexit|noglob|nounset|pipefail|verbose|xtrace)$/
 
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
 
@@ -74,18 +77,56 @@ const ofName = (word: Word): ReadonlyArray<Hazard> =>
 
 const declared = (word: Word): string => /^[\w]*/.exec(word.text)?.[0] ?? ""
 
+/** Options by which an assignment evaluates its text, or a call runs one. */
+const evaluating = (name: string): RegExp =>
+  name === "mapfile" || name === "readarray" ? /^-\w*C/ : name === "read" ? /^$/ : /^[-+]\w*[Ain]/
+
+/** How many words of `set` are settings: `--` ends them. */
+const settings = (words: ReadonlyArray<Word>): number => {
+  const end = words.findIndex(({ fixed, text }) => fixed && (text === "--" || text === "-"))
+  return end < 0 ? words.length : end
+}
+
+const binaryOperator = /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef|a|o))$/
+const operator = /^(?:==?|!=|<|>|-[a-zA-Z]|-[a-z]{2})$/
+
+/** Whether a builtin takes a variable's name, in which a subscript may stand, or may take one when it runs. */
+const namesVariable = (name: string, words: ReadonlyArray<Word>): boolean => {
+  if (name === "wait") return words.some(({ fixed, text }) => !fixed || /^-\w*p/.test(text))
+  if (name === "printf") return words.some(({ fixed, text }) => !fixed || text.startsWith("-v"))
+  if (name !== "test" && name !== "[") return false
+  const operands = name === "[" ? words.slice(0, -1) : words
+  return operands.some(
+    ({ fixed, splits, text }, index) =>
+      text.startsWith("-v") ||
+      splits ||
+      // What a variable holds is an operator only before an operand, and not behind another operator.
+      (!fixed &&
+        index + 1 < operands.length &&
+        !binaryOperator.test(operands[index + 1]?.text ?? "") &&
+        !operator.test(operands[index - 1]?.text ?? ""))
+  )
+}
+
 const ofBuiltin = (name: string, words: ReadonlyArray<Word>): ReadonlyArray<Hazard> => {
   if (changing.has(name)) return [run(`${name} changes what commands mean`, name)]
   if (declaring.has(name)) {
+    const exports = name === "export" || words.some(({ text }) => /^[-+]\w*x/.test(text))
     const bad = words.find(
-      (word) => !word.fixed || /\[|^-[CA]/.test(word.text) || powerfulVariable.test(declared(word))
+      (word) =>
+        !word.fixed ||
+        word.text.includes("[") ||
+        evaluating(name).test(word.text) ||
+        powerfulVariable.test(declared(word)) ||
+        (exports && !/^[-+]/.test(word.text) && !harmlessVariable.test(declared(word)))
     )
-    return bad === undefined ? [] : [run(`${name} sets ${bad.text}`, bad.text)]
+    return bad === undefined ? [] : [run(`${name} sets ${bad.text}`, bad.text.replace(/=[^]*$/, "="))]
   }
-  const assigns = name === "printf" || name === "test" || name === "["
-  return assigns && words.some(({ fixed, text }) => text.startsWith("-v") || (!fixed && name === "printf"))
-    ? [run(`${name} evaluates a variable's name`, "-v")]
-    : []
+  if (name === "set") {
+    const bad = words.slice(0, settings(words)).find(({ fixed, text }) => !fixed || !plainSetting.test(text))
+    return bad === undefined ? [] : [run(`set ${bad.text} changes what commands mean`, bad.text)]
+  }
+  return namesVariable(name, words) ? [run(`${name} evaluates a variable's name`, name === "wait" ? "-p" : "-v")] : []
 }
 
 const isOption = ({ text }: Word): boolean => text.startsWith("-") && text.length > 1
@@ -112,6 +153,7 @@ export const hazardsOf = (command: SimpleCommand): ReadonlyArray<Hazard> => {
       .filter(({ harmless }) => !harmless)
       .map(({ text }) => act("it is redirected to a file", /[<>&|]+/.exec(text)?.[0] ?? text)),
     ...(first === undefined ? [] : [...ofName(first), ...ofBuiltin(name, rest), ...ofOptions(name, rest)]),
+    ...(readsProgram(name, rest) ? [run(`${name} runs what it reads`)] : []),
     ...(isWrapper(command) ? [act(`${name} runs another command`, first?.text ?? name)] : [])
   ]
 }

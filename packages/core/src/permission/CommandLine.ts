@@ -115,6 +115,10 @@ const isMany = (part: WordPart): boolean =>
   (part.type === "SimpleExpansion" && part.text === "$@") ||
   (part.type === "ParameterExpansion" && (part.parameter === "@" || part.prefix === "!" || part.index?.text === "@"))
 
+/** The escapes of `$'...'` that every version of the shell reads alike; a character of a byte or a NUL is not among them. */
+const plainEscapes =
+  /^(?:[^\\]|\\(?:[\\'"abefnrtv]|x[2-7][\dA-Fa-f]|[01]?[4-7][0-7]|u00[2-7][\dA-Fa-f](?![\dA-Fa-f])))*$/u
+
 /** A word's parts as literal texts and parts that only the shell knows. */
 const flat = (
   parts: ReadonlyArray<WordPart>,
@@ -124,8 +128,9 @@ const flat = (
     switch (part.type) {
       case "Literal":
       case "SingleQuoted":
-      case "AnsiCQuoted":
         return [{ text: part.value }]
+      case "AnsiCQuoted":
+        return [plainEscapes.test(part.text.slice(2, -1)) ? { text: part.value } : { part, splits: false }]
       case "DoubleQuoted":
         return part.parts.length === 0 ? [{ text: "" }] : flat(part.parts, true)
       default:
@@ -161,6 +166,8 @@ const redirectedOf = (node: Redirection): Redirected => {
     return { text: "<<<", harmless: descriptor !== "{}", input: target.fixed ? target.text : undefined }
   }
   const duplicates = node.operator === ">&" || node.operator === "<&"
+  // bash expands such a target a second time after it has removed the quotes.
+  if (duplicates && /[$`]/.test(target.text)) throw new Unreadable("a redirection evaluates the text of its target")
   const harmless =
     descriptor !== "{}" &&
     target.fixed &&
@@ -187,7 +194,8 @@ const evaluated = (node: SyntaxNode): Loose | undefined => {
       /^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator) &&
       ![node.left, node.right].every((word) => /^-?\d+$/.test(word.text))) ||
     (node.type === "TestUnary" && node.operator === "-v") ||
-    (node.type === "Assignment" && node.index !== undefined && !/^\d+$/.test(node.index.text))
+    (node.type === "Assignment" && node.index !== undefined && !/^\d+$/.test(node.index.text)) ||
+    (node.type === "ArrayValue" && node.elements.some(({ text }) => /^[[{]/.test(text) && !/^\[\d+\]/.test(text)))
   return arithmetic ? { what: "an expression that evaluates what a variable holds", hides: true } : undefined
 }
 
@@ -300,5 +308,8 @@ export const readCommandLine = (grammar: Grammar, text: string): CommandLine => 
     // Any parser failure, including one from deep nesting, makes the line unread.
     return { text, unread: error instanceof Unreadable ? error.message : "it is too complicated" }
   }
-  return { text, commands: walk.commands, loose: walk.loose }
+  // What `unset` may have removed is not defined for certain.
+  const removes = walk.commands.some(({ words }) => words.some((word) => word.text === "unset"))
+  const commands = removes ? walk.commands.map((each) => ({ ...each, defined: false })) : walk.commands
+  return { text, commands, loose: walk.loose }
 }

@@ -108,6 +108,13 @@ const beginnings = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
   })
 }
 
+/** Separates the words of a text, which an unknown program may run as a script, and the names of a path. */
+const separators = /[\s"'`;|&(){}[\]=!,:/\\]+/g
+
+/** Everything from each word of a text on: `rm x` of `system("rm x")`. */
+const mentions = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(separators)].map(({ 0: found, index }) => `${text.slice(index + found.length)} `)
+
 /** Which rules to consult: all, those that do not match every command, or those that fix how the command begins. */
 type Which = "all" | "particular" | "beginning"
 
@@ -203,6 +210,14 @@ const spells = ({ pattern }: CommandRule, wrapper: SimpleCommand, inner: Readonl
 /** Whether the program is unknown: it may run its arguments. */
 const mayRunWords = (given: SimpleCommand): boolean => nameOf(given) !== "git" && !isHarmless(nameOf(given))
 
+/** Whether a denied command stands among the words, or in a text, of an unknown program. */
+const mayRunDenied = (judge: Judge, given: SimpleCommand): boolean =>
+  given.words.length > maximumBeginnings ||
+  holdsDenied(judge, given, 0) ||
+  [...given.words.slice(1).map(({ text }) => text), ...given.redirects.map(({ input = "" }) => input)]
+    .flatMap(mentions)
+    .some((text) => said(judge.rules, text, "beginning") === "deny")
+
 /** Whether the rules allow the command and everything that it runs. */
 const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: number): boolean => {
   const ran = ranBy(judge.grammar, given, depth)
@@ -220,7 +235,7 @@ const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: numb
       if (matched || others.some((text) => test(pattern, text))) return false
       if (dynamic !== undefined && meet(pattern, dynamic)) return false
     } else if (matched) {
-      if (pattern.universal && !rules.open && mayRunWords(given) && holdsDenied(judge, given, depth)) return false
+      if (pattern.universal && !rules.open && mayRunWords(given) && mayRunDenied(judge, given)) return false
       const spelled = pattern.literal === given.source || (inner.length > 0 && spells(rule, given, inner))
       const hazards = spelled ? [...own, ...inner.flatMap(hazardsOf)] : own
       const named = hazards.every((hazard) => names(rules, rule, hazard, given.source))
