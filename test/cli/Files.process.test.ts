@@ -168,7 +168,7 @@ describe("doctor and the session files", () => {
             join(root, ".daybook", String(process.geteuid?.()), "follower.json"),
             JSON.stringify({ version: 1, pid: process.pid, position: 0, since: 0, ...state }).padEnd(2_047) + "\n"
           )
-        say({ state: "failing", error: "the disk is full; make room and it goes on" })
+        say({ state: "failing", error: "the disk is full; free some space, and the export continues" })
         const failing = yield* here.run(["doctor", "--json"])
         assert.strictEqual(failing.code, 1)
         const [failed] = about(failing.stdout)

@@ -139,7 +139,7 @@ it.scoped(
       const state = "home/7/agent/coder/session/ses_a/state"
       writeFileSync(join(root, state), "theirs\n")
       assert.deepStrictEqual(yield* findings(root), [
-        `${state}: the file was changed by other hands; it was kept as ${state}.aside.1 and written again`
+        `${state}: another program changed the file; it was kept as ${state}.aside.1 and written again`
       ])
       assert.deepStrictEqual(tree(root, { asides: false }), before)
     }).pipe(Effect.provide(store))

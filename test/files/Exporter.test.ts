@@ -417,7 +417,7 @@ it.scoped("FI-85: a full disk holds nobody up, is said, and is got over by itsel
       const exporter = yield* exporterAt({ root, uid, before })
       const failed = yield* Effect.flip(exporter.catchUp)
       assert.strictEqual(failed._tag, "FileFailed")
-      assert.include(failed.message, "the disk is full; make room and it goes on")
+      assert.include(failed.message, "the disk is full; free some space, and the export continues")
       const loop = yield* Effect.fork(exporter.follow)
       yield* TestClock.adjust("1 milli")
       // It returns although nothing is written.

@@ -141,7 +141,10 @@ it.scoped("FI-62: a replacement that fails leaves the value, and nothing beside 
         })
         writeFileSync(join(root, "value"), "whole\n")
         const error = yield* Effect.flip(files.replace("value", "next\n", 0o600))
-        assert.include(error.message, `${join(root, "value")}: the disk is full; make room and it goes on`)
+        assert.include(
+          error.message,
+          `${join(root, "value")}: the disk is full; free some space, and the export continues`
+        )
         assert.deepStrictEqual(readdirSync(root), ["value"])
         assert.strictEqual(readFileSync(join(root, "value"), "utf8"), "whole\n")
       }

@@ -1,7 +1,7 @@
 /**
- * Finds out which files of a session are its own although the record does not know them: the record was lost, or is older
- * than the files. Such a file holds what the log gave at some event, so the log is rendered again from its beginning and
- * compared. What matches nothing is of other hands. Spec: FI-68, FI-95 in specs/files.md.
+ * Adopts files of a session that the record does not list, because the record was lost or is older than the files.
+ * Renders the log from its beginning and accepts a file that equals the rendering at some event. Files that match no
+ * event are not ours. Spec: FI-68, FI-95 in specs/files.md.
  */
 import { SessionID, type EventLog } from "@daybook/core"
 import { Effect, Option, Schema, Struct } from "effect"
@@ -22,7 +22,7 @@ import { valueFiles, valueNames } from "./Values.ts"
 export interface AdoptingOptions<E> {
   readonly keeper: Keeper.Keeper
   readonly log: EventLog["Type"]
-  /** The context files of a state of the pack. */
+  /** Renders the context files of a pack state. */
   readonly contextOf: (
     session: Known,
     name: string,
@@ -39,14 +39,14 @@ const numberIn = (field: "seq" | "step") => {
 }
 const longestMeta = 64 * 1024
 
-/** The number that a file of one JSON object holds; -1 where there is none. */
+/** The value of the field in a one-object JSON file; -1 if it cannot be read. */
 const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effect.Effect<number> =>
   files.readRange(path, 0, longestMeta).pipe(
     Effect.map((bytes) => numberIn(field)(Buffer.from(bytes).toString("utf8"))),
     Effect.orElseSucceed(() => -1)
   )
 
-/** The last event that the session's files say they show. */
+/** The last event that the session's files reflect, according to `meta.json`. */
 export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
   readNumber(files, `${folder}/meta.json`, "seq")
 
@@ -58,7 +58,7 @@ interface Found {
 export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
   const { files } = keeper
 
-  /** Files under the names of the layout that the record does not know as they are. */
+  /** Files with names of the layout whose content differs from the record. */
   const unknown = Effect.fnUntraced(function* ({ folder }: Known) {
     const found = new Map<string, Found>()
     for (const sub of folders) {
@@ -79,8 +79,8 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
   })
 
   /**
-   * Takes over what the log gave at some event, and gives what the index had to say of the session at the event that its
-   * files tell of.
+   * Records each file that equals the rendering at some event. Returns the index entry as of the event that the files
+   * reflect.
    */
   const adopt = Effect.fnUntraced(function* (
     session: Known,

@@ -1,26 +1,27 @@
 /**
- * What can go wrong with the files, and what is found of other hands in them. Each error names the path and says in a
- * sentence what to do. Spec: FI-60..FI-89 in specs/files.md.
+ * The errors of the files package, and the findings about files that differ from what Daybook wrote. Each error names
+ * the path and says what to do. Spec: FI-60..FI-89 in specs/files.md.
  */
 import type { EventUnreadable, CursorAhead, CursorExpired, LogUnavailable, StoreError } from "@daybook/core"
 import { Schema } from "effect"
 
-/** Something on the way to a file, or at its end, is not what Daybook makes there. It was not followed, nor changed. */
+/** A path component is not what Daybook creates there. It was neither followed nor changed. */
 export class PathRefused extends Schema.TaggedError<PathRefused>("@daybook/files/PathRefused")("PathRefused", {
   path: Schema.String,
   found: Schema.Literal("symbolic link", "folder", "other kind of file", "folder of another user"),
-  /** The user that a folder of another user belongs to. */
+  /** The owner, if the folder belongs to another user. */
   owner: Schema.optionalWith(Schema.Int, { exact: true })
 }) {
   override get message() {
     if (this.found === "folder of another user") {
-      return `${this.path} belongs to user ${this.owner}, who keeps what lies there; choose another space or another root`
+      return `${this.path} belongs to user ${this.owner}; choose another space or another root`
     }
-    return `${this.path} is a ${this.found}, which is not followed; move it away and it is made anew`
+    const found = this.found === "other kind of file" ? "another kind of file" : `a ${this.found}`
+    return `${this.path} is ${found}, which Daybook does not use; move it away, and Daybook creates it again`
   }
 }
 
-/** The file system could not do it. `code` is its errno name. */
+/** A file system call failed. `code` is its errno name. */
 export class FileFailed extends Schema.TaggedError<FileFailed>("@daybook/files/FileFailed")("FileFailed", {
   operation: Schema.String,
   path: Schema.String,
@@ -32,7 +33,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>("@daybook/files/F
   }
 }
 
-/** The exporter's own record under the root cannot be used. */
+/** The exporter's record under the root cannot be read or written. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>("@daybook/files/LedgerFailed")("LedgerFailed", {
   path: Schema.String,
   cause: Schema.Defect
@@ -65,7 +66,7 @@ export class RootOfAnotherStore extends Schema.TaggedError<RootOfAnotherStore>("
   }
 }
 
-/** The root cannot hold the files. */
+/** The root cannot hold the session files. */
 export class RootUnusable extends Schema.TaggedError<RootUnusable>("@daybook/files/RootUnusable")("RootUnusable", {
   root: Schema.String,
   details: Schema.String
@@ -75,10 +76,10 @@ export class RootUnusable extends Schema.TaggedError<RootUnusable>("@daybook/fil
   }
 }
 
-/** Everything that a file operation under the root can fail with. */
+/** The errors of a file operation under the root. */
 export type SafeError = PathRefused | FileFailed
 
-/** Everything that an export can fail with. What was written stays, and the next export goes on from there. */
+/** The errors of an export. Written files stay; the next export continues from there. */
 export type ExportError =
   | SafeError
   | LedgerFailed
@@ -91,32 +92,33 @@ export type ExportError =
   | LogUnavailable
   | StoreError
 
-/** What is not as Daybook wrote it, in the files under the root. */
+/** How a file under the root differs from what Daybook wrote. */
 export const FindingKind = Schema.Literal(
-  /** A file that should be there is not. */
+  /** An expected file does not exist. */
   "missing",
-  /** Its content is not what was written. */
+  /** The content differs from what was written. */
   "changed",
-  /** The last line of a JSONL file has no end. */
+  /** The last line of a JSONL file has no newline. */
   "torn",
-  /** Its permissions are others than the scope has. */
+  /** The permissions or the group differ from those of the scope. */
   "mode",
-  /** A link, a folder or a device stands where a file should. */
+  /** A link, a folder or a device is in the place of a file. */
   "refused",
-  /** Something that is not ours lies among the files. */
+  /** An entry that Daybook did not create. */
   "foreign",
-  /** The files tell of fewer events than the log holds. */
+  /** The files reflect fewer events than the log holds. */
   "behind"
 )
 export type FindingKind = typeof FindingKind.Type
 
+/** A difference between the files and the log; `details` is a sentence for people. */
 export const Finding = Schema.Struct({
   kind: FindingKind,
   /** Relative to the root. */
   path: Schema.String,
   sessionID: Schema.optionalWith(Schema.String, { exact: true }),
   details: Schema.String,
-  /** Where the changed file was moved to, relative to the root. */
+  /** The path that the changed file was moved to, relative to the root. */
   aside: Schema.optionalWith(Schema.String, { exact: true })
 })
 export type Finding = typeof Finding.Type

@@ -1,8 +1,7 @@
 /**
- * What an exporter does with one record: pages of the feed become files, sessions that something stood in the way of are
- * tried again, files that other hands changed are put back. It holds what it knows of the files in memory as well, so that
- * another record needs another one of these. One thing at a time: `Exporter.ts` sees to that.
- * Spec: FI-60..FI-89 in specs/files.md.
+ * The operations of an exporter on one record: exports pages of the feed, retries failed sessions, and restores changed
+ * files. It caches the state of the files, so each record needs a new instance. `Exporter.ts` runs one operation at a
+ * time. Spec: FI-60..FI-89 in specs/files.md.
  */
 import { SessionID, SessionNotFound, type EventLog, type SessionEvent, type SessionStore } from "@daybook/core"
 import { Array as Arr, Effect, Schema } from "effect"
@@ -20,34 +19,34 @@ export interface ExportOptions {
   readonly log: EventLog["Type"]
   readonly store: SessionStore["Type"]
   readonly modes: Modes
-  /** Whose sessions without an address are. */
+  /** The owner of sessions without an address. */
   readonly uid: number
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-/** Pages of the feed that are taken before values, context and indexes follow. */
+/** Pages of the feed that are read before values, context and indexes are written. */
 const pagesAtOnce = 16
-/** Sessions that something stood in the way of, tried again at once. */
+/** Failed sessions that one retry takes. */
 const behindAtOnce = 64
 const sweptAtOnce = 256
-/** Sessions and indexes that are looked at in the background at once. */
+/** Sessions and indexes that one background sweep checks. */
 const lookedAtOnce = 128
 const indexesAtOnce = 8
 
 const isID = Schema.is(SessionID)
 
-/** A portion of the log that was brought into the files. */
+/** The result of one pull from the log. */
 export interface Pulled {
   readonly position: number
   readonly hasMore: boolean
   readonly sessions: ReadonlyArray<string>
 }
 
-/** The work on the files of one root, from its record; nothing is done yet. */
+/** Makes the operations on the files of one root and its record; runs nothing. */
 export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }: ExportOptions) => {
   const keeper: Keeper = { files, ledger, modes, report }
   const writer = SessionWriter.make({ keeper, log, store, uid: uid })
-  /** What was said of sessions that something stands in the way of: once each. */
+  /** Sessions whose failure was reported; each is reported once. */
   const said = new Set<string>()
 
   /** Whether the log was followed to its end. */
@@ -65,8 +64,8 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     })
 
   /**
-   * A session whose folder is in the way, one of whose events cannot be read, or which is being removed, holds up no other:
-   * it is tried again later.
+   * Runs the work of one session. If its folder is refused, an event cannot be read, or it is being removed, the
+   * session is marked behind and retried later; other sessions continue.
    */
   const attempt = (id: string, work: Effect.Effect<void, WriteError>): Effect.Effect<boolean, ExportError> => {
     const later = Effect.zipRight(
@@ -84,7 +83,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
         EventUnreadable: (error) =>
           Effect.flatMap(ledger.session(id), (record) => refused("behind", record?.folder ?? "", error.message))
       }),
-      // What is remembered may be of another place than what is written.
+      // The cached state may differ from the files.
       Effect.onError(() => Effect.sync(() => writer.forget(id)))
     )
   }
@@ -110,13 +109,13 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
   )
 
   const remains = Remains.make(keeper, log)
-  /** Whether folders of removed sessions that the record does not know were looked for. */
+  /** Whether the folders of removed sessions that the record does not list were searched for. */
   let looked = false
 
-  /** Indexes without a recorded session that were found under the root, until they are written for the first time. */
+  /** Indexes found under the root without a recorded session; kept until their first write. */
   let foundIndexes: ReadonlyArray<string> = []
 
-  /** Removes what a lost record left of removed sessions; gives whether there was any. */
+  /** Removes files of removed sessions that a lost record left behind; returns whether there were any. */
   const removeRemains = Effect.gen(function* () {
     if (looked) return false
     const found = yield* remains.find()
@@ -126,14 +125,14 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     return found.remains.length > 0
   })
 
-  /** Removals that came since, and what they leave of the events that were read before. */
+  /** Applies the removals since the cursor, and returns the events that they leave of this page. */
   const followRemovals = (cursor: Cursor, events: ReadonlyArray<SessionEvent>) =>
     Effect.gen(function* () {
       const removed = new Map<string, number>()
       let after = cursor.removals
       while (true) {
         const page = yield* log.removals({ after })
-        // What waits of a removed session is as if it had been written.
+        // Pending rows of a removed session are handled like written ones.
         if (page.length > 0) yield* flush
         for (const { number, position, sessionID } of page) {
           removed.set(sessionID, position)
@@ -149,13 +148,13 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
       }
     })
 
-  /** The next page; an event that cannot be read is a page of its own, without it: its session stays where it was. */
+  /** Reads the next page. An unreadable event is an empty page, and its session stays before it. */
   const nextPage = (after: number) =>
     Effect.catchTag(log.readFeed({ after }), "EventUnreadable", (error) => {
       const { position, sessionID } = error
       if (position === undefined) return error
       const page = { events: [], position, hasMore: true }
-      // Not even whose it is can be read.
+      // The session id is unreadable too.
       if (!isID(sessionID))
         return Effect.as(tell({ kind: "behind", path: "", sessionID, details: error.message }), page)
       const leave = Effect.flatMap(writer.leave(sessionID), (path) =>
@@ -164,7 +163,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
       return Effect.as(attempt(sessionID, leave), page)
     })
 
-  /** The next portion of the log, whole: logs, then values, context and indexes, then the cursor. */
+  /** Exports the next batch: logs, then values, context and indexes, then the cursor. */
   const pull: Effect.Effect<Pulled, ExportError> = Effect.gen(function* () {
     yield* removeRemains
     let cursor = yield* ledger.cursor
@@ -173,7 +172,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     let hasMore = true
     for (let pages = 0; hasMore && pages < pagesAtOnce; pages++) {
       const page = yield* nextPage(cursor.position)
-      // Read after the page: whatever was removed before an event of the page is known by now.
+      // Read after the page, so every removal before an event of the page is included.
       const { events, removals } = yield* followRemovals(cursor, page.events)
       for (const [id, portion] of Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))) {
         touched.add(id)
@@ -193,7 +192,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     }
     yield* finish(touched, !hasMore)
     caught ||= !hasMore
-    // Before, it is not known which sessions an index that lies there had.
+    // Until then the sessions of an existing index are not all known.
     if (caught) {
       yield* writeIndexes([...writer.dueIndexes(), ...foundIndexes])
       foundIndexes = []
@@ -201,11 +200,11 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     if (cursor.position !== before.position || cursor.removals !== before.removals) yield* ledger.setCursor(cursor)
     return { position: cursor.position, hasMore, sessions: [...touched] }
   }).pipe(
-    // The cursor stays: all of it comes again.
+    // The cursor did not move: the next pull reads these events again.
     Effect.onError(() => Effect.sync(() => writer.waiting().forEach(writer.forget)))
   )
 
-  /** Tries what was left behind again, from the log. */
+  /** Retries sessions that are behind, from the log. */
   const retryBehind = Effect.gen(function* () {
     const ids = yield* ledger.behind(behindAtOnce)
     for (const id of ids) {
@@ -214,7 +213,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
         id,
         Effect.catchIf(
           again,
-          // It was removed while something stood in the way of that.
+          // It was removed while its export failed.
           (error) => error._tag === "SessionNotFound" && error.removed !== true,
           () => writer.drop(id)
         )
@@ -223,7 +222,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     yield* writeIndexes(writer.dueIndexes())
   })
 
-  /** Compares the stamps of all files, and puts back what is not as it was left. */
+  /** Compares the stamps of all files and restores the sessions and indexes that changed. */
   const sweep = Effect.gen(function* () {
     const put: Array<string> = []
     for (let after = ""; ;) {
@@ -248,7 +247,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     return put
   })
 
-  /** Where the sweep in the background stands: after a session, or after an index when all sessions were looked at. */
+  /** The cursor of the background sweep: after a session, or after an index once all sessions are checked. */
   let round: { readonly sessions: string } | { readonly indexes: string } = { sessions: "" }
 
   const sweepSessions = (after: string) =>
@@ -258,7 +257,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
       round = last === undefined ? { indexes: "" } : { sessions: last.id }
       const broken: Array<SessionRecord> = []
       for (const record of records) {
-        // One that is behind is tried again by itself.
+        // `retryBehind` handles it.
         if (record.behind) continue
         const intact = Effect.catchTag(writer.intact(record), "PathRefused", () => Effect.succeed(false))
         if (!(yield* intact)) broken.push(record)
@@ -283,7 +282,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
       return false
     })
 
-  /** A part of all files, in turn: memory and time of one do not depend on how many there are. */
+  /** Checks the next few sessions or indexes, so that time and memory do not depend on their number. */
   const sweepSome = Effect.suspend(() =>
     "sessions" in round ? sweepSessions(round.sessions) : sweepIndexes(round.indexes)
   )
@@ -318,7 +317,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     yield* ledger.setCursor({ ...(yield* ledger.cursor), removals })
     yield* attempt(id, Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true })))
     const record = yield* ledger.session(id)
-    // An index of which nothing is known can be told from one of other hands when all of its sessions are known.
+    // Adopting an unknown index needs all of its sessions.
     if (!caught && (hadRemains || (record !== undefined && (yield* isUnknown(record.index))))) yield* pullAll
     yield* writeIndexes(writer.dueIndexes())
   })

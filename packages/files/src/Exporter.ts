@@ -1,8 +1,8 @@
 /**
- * The exporter: keeps the files under a root as the log says, from a cursor of its own. It holds the root, does one thing
- * at a time, and takes the root again when its record was removed. `Export.ts` decides what is to be done and in which
- * order; `SessionWriter.ts` writes one session's folder, `IndexWriter.ts` one index, `Ledger.ts` keeps what was written, and
- * `Following.ts` repeats it. Spec: FI-60..FI-89 in specs/files.md.
+ * Keeps the files under a root equal to the log, from a cursor of its own. It holds the root, runs one operation at a
+ * time, and takes the root again if its record was removed. `Export.ts` decides what is written and in which order,
+ * `SessionWriter.ts` writes a session's folder, `IndexWriter.ts` an index, `Ledger.ts` records what was written, and
+ * `Following.ts` is the loop. Spec: FI-60..FI-89, FI-100 in specs/files.md.
  */
 import { EventLog, SessionStore, type SessionNotFound } from "@daybook/core"
 import { Context, Effect, Layer, PubSub, ScopedRef, type Queue, type Scope } from "effect"
@@ -15,55 +15,55 @@ import type { SharedSpaces } from "./Layout.ts"
 import * as Root from "./Root.ts"
 import type { SafeFilesOptions } from "./SafeFiles.ts"
 
-/** Where the files lie, and whose they are. */
+/** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {
-  /** The folder that holds the layout. It is made when it is not there. */
+  /** The folder that holds the layout; created if absent. */
   readonly root: string
-  /** Whose sessions without an address are: this process's user, if not given. */
+  /** The owner of sessions without an address; by default the user of this process. */
   readonly uid?: number | undefined
-  /** Who may read a shared space beside its owner. A space that is not named is its owner's alone. */
+  /** Who may read each shared space, besides its owner. Only the owner reads a space that is not listed. */
   readonly shared?: SharedSpaces | undefined
-  /** Called before each operation on a file; what it throws is that operation's failure. For tests of failing disks. */
+  /** Runs before each file operation; an exception fails the operation. For fault tests. */
   readonly before?: SafeFilesOptions["before"]
 }
 
-/** How far an export came. */
+/** The result of an export. */
 export interface Exported {
-  /** The last event that the files tell of, over all sessions. */
+  /** The position that all files have reached. */
   readonly position: number
-  /** Sessions that were brought up to date. */
+  /** The number of sessions brought up to date. */
   readonly sessions: number
 }
 
-/** The files of one store under one root. */
+/** Keeps the files of one store under one root. */
 export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   Exporter,
   {
-    /** Brings all files to the end of the log, and puts back what was deleted or changed since it was written. */
+    /** Brings all files to the end of the log and restores deleted or changed files. */
     readonly catchUp: Effect.Effect<Exported, ExportError>
-    /** Brings one session's files to the end of its log at once, wherever the others are. */
+    /** Brings one session's files to the end of its log, whatever the exporter's cursor is. */
     readonly exportSession: (sessionID: string) => Effect.Effect<void, ExportError | SessionNotFound>
-    /** Renders anew, compares every byte, and rewrites what differs; all sessions, or one. */
+    /** Renders one session or all again, compares every byte, and rewrites what differs. */
     readonly rebuild: (sessionID?: string) => Effect.Effect<Exported, ExportError | SessionNotFound>
     /**
-     * Waits until the files tell of the event at this position. After a failure, which is logged, it returns at once:
-     * nobody's run hangs on a full disk.
+     * Waits until the files reflect the event at this position. While the exporter fails, it returns immediately: no
+     * run waits for a full disk.
      */
     readonly reached: (position: number) => Effect.Effect<void>
-    /** Keeps the files current for as long as it runs: at most a batch each 50 ms, again after a failure. */
+    /** Keeps the files current until interrupted: at most one batch each 50 ms, with retries after a failure. */
     readonly follow: Effect.Effect<never>
-    /** Listens, until the scope closes, to what is found of other hands; the newest 1,024 are kept. Each is logged as well. */
+    /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
     readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
   }
 >() {
-  /** The exporter of the store over one root; fails at once where another keeps it. It writes when it is asked to. */
+  /** An exporter over one root. Fails with `RootBusy` if another process has the root. It writes only on request. */
   static layer(
     options: ExporterOptions
   ): Layer.Layer<Exporter, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore> {
     return Layer.scoped(Exporter, make(options))
   }
 
-  /** Keeps the files current for as long as it runs. */
+  /** Runs `follow` of the exporter in the context. */
   static get follow(): Effect.Effect<never, never, Exporter> {
     return Effect.flatMap(Exporter, ({ follow }) => follow)
   }
@@ -97,15 +97,15 @@ const make = Effect.fn("Exporter.make")(function* (
     }
   })
   const held = yield* ScopedRef.fromAcquire(taking)
-  /** Whether the root was taken again since the follower last said what it does. */
+  /** Whether the root was taken again since the follower last wrote its status. */
   let takenAgain = false
 
-  /** A record that was removed or replaced locks the root no more: before anything is written it is taken again. */
+  /** Takes the root again if the record was removed or replaced, because its lock no longer protects the root (FI-100). */
   const current = Effect.gen(function* () {
     const { ledger, work } = yield* held
     if (yield* ledger.isHeld) return work
     yield* Effect.logWarning(
-      `the exporter's record under ${options.root} was removed or replaced: the root is taken again, and all files are compared with the log`
+      `the exporter's record under ${options.root} was removed or replaced: taking the root again and comparing all files with the log`
     )
     yield* ScopedRef.set(held, taking)
     takenAgain = true
@@ -113,7 +113,7 @@ const make = Effect.fn("Exporter.make")(function* (
   })
 
   const permits = yield* Effect.makeSemaphore(1)
-  /** One at a time: what writes, and what looks at what was written. */
+  /** Serializes writes and checks. */
   const alone = <A, E>(use: (work: Export.Export) => Effect.Effect<A, E>) =>
     permits.withPermits(1)(Effect.flatMap(current, use))
 
@@ -130,7 +130,7 @@ const make = Effect.fn("Exporter.make")(function* (
     ),
     retry: alone(({ retryBehind }) => retryBehind),
     sweep: alone(({ sweepSome }) => sweepSome),
-    // Under a root that another process took, it is that one's to say.
+    // If another process has the root, only that process writes the status.
     say: (state) =>
       Effect.flatMap(held, ({ ledger, status }) =>
         Effect.whenEffect(

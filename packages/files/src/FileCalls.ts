@@ -1,30 +1,30 @@
 /**
- * Synchronous calls to the file system below one root: what is no folder or no regular file is refused, a link is never
- * followed, permissions are exact whatever the process's mask is, and what the system says becomes an error for a person.
- * `SafeFiles.ts` makes effects of them. Spec: FI-60, FI-61 in specs/files.md (SC-3).
+ * Synchronous file system calls below one root. They refuse anything that is not a folder or a regular file, never
+ * follow a link, and set exact permissions despite the umask. System errors become typed errors with a sentence for
+ * people. `SafeFiles.ts` wraps them in effects. Spec: FI-60, FI-61 in specs/files.md (SC-3).
  */
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { Effect, Predicate } from "effect"
 import { FileFailed, PathRefused, type SafeError } from "./Errors.ts"
 
-/** What tells whether a file is as it was left, without reading it. */
+/** Detects a change of a file without reading it. */
 export interface Stamp {
-  /** Changes with every change of content, name or permissions: inode, size and time of change. */
+  /** Inode, size and change time: a change of content, name or permissions changes it. */
   readonly text: string
   readonly size: number
   readonly mode: number
   readonly gid: number
 }
 
-/** What a file system is asked to do; fault tests count these. */
+/** The kinds of file system calls; fault tests count them. */
 export type FileOperation =
   "look" | "make folder" | "open" | "write" | "read" | "rename" | "remove" | "permit" | "list" | "cut"
 
 export interface SafeFilesOptions {
   /** The root as a real path. */
   readonly root: string
-  /** Called before each operation; what it throws is the operation's failure. For tests of failing disks. */
+  /** Runs before each operation; an exception fails the operation. For fault tests. */
   readonly before?: ((operation: FileOperation, path: string) => void) | undefined
 }
 
@@ -33,14 +33,14 @@ export const codeOf = (error: unknown): string =>
 
 const sentences: Record<string, string> = {
   EACCES: "permission is denied; give this user access to it",
-  EDQUOT: "the quota is used up; make room and it goes on",
+  EDQUOT: "the quota is used up; free some space, and the export continues",
   EIO: "the disk could not be read or written",
   EMFILE: "too many files are open; raise the limit of open files",
   ENFILE: "too many files are open on this machine",
-  ENAMETOOLONG: "the path is longer than this file system takes; choose a shorter root",
-  ENOENT: "it is gone",
-  ENOSPC: "the disk is full; make room and it goes on",
-  EPERM: "this user may not do that to it",
+  ENAMETOOLONG: "the path is longer than this file system allows; choose a shorter root",
+  ENOENT: "it no longer exists",
+  ENOSPC: "the disk is full; free some space, and the export continues",
+  EPERM: "this user may not do that",
   EROFS: "the file system is read-only; choose a writable root"
 }
 
@@ -50,13 +50,13 @@ const failed = (operation: string, path: string, error: unknown): SafeError => {
   if (code === "ELOOP") return new PathRefused({ path, found: "symbolic link" })
   if (code === "EISDIR") return new PathRefused({ path, found: "folder" })
   if (code === "ENOTDIR" || code === "ENXIO") return new PathRefused({ path, found: "other kind of file" })
-  const details = sentences[code] ?? `the file system says ${code}`
+  const details = sentences[code] ?? `the file system reports ${code}`
   return new FileFailed({ operation, path, code, details })
 }
 
 export const permissions = 0o7777n
 
-/** The user that this process makes files as; 0 where the system has no users. */
+/** The user that this process creates files as; 0 where the system has no users. */
 export const processUid = process.geteuid?.() ?? 0
 
 export const stampOf = (stats: fs.BigIntStats): Stamp => ({
@@ -66,19 +66,19 @@ export const stampOf = (stats: fs.BigIntStats): Stamp => ({
   gid: Number(stats.gid)
 })
 
-/** Whether it belongs to another user than the one that files are made as. */
+/** Whether another user owns it. */
 export const isForeign = (stats: fs.BigIntStats): boolean => Number(stats.uid) !== processUid
 
 const kindOf = (stats: fs.BigIntStats): PathRefused["found"] =>
   stats.isSymbolicLink() ? "symbolic link" : stats.isDirectory() ? "folder" : "other kind of file"
 
-/** Not blocking: a pipe that somebody put there must not hold up everything. */
+/** Non-blocking, so that opening a pipe does not hang. */
 const flags = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 
-/** The name under which a file's next content is written, in the same folder. */
+/** The temporary name, in the same folder, under which the next content of a file is written. */
 export const temporaryName = (name: string): string => `.${name}.tmp`
 
-/** Nothing where nothing is. */
+/** The result, or undefined if the file does not exist. */
 export const unlessMissing = <A>(use: () => A): A | undefined => {
   try {
     return use()
@@ -88,7 +88,7 @@ export const unlessMissing = <A>(use: () => A): A | undefined => {
   }
 }
 
-/** The calls below a root. All paths are relative to it, with slashes; a file's folder is taken as reached before. */
+/** The calls below a root. Paths are relative to it, with slashes. The caller has checked the folder of a file. */
 export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
   const absolute = (path: string): string => (path === "" ? root : join(root, path))
 
@@ -105,7 +105,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     if (stats !== undefined && !stats.isDirectory()) {
       throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
     }
-    // What lies in the root itself is made by the first user who needs it.
+    // Entries of the root itself belong to the first user who needs them.
     if (stats !== undefined && path.includes("/") && isForeign(stats)) {
       throw new PathRefused({ path: absolute(path), found: "folder of another user", owner: Number(stats.uid) })
     }
@@ -142,7 +142,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     unlessMissing(() => fs.unlinkSync(absolute(path)))
   }
 
-  /** All bytes, also where the system takes them in pieces. */
+  /** Writes all bytes, in several calls if the system takes fewer. */
   const writeAll = (file: number, path: string, content: Uint8Array): void => {
     for (let at = 0; at < content.length;) {
       before("write", path)
@@ -150,7 +150,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     }
   }
 
-  /** The group first: the system takes the setgid bit away with it. */
+  /** Sets the group first, because chown clears the setgid bit. */
   const permit = (file: number, path: string, mode: number, gid?: number): void => {
     before("permit", path)
     if (gid !== undefined) fs.fchownSync(file, -1, gid)
@@ -159,7 +159,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
 
   const stampAt = (file: number): Stamp => stampOf(fs.fstatSync(file, { bigint: true }))
 
-  /** Every folder of the path, from the one in the root on. */
+  /** Every folder of the path, topmost first. */
   const way = (folder: string): ReadonlyArray<string> =>
     folder === ""
       ? []
@@ -168,7 +168,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
           .split("/")
           .map((_, index, names) => names.slice(0, index + 1).join("/"))
 
-  /** Whether the folder is as it should be, or another user's, which is left. */
+  /** Whether the folder has the expected mode and group, or belongs to another user and is left alone. */
   const isPermitted = (stats: fs.BigIntStats, mode: number, gid: number | undefined): boolean =>
     isForeign(stats) || (Number(stats.mode & permissions) === mode && (gid === undefined || Number(stats.gid) === gid))
 
@@ -186,11 +186,11 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     return path.slice(0, cut) + temporaryName(path.slice(cut))
   }
 
-  /** An empty file beside the one that it is to replace. */
+  /** Creates the empty temporary file that replaces this one. */
   const openTemporary = (path: string, mode: number): number => {
     isFile(path)
     const temporary = temporaryOf(path)
-    // What a killed process left.
+    // A killed process may have left one.
     remove(temporary)
     return open(temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
   }
@@ -207,7 +207,7 @@ export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
     try {
       fs.unlinkSync(absolute(temporaryOf(path)))
     } catch {
-      // It goes when the file is next replaced.
+      // The next replacement removes it.
     }
   }
 

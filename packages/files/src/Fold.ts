@@ -1,7 +1,7 @@
 /**
- * The fold from a session's events to its files: what each event adds to `messages.jsonl` and `events.jsonl`, and what
- * the single values are after it. Pure, total over the event types, and blind to how events were batched.
- * Spec: FI-20..FI-39 in specs/files.md (FL-4..FL-8).
+ * Folds a session's events into its files: the rows that each event adds to `messages.jsonl` and `events.jsonl`, and
+ * the single values after it. Pure, total over the event types, and independent of how events are batched. Spec:
+ * FI-20..FI-39 in specs/files.md (FL-4..FL-8).
  */
 import type { DurableType, Prompt, SessionEvent, Tokens } from "@daybook/core"
 import { shownDirectory, timeText } from "./Layout.ts"
@@ -21,14 +21,14 @@ export { Checkpoint, fromCheckpoint, initial, isQuiet, toCheckpoint, type State 
 export { modelText, textLimit } from "./fold/Steps.ts"
 export { isStored, longestHeld, type StoredText, type Text } from "./fold/Texts.ts"
 
-/** What one event comes to. */
+/** The result of one event. */
 export interface Evolved {
   readonly state: State
-  /** Lines of `messages.jsonl` that it adds. */
+  /** Rows added to `messages.jsonl`. */
   readonly messages: ReadonlyArray<FoldedRow>
-  /** Lines of `events.jsonl` that it adds, four at most. */
+  /** Rows added to `events.jsonl`, at most `rowsPerEvent`. */
   readonly events: ReadonlyArray<EventRow>
-  /** Bytes that these rows, or rows to come, name: one may have been there before. */
+  /** Blobs that these or later rows name; a blob may appear again. */
   readonly blobs: ReadonlyArray<Blob>
 }
 
@@ -37,7 +37,7 @@ const changed = (out: Out, change: Change, value?: string): void => {
   out.events.push({ type: "state", ...place(out), ...ofRun(out), change, ...(value === undefined ? {} : { value }) })
 }
 
-/** Stays a number that JSON has. */
+/** Adds, and clamps the sum to numbers that JSON can hold. */
 const sum = (a: number, b: number): number => Math.min(Math.max(a + b, -Number.MAX_VALUE), Number.MAX_VALUE)
 
 const spend = (
@@ -68,12 +68,12 @@ const moved = (out: Out, change: { readonly root?: string; readonly directory?: 
   set(out, { cwd: shownDirectory(out.state.root, out.state.directory) })
 }
 
-/** A message whose blocks are all that is to be said of it. */
+/** Adds a user or system row with these blocks. */
 const say = (out: Out, role: "user" | "system", id: string, content: ReadonlyArray<ContentBlock>): void => {
   out.messages.push({ role, id, time: timeText(out.event.created), ...ofRun(out), content })
 }
 
-/** What a prompt came to is in its admission, once. */
+/** Keeps a prompt's content until its promotion; only the admission carries it. */
 const admitted = (out: Out, id: string, prompt: Prompt): void => {
   set(out, { waiting: [...out.state.waiting, { id, content: blocksOf(out, promptContent(prompt)) }] })
 }
@@ -189,7 +189,7 @@ const fold = (out: Out, event: SessionEvent): void => {
       return changed(out, "pruned", String(event.data.through))
     case "session.next.budget.set":
       return changed(out, "budget", JSON.stringify(event.data.budget))
-    // Of these the files say nothing: they are live work, what framed requests, or what the model alone is shown.
+    // These have no row: live work, request frames, or data that only the model sees.
     case "session.next.interrupt.requested":
     case "session.next.request.framed":
     case "session.next.instructions.discovered":
@@ -207,7 +207,7 @@ const fold = (out: Out, event: SessionEvent): void => {
   }
 }
 
-/** One event further, in a state that is the caller's own: it is changed in place. */
+/** Applies one event to a state that the caller owns; changes that state in place. */
 export const evolveOwn = (state: State, event: SessionEvent): Evolved => {
   const out: Out = { event, state, messages: [], events: [], blobs: [] }
   Runs.begin(out)
@@ -224,12 +224,12 @@ export const evolveOwn = (state: State, event: SessionEvent): Evolved => {
   return { state, messages, events, blobs }
 }
 
-/** One event further. */
+/** Applies one event to a copy of the state. */
 export const evolve = (state: State, event: SessionEvent): Evolved => evolveOwn({ ...state }, event)
 
 /**
- * All that event rows from an activity's start on need to know of before, provided that nothing was open there: the last
- * event of each of these types (FI-37).
+ * To render event rows from the start of an activity at which nothing is open, the last event of each of these types is
+ * enough (FI-37).
  */
 export const framing = [
   "session.created",
@@ -238,6 +238,6 @@ export const framing = [
   "session.next.model.switched"
 ] as const satisfies ReadonlyArray<DurableType>
 
-/** The state to render event rows with from an activity's start on, made of the last event of each `framing` type. */
+/** The state from which to render event rows at an activity's start, from the last event of each `framing` type. */
 export const startAt = (before: ReadonlyArray<SessionEvent>): State =>
   before.reduce((state, event) => evolve(state, event).state, initial)

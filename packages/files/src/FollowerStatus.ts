@@ -1,7 +1,6 @@
 /**
- * What a follower says of itself, for other processes: `follower.json` beside its record. The file has its whole length
- * from the start and is written in place, so that a full disk does not keep the follower from saying that it is full.
- * Spec: FI-91 in specs/files.md.
+ * Writes and reads `follower.json`, the status of a follower for other processes. The file has its full length from the
+ * start and is written in place, so that a follower can report a full disk. Spec: FI-91 in specs/files.md.
  */
 import { open, type FileHandle } from "node:fs/promises"
 import { join } from "node:path"
@@ -9,14 +8,14 @@ import { Effect, Option, Schema } from "effect"
 import { ownFolder } from "./Ledger.ts"
 import type { SafeFiles } from "./SafeFiles.ts"
 
-/** What a follower does: it keeps the files current, it tries again after a failure, or it has ended. */
+/** The status of a follower: following, failing and retrying, or stopped. */
 export const FollowerState = Schema.Struct({
   version: Schema.Literal(1),
   pid: Schema.Int,
   state: Schema.Literal("following", "failing", "stopped"),
-  /** The last event that the files showed when the state began. */
+  /** The position that the files had reached when the state began. */
   position: Schema.Int,
-  /** When the state began, in milliseconds. */
+  /** When the state began, in milliseconds since the epoch. */
   since: Schema.Number,
   /** Why the last attempt failed. */
   error: Schema.optionalWith(Schema.String, { exact: true })
@@ -26,7 +25,7 @@ export type FollowerState = typeof FollowerState.Type
 const Stored = Schema.parseJson(FollowerState)
 const decode = Schema.decodeOption(Stored)
 
-/** The length of the file: no state is longer. */
+/** The fixed length of the file in bytes. */
 const length = 2_048
 const longestError = 400
 
@@ -35,7 +34,7 @@ const pathOf = (uid: number): string => `${ownFolder(uid)}/follower.json`
 const textOf = ({ error, ...state }: FollowerState): Buffer =>
   Buffer.from(JSON.stringify(error === undefined ? state : { ...state, error: error.slice(0, longestError) }))
 
-/** Writes the states of the follower of one user; that a state cannot be written keeps nobody from working. */
+/** Writes the status of one user's follower; a failed write is ignored. */
 export const make = (files: SafeFiles, uid: number) => ({
   write: (state: FollowerState): Effect.Effect<void> => {
     const text = textOf(state)
@@ -55,7 +54,7 @@ const readStart = async (path: string): Promise<string> => {
   }
 }
 
-/** What the follower of this user last said under the root; nothing where there is none, or nothing that can be read. */
+/** Reads the status of this user's follower under the root; none if the file is absent or unreadable. */
 export const follower = (root: string, uid: number): Effect.Effect<Option.Option<FollowerState>> =>
   Effect.tryPromise(() => readStart(join(root, pathOf(uid)))).pipe(
     Effect.map(decode),

@@ -1,7 +1,7 @@
 /**
- * The exporter's loop: waits for the feed, lets one batch go at a time and none sooner than 50 ms after the one before,
- * sweeps in between, and goes on after any failure, faults of our own included. Those who wait for a place hear when it is
- * reached, or that it cannot be now. Spec: FI-84..FI-86, FI-90, FI-91 in specs/files.md.
+ * Runs the exporter's loop: waits for the feed, exports one batch at a time at least 50 ms apart, sweeps in between,
+ * and retries after any failure or defect. Callers that wait for a position return when it is reached or the export
+ * fails. Spec: FI-84..FI-86, FI-90, FI-91 in specs/files.md.
  */
 import type { EventLog } from "@daybook/core"
 import { Cause, Clock, Deferred, Effect, Queue, Schedule, Stream, type Scope } from "effect"
@@ -11,22 +11,22 @@ import type { FollowerState } from "./FollowerStatus.ts"
 interface Batch {
   readonly position: number
   readonly hasMore: boolean
-  /** The root was taken again: what was said of the loop is gone. */
+  /** The root was taken again, so the status must be written again. */
   readonly anew?: boolean
 }
 
 export interface FollowingOptions {
   readonly log: EventLog["Type"]
-  /** Where the files are. */
+  /** The position that the files have reached. */
   readonly position: Effect.Effect<number, ExportError>
-  /** What is done once, before following. */
+  /** Runs once before following. */
   readonly first: Effect.Effect<{ readonly position: number }, ExportError>
   readonly batch: Effect.Effect<Batch, ExportError>
-  /** What failed for single sessions, again. */
+  /** Retries the sessions that are behind. */
   readonly retry: Effect.Effect<void, ExportError>
-  /** Looks at the files of some sessions and puts back what is not as it was left; whether the next are to follow soon. */
+  /** Checks some files and restores changed ones; returns whether the next sweep should follow soon. */
   readonly sweep: Effect.Effect<boolean, ExportError>
-  /** Says what the loop does, for other processes. */
+  /** Publishes the state of the loop for other processes. */
   readonly say: (state: FollowerState) => Effect.Effect<void>
 }
 
@@ -35,16 +35,16 @@ export interface Following {
   readonly reached: (position: number) => Effect.Effect<void>
 }
 
-/** Between batches: values and indexes are replaced at most so often, whatever the log does. */
+/** The pause between batches; it bounds how often values and indexes are replaced. */
 const pause = "50 millis"
-/** Removals ring no bell: they are looked at so often. */
+/** How often removals are polled: the feed does not signal them. */
 const removalsEvery = "1 second"
 const retryEvery = 30_000
-/** Some files are looked at so often; where one was changed, the next are looked at with the next bell. */
+/** How often, in milliseconds, some files are checked; after a change the next batch checks more. */
 const sweepEvery = 10_000
-/** 200 ms, twice as long each time, half a minute at most. */
+/** From 200 ms, doubling, to at most 30 seconds. */
 const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spaced("30 seconds"))
-/** After so many attempts it is said again that they fail: each ten minutes. */
+/** Failed attempts between two log messages: about ten minutes. */
 const remindAfter = 20
 
 interface Waiting {
@@ -52,13 +52,13 @@ interface Waiting {
   readonly done: Deferred.Deferred<void>
 }
 
-/** What is wrong, in a sentence. */
+/** The failure as a sentence for the log. */
 const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   const error = Cause.squash(cause)
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The loop, and the place to wait at; nothing runs yet. */
+/** Makes the loop and the wait for a position; starts nothing. */
 export const make = Effect.fnUntraced(function* ({
   batch,
   first,
@@ -72,9 +72,9 @@ export const make = Effect.fnUntraced(function* ({
   const ring = Effect.asVoid(Queue.offer(bell, undefined))
   const waiting = new Set<Waiting>()
   let state: "idle" | "following" | "failing" = "idle"
-  /** Where the files were when they were last current. */
+  /** The position of the last successful batch. */
   let at = 0
-  /** Of the failure that is under way. */
+  /** Attempts and message of the current failure. */
   let [attempts, error] = [0, ""]
 
   const release = (through: number) =>
@@ -95,11 +95,11 @@ export const make = Effect.fnUntraced(function* ({
 
   const said = (cause: Cause.Cause<ExportError>) =>
     Effect.logError(`the session files are not current since position ${at} of the log: ${sentenceOf(cause)}`).pipe(
-      // A fault of our own: where it is has to be found.
+      // A defect is logged with its trace.
       Cause.isDie(cause) ? Effect.zipRight(Effect.logError(cause)) : (logged) => logged
     )
 
-  /** Says once what went wrong, and again when it changes or lasts, and lets nobody wait for it. */
+  /** Logs a failure once, and again when it changes or lasts. Releases every waiting caller. */
   const failed = (cause: Cause.Cause<ExportError>) =>
     Effect.gen(function* () {
       const sentence = sentenceOf(cause)
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function* ({
     )
   })
 
-  /** Until it succeeds, whatever stands in the way, defects included: the schedule has no end. */
+  /** Retries until success, defects included: the schedule never ends. */
   const persistently = <A>(work: Effect.Effect<A, ExportError>): Effect.Effect<A> =>
     Effect.sandbox(work).pipe(
       Effect.tapError(failed),
@@ -133,7 +133,7 @@ export const make = Effect.fnUntraced(function* ({
       Effect.orDie
     )
 
-  /** Rings for every commit. What it says, and what stands in its way, is found when the batch reads it again. */
+  /** Rings for every commit. Errors of the feed are ignored here, because the batch reads the same events. */
   const listen = Effect.gen(function* () {
     const from = yield* position
     yield* Stream.runForEach(log.feed({ after: from }), () => ring)

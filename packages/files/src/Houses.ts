@@ -1,12 +1,14 @@
-/** The houses that lie under a root, whether the store knows them or not. Spec: FI-88, FI-97 in specs/files.md. */
+/**
+ * Lists the houses under a root, including those that the store does not know. Spec: FI-88, FI-97 in specs/files.md.
+ */
 import { Effect } from "effect"
 import type { SafeError } from "./Errors.ts"
 import type { SafeFiles } from "./SafeFiles.ts"
 
-/** What the folders on the way to a house are called, where that is given. */
+/** Folder names on the path to a house, level by level; undefined matches any name. */
 export const levels = [["home", "shared"], undefined, ["agent", "model"], undefined, ["session"]] as const
 
-/** What lies in the folder; nothing where this user may not look, or where something is refused. */
+/** The folder's entries; empty if this user may not read it or the path is refused. */
 export const look = (
   files: SafeFiles,
   folder: string
@@ -18,7 +20,7 @@ export const look = (
     )
   )
 
-/** The folders of all houses, relative to the root. Nothing is looked at through a link. */
+/** The folders of all houses, relative to the root. Links are not followed. */
 export const houses = Effect.fnUntraced(function* (
   files: SafeFiles
 ): Effect.fn.Return<ReadonlyArray<string>, SafeError> {

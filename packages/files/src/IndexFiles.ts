@@ -1,24 +1,24 @@
 /**
- * The index of the sessions of one agent or model: a hint for clients, derived from the sessions alone. Pure.
- * Spec: FI-14..FI-18 in specs/files.md (IX-1..IX-5).
+ * Renders the index of a house: a hint for clients, derived from its sessions alone. Pure. Spec: FI-14..FI-18 in
+ * specs/files.md (IX-1..IX-5).
  */
 import type { State } from "./Fold.ts"
 import { cwdHash } from "./Layout.ts"
 
-/** What the index has to know of a session. Positions are global places of events. */
+/** A session's line of the index. Positions are global. */
 export interface IndexEntry {
   readonly session: string
-  /** As it is shown. */
+  /** The folder as the agent sees it. */
   readonly cwd: string
   readonly updatedAtMs: number
-  /** Of its last event. */
+  /** The position of its last event. */
   readonly position: number
   readonly createdPosition: number
-  /** Of the event that began its last run. */
+  /** The position of the event that began its last run. */
   readonly runStartedPosition?: number | undefined
 }
 
-/** What the index has to know of a session. */
+/** The index entry of a session's state. */
 export const entryOf = (fold: State, session: string): IndexEntry => ({
   session,
   cwd: fold.cwd,
@@ -28,17 +28,17 @@ export const entryOf = (fold: State, session: string): IndexEntry => ({
   ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
 })
 
-/** Names are compared by code units: the order is the same on every machine. */
+/** Compares names by code units, so that the order is the same on every machine. */
 const byName = (a: IndexEntry, b: IndexEntry): number => (a.session < b.session ? -1 : a.session > b.session ? 1 : 0)
 
 const newestFirst = (a: IndexEntry, b: IndexEntry): number =>
   b.updatedAtMs - a.updatedAtMs || b.position - a.position || byName(a, b)
 
-/** Whose run began last; of those that never ran, and after those that did, the one that was created last. */
+/** Orders by the latest start of a run, then sessions without a run by the latest creation. */
 const currentFirst = (a: IndexEntry, b: IndexEntry): number =>
   (b.runStartedPosition ?? -1) - (a.runStartedPosition ?? -1) || b.createdPosition - a.createdPosition || byName(a, b)
 
-/** Name and content of each file of the index; none without a session. */
+/** Name and content of each index file; empty without a session. */
 export const indexFiles = (entries: ReadonlyArray<IndexEntry>): ReadonlyMap<string, string> => {
   const files = new Map<string, string>()
   const list = entries.toSorted(newestFirst)

@@ -1,6 +1,5 @@
 /**
- * The index of one agent's or model's sessions, from what the ledger knows of them. Spec: FI-80 in specs/files.md
- * (IX-1..IX-4).
+ * Writes the index of one house from the sessions' entries in the ledger. Spec: FI-80 in specs/files.md (IX-1..IX-4).
  */
 import { Effect, Schema } from "effect"
 import { LedgerFailed } from "./Errors.ts"
@@ -21,7 +20,7 @@ const Entry = Schema.parseJson(
 )
 const decode = Schema.decode(Entry)
 
-/** Whether the files of the index are as they were left. */
+/** Whether the files of the index are unchanged since they were written. */
 export const intact = Effect.fn("IndexWriter.intact")(function* (
   keeper: Keeper.Keeper,
   path: string
@@ -37,7 +36,7 @@ export const intact = Effect.fn("IndexWriter.intact")(function* (
   return true
 })
 
-/** Takes over files that the record does not know, when they are the index of the sessions that were taken over. */
+/** Adopts unrecorded index files that match the entries of adopted sessions. */
 const adopt = Effect.fnUntraced(function* (
   { files, ...keeper }: Keeper.Keeper,
   folder: Keeper.Folder,
@@ -45,7 +44,7 @@ const adopt = Effect.fnUntraced(function* (
   adopted: ReadonlyArray<IndexEntry>
 ) {
   const before = new Map(adopted.map((entry) => [entry.session, entry]))
-  // The record was lost, or it knows the other sessions as they were.
+  // Either no session of the house was recorded, or the others have their recorded entries.
   const candidates = [adopted, entries.map((entry) => before.get(entry.session) ?? entry)].map(indexFiles)
   const found = new Map<string, FileRecord>()
   for (const name of new Set(candidates.flatMap((candidate) => [...candidate.keys()]))) {
@@ -63,8 +62,8 @@ const adopt = Effect.fnUntraced(function* (
 })
 
 /**
- * Brings the index in this folder to what its sessions are. `anew`: contents are compared, whatever their stamps say.
- * `adopted`: what it had to say of sessions whose files were taken over.
+ * Brings the index in this folder up to date. `anew` compares contents instead of stamps. `adopted` holds the former
+ * entries of adopted sessions.
  */
 export const write = Effect.fn("IndexWriter.write")(function* (
   keeper: Keeper.Keeper,

@@ -1,8 +1,7 @@
 /**
- * The files of one folder that are replaced as wholes: tells those that other hands came to from those that a kill left
- * half done, and brings all to what is wanted. What is about to be written is recorded first, so that it is known again
- * after a kill; what nobody here wrote is moved aside and reported. It knows nothing of sessions.
- * Spec: FI-70..FI-72 in specs/files.md.
+ * Replaces whole files in one folder. It records the next content before each write, so that after a kill it can tell
+ * its own half-done writes from changes by other programs. A file that it did not write is moved aside and reported. It
+ * knows nothing of sessions. Spec: FI-70..FI-72 in specs/files.md.
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
@@ -11,7 +10,7 @@ import { recordOf, type FileRecord, type Ledger } from "./Ledger.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
-/** What keeping files needs. */
+/** The services that every operation needs. */
 export interface Keeper {
   readonly files: SafeFiles
   readonly ledger: Ledger
@@ -19,7 +18,7 @@ export interface Keeper {
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-/** A content of any length, made as it is written. */
+/** Content of any length, produced while it is written. */
 export interface Streamed<E = never> {
   readonly sum: Sum
   readonly bytes: Stream.Stream<Uint8Array, E>
@@ -27,12 +26,12 @@ export interface Streamed<E = never> {
 export type Content<E = never> = string | Uint8Array | Streamed<E>
 export type KeepError = SafeError | LedgerFailed
 
-/** Files by their names in a folder; a name may lie in a folder below. */
+/** A folder with its recorded files, by name; a name may contain a subfolder. */
 export interface Folder {
   /** Relative to the root. */
   readonly path: string
   readonly sessionID?: string | undefined
-  /** What is known of its files; brought up to date in place, as they change. */
+  /** The records of its files; updated in place as the files change. */
   readonly records: Map<string, FileRecord>
 }
 
@@ -48,7 +47,7 @@ export const sumOf = (content: Content<unknown>): Sum => {
 export const same = (a: Sum, b: Sum | null | undefined): boolean =>
   b !== null && b !== undefined && a.size === b.size && a.crc === b.crc
 
-/** Reports what was found of a file, in the log too. */
+/** Publishes a finding about a file. */
 export const report = (
   { report }: Keeper,
   folder: Folder,
@@ -65,7 +64,7 @@ export const report = (
     ...(aside === undefined ? {} : { aside })
   })
 
-/** Records changes of files in the folder, here and in the ledger. */
+/** Updates the records of files in the folder, in memory and in the ledger. */
 export const remember = (
   { ledger }: Keeper,
   folder: Folder,
@@ -81,7 +80,7 @@ export const remember = (
     })
   )
 
-/** Makes the folder and those that the names lie in, each with its permissions and group. */
+/** Creates the folder and the subfolders of the names, with their permissions and group. */
 export const ensureFolders = (
   keeper: Keeper,
   folder: Folder,
@@ -95,21 +94,21 @@ export const ensureFolders = (
     Effect.forEach(
       changed,
       (path) =>
-        report(keeper, { ...folder, path }, "", "mode", "the folder's permissions were changed; they were put back"),
+        report(keeper, { ...folder, path }, "", "mode", "the folder's permissions were changed; they were restored"),
       { discard: true }
     )
   )
 }
 
-/** Files of other hands, and files that are gone. */
+/** Files that Daybook did not write as they are, and files that are gone. */
 export interface Inspection {
   readonly foreign: ReadonlySet<string>
   readonly missing: ReadonlySet<string>
 }
 
 /**
- * Looks at the named files. First at all of them without reading: whatever is no regular file is refused before anything
- * changes (SC-3). A content that was written, was about to be, or is wanted, is ours.
+ * Checks the named files. It takes all stamps before it reads or changes a file, so that anything but a regular file is
+ * refused first (SC-3). Content is ours if it was written, was about to be written, or is wanted.
  */
 export const inspect = Effect.fnUntraced(function* (
   keeper: Keeper,
@@ -131,7 +130,7 @@ export const inspect = Effect.fnUntraced(function* (
     if (found === undefined) {
       if (record === undefined) continue
       missing.add(name)
-      // Still recorded: after a kill, too, it is known that it has to be there.
+      // Keeps the record, so that a kill does not lose the fact that the file must exist.
       changes.set(name, { ...record, stamp: "", next: null })
       if (known) yield* report(keeper, folder, name, "missing", "the file was gone; it is written again")
       continue
@@ -148,7 +147,7 @@ export const inspect = Effect.fnUntraced(function* (
     if (!permitted) {
       stamp = yield* keeper.files.permit(path, modes.file(path), modes.group(path))
       if (known) {
-        yield* report(keeper, folder, name, "mode", "the file's permissions were changed; they were put back")
+        yield* report(keeper, folder, name, "mode", "the file's permissions were changed; they were restored")
       }
     }
     changes.set(name, recordOf(sum, stamp, record?.lasting ?? false))
@@ -157,14 +156,14 @@ export const inspect = Effect.fnUntraced(function* (
   return { foreign, missing }
 })
 
-/** Moves a file of other hands aside, and says so. */
+/** Moves a file that Daybook did not write aside, and reports it. */
 export const setAside = Effect.fnUntraced(function* (keeper: Keeper, folder: Folder, name: string) {
   const aside = yield* keeper.files.keepAside(`${folder.path}/${name}`)
-  const details = `the file was changed by other hands; it was kept as ${aside} and written again`
+  const details = `another program changed the file; it was kept as ${aside} and written again`
   yield* report(keeper, folder, name, "changed", details, aside)
 })
 
-/** Replaces the file's content in one step. */
+/** Replaces the file's content atomically. */
 const replace = <E>(
   { files }: Keeper,
   path: string,
@@ -180,8 +179,8 @@ const replace = <E>(
     : files.replace(path, content, mode)
 
 /**
- * Brings the inspected files to what is wanted, in the order of `wanted`: what is there already is left, what is not
- * wanted goes. `spared` names are not touched.
+ * Writes the wanted contents in order. Files with that content are left; recorded files that are not wanted are
+ * removed, except `spared` names.
  */
 export const bring = <E = never>(
   keeper: Keeper,
@@ -231,7 +230,7 @@ export const bring = <E = never>(
     return true
   })
 
-/** Removes what a kill left of files that were being written, in the folder and in those below it that are ours. */
+/** Removes temporary files that a kill left, in the folder and in the subfolders of its records. */
 export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folder: Folder) {
   const below = new Set([""])
   for (const name of folder.records.keys()) {
@@ -239,7 +238,7 @@ export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folde
     if (cut !== -1) below.add(`/${name.slice(0, cut)}`)
   }
   for (const sub of below) {
-    // What is refused there is met again when its files are looked at.
+    // The check of its files reports a refused folder.
     const there = Effect.catchTag(keeper.files.reach(folder.path + sub), "PathRefused", () => Effect.succeed(false))
     if (!(yield* there)) continue
     for (const entry of yield* keeper.files.list(folder.path + sub)) {

@@ -1,7 +1,6 @@
 /**
- * What is remembered of sessions between portions of their logs: record, rendering, and what is known of their files. It is
- * bounded, can be forgotten at any time, and is made again from the ledger's checkpoint and the log.
- * Spec: FI-65, FI-69 in specs/files.md.
+ * Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
+ * time; the ledger's checkpoint and the log restore it. Spec: FI-65, FI-69 in specs/files.md.
  */
 import {
   SessionID,
@@ -19,34 +18,36 @@ import * as Keeper from "./Keeper.ts"
 import type { FileRecord, SessionRecord } from "./Ledger.ts"
 import * as Rendering from "./Rendering.ts"
 
-/** What a session's export can fail with; `SessionNotFound`: it was removed meanwhile. */
+/** The errors of a session's export. `SessionNotFound` means that the session was removed meanwhile. */
 export type WriteError =
   Keeper.KeepError | SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | StoreError
 
-/** A session as it is remembered. */
+/** A cached session. */
 export interface Known {
   record: SessionRecord
   rendering: Rendering.Rendering
   readonly folder: Keeper.Folder
-  /** All that its log held has been read since it was loaded. */
+  /** Whether its whole log has been read since it was loaded. */
   whole: boolean
-  /** Its files may hold more than the record knows: it was lost, or is older than they are. */
+  /** Whether its files may hold more than the record, which was lost or is older. */
   ahead: boolean
 }
 
-/** Sessions whose folds are remembered. */
+/** The number of cached sessions. */
 export const remembered = 64
-/** Events after which a fold at rest is written down: for a long one more, so that it costs its share of each. */
+/**
+ * Events between two checkpoints. A larger checkpoint is written less often, so that its cost per event stays bounded.
+ */
 export const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Math.max(256, checkpointSize / 64)
 
 export type KnownSessions = ReturnType<typeof make>
 
-/** The sessions that one writer remembers. */
+/** The session cache of one writer. */
 export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly log: EventLog["Type"] }) => {
   const { ledger } = keeper
   const known = new Map<string, Known>()
 
-  /** The session's stored events after one place up to another, page by page. */
+  /** Renders the session's stored events after one sequence number up to another, page by page. */
   const replay = <E>(
     id: string,
     from: Rendering.Rendering,
@@ -72,7 +73,7 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
 
   const nothing = () => Effect.void
 
-  /** Keeps files and session, and a checkpoint when enough has come since the last. */
+  /** Stores the session and its files, and a checkpoint if `every` events passed since the last. */
   const keep = (session: Known, changes: ReadonlyMap<string, FileRecord>, every: number) =>
     Effect.suspend(() => {
       const { folder, record, rendering } = session
@@ -119,7 +120,7 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
     keep,
     remember,
     load,
-    /** Forgets what is remembered, not what is written. */
+    /** Drops the session from the cache; the ledger keeps it. */
     forget: (id: string): void => void known.delete(id)
   }
 }

@@ -1,21 +1,21 @@
 /**
- * Where a session's files lie under the root, how its folder is shown, and how time is written. Pure: it makes names, and
+ * Computes where a session's files are under the root, how its folder is shown, and how a time is written. Pure;
  * touches no file. Spec: FI-1..FI-6 in specs/files.md (FL-1, NA-1, DC-4, DC-5).
  */
 import { createHash } from "node:crypto"
 import { defaultAgent, idPrefix, isName, reservedSession, type Address } from "@daybook/core"
 
-/** The address of a session that is kept in files: one of scope `temp` lives in memory only (SC-2). */
+/** The address of a session that has files; sessions of scope `temp` have none (SC-2). */
 export type KeptAddress = Exclude<Address, { readonly scope: "temp" }>
 
-/** A space that is shared: who may read its files beside its keeper, and which agents may have sessions there. */
+/** A shared space: who may read its files and send to it, and which agents may have sessions there. */
 export interface SharedSpace {
-  /** All, when none are named. */
+  /** The agents allowed in the space; by default all. */
   readonly agents?: ReadonlyArray<string>
   readonly read: "owner" | "group" | "everyone"
-  /** Who sends prompts through a socket of the space; its keeper, if not given. */
+  /** Who may send prompts through a socket of the space; by default only its keeper. */
   readonly write?: "owner" | "group" | "everyone"
-  /** The number of the group that its folders and files have; that of their user, if not given. */
+  /** The group id of its folders and files; by default the group of their user. */
   readonly group?: number
 }
 
@@ -25,7 +25,7 @@ const sha256 = (text: string): string => createHash("sha256").update(text).diges
 
 const longestName = 64
 
-/** The text as a name: what a name may not hold becomes a hyphen. A name stays as it is. */
+/** The text as a valid name: invalid characters become hyphens. A valid name is unchanged. */
 export const nameFrom = (text: string): string => {
   if (isName(text)) return text
   const plain = text.replaceAll(/[^a-zA-Z0-9._+-]/gu, "-")
@@ -33,13 +33,13 @@ export const nameFrom = (text: string): string => {
   return begun.slice(0, longestName).replace(/\.(?=(?:sock|d)$)/, "-")
 }
 
-/** The name that a session has without having been given one: its id, or what stands for an id that is no name. */
+/** The name of a session without an address: its id, or a hash of an id that is not a valid name. */
 const sessionNameOf = (sessionID: string): string =>
   isName(sessionID) ? sessionID : `${idPrefix}${sha256(sessionID).slice(0, longestName - idPrefix.length)}`
 
 /**
- * The address that the session is kept under: the given one, else one made of its id and of the agent that it was created
- * for, whatever agent it talks to later. Undefined for one that is not kept.
+ * The address that the session's files have: the given one, or else one made of its id and the agent that it was
+ * created for. A later change of agent does not affect it. Undefined for a temp session.
  */
 export const addressOf = (
   { agent, id }: { readonly id: string; readonly agent?: string | undefined },
@@ -54,34 +54,37 @@ type House =
   | { readonly scope: "private"; readonly uid: number; readonly kind: "agent" | "model"; readonly name: string }
   | { readonly scope: "shared"; readonly shared: string; readonly kind: "agent" | "model"; readonly name: string }
 
-/** The folder of all sessions of an agent or model in one scope, relative to the root. */
+/** The house folder, relative to the root. */
 export const houseFolder = (house: House): string => {
   const owner = house.scope === "private" ? `home/${house.uid}` : `shared/${house.shared}`
   const name = house.kind === "agent" ? `agent/${house.name}` : `model/${house.name}.d`
   return `${owner}/${name}/session`
 }
 
-/** The folder of one session, relative to the root. */
+/** The session's folder, relative to the root. */
 export const sessionFolder = (address: KeptAddress): string => `${houseFolder(address)}/${address.session}`
 
-/** The folder of the index that the session is in, relative to the root. */
+/** The house's index folder, relative to the root. */
 export const indexFolder = (house: House): string => `${houseFolder(house)}/${reservedSession}`
 
-/** A folder as the session's agent sees it: below its root from `/` on, else as the host has it. */
+/**
+ * The folder as the agent sees it: its path below the root, `/` for the root itself. Without a root, or outside of it,
+ * the host path.
+ */
 export const shownDirectory = (root: string | undefined, directory: string): string => {
   if (root === undefined || root === "/") return directory
   if (directory === root) return "/"
   return directory.startsWith(`${root}/`) ? directory.slice(root.length) : directory
 }
 
-/** The name of a folder's file in `by-cwd`: 64 lowercase hex digits of SHA-256 over the folder as it is shown (DC-5). */
+/** The name of a folder's file in `by-cwd`: the SHA-256 of the shown folder in 64 lowercase hex digits (DC-5). */
 export const cwdHash = (cwd: string): string => sha256(cwd)
 
 const firstTime = Date.parse("0000-01-01T00:00:00.000Z")
 const lastTime = Date.parse("9999-12-31T23:59:59.999Z")
 
 const minute = 60_000
-/** The last minute that was written, from the epoch on, and its text up to the seconds: events come in order of time. */
+/** The last minute formatted, and its text up to the seconds. Successive events mostly share a minute. */
 let last = { minute: Number.NaN, text: "" }
 
 const textOfMinute = (at: number): string => {
@@ -89,7 +92,7 @@ const textOfMinute = (at: number): string => {
   return last.text
 }
 
-/** RFC 3339 in UTC with milliseconds (DC-4); what lies outside of the years that it can write becomes the nearest of them. */
+/** RFC 3339 in UTC with milliseconds (DC-4). Times outside the years 0000 to 9999 are clamped. */
 export const timeText = (ms: number): string => {
   const at = Math.trunc(Math.min(Math.max(ms, firstTime), lastTime))
   const whole = Math.floor(at / minute)

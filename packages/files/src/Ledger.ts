@@ -1,8 +1,8 @@
 /**
- * The exporter's own record, `.daybook/ledger.sqlite` under the root: how far it came, and what each file was when it was
- * left. Its lock is the operating system's, is held for as long as it is open, and makes one exporter a root. A record
- * that is damaged or of another version is kept aside, and everything is compared and written again.
- * Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
+ * The exporter's record, `ledger.sqlite` in its folder under the root: the cursor, and what each file was when it was
+ * written. SQLite's exclusive lock is held while the record is open and allows one exporter per user and root. A
+ * damaged record, or one of another version, is kept aside; all files are then compared with the log. Spec:
+ * FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
  */
 import { immediately } from "@daybook/core"
 import { Reactivity } from "@effect/experimental"
@@ -15,53 +15,53 @@ import { processUid } from "./FileCalls.ts"
 import { modesOf, type Modes } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
-/** The folder of the own things of all exporters under the root. */
+/** The folder of all exporters' records under the root. */
 export const recordsFolder = ".daybook"
-/** The folder of the own things of this user's exporter. */
+/** The folder of this user's record. */
 export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1
 /** "DayL" */
 const applicationID = 0x4461794c
 
-/** Where the exporter stands in the log. */
+/** The exporter's place in the log. */
 export interface Cursor {
   readonly position: number
-  /** The event there, and whose it is: at the same place in another store stands another. */
+  /** The event at that position and its session. Another store has a different event there. */
   readonly eventID: string | null
   readonly sessionID: string | null
-  /** The last removal that was followed. */
+  /** The number of the last removal followed. */
   readonly removals: number
 }
 
-/** How far one session's files are. */
+/** The export state of one session. */
 export interface SessionRecord {
   readonly id: string
   /** Relative to the root. */
   readonly folder: string
-  /** The folder of the index that it is in. */
+  /** The folder of its index. */
   readonly index: string
-  /** The last event that the logs hold, its position, and the first event of this session's log. */
+  /** The last event in the logs, its position, and the id of the session's first event. */
   readonly seq: number
   readonly position: number
   readonly first: string
-  /** The last event that the single values tell of. */
+  /** The last event that the single values reflect. */
   readonly shown: number
-  /** The last event before the checkpoint that is kept of its fold, and that checkpoint's length; -1 and 0 without one. */
+  /** The event of the stored checkpoint and its length; -1 and 0 without one. */
   readonly checkpointSeq: number
   readonly checkpointSize: number
-  /** What the index says of it, as JSON; null before its values were first written. */
+  /** Its index entry as JSON; null before its values are first written. */
   readonly entry: string | null
-  /** Something stood in the way: it is tried again from the log. */
+  /** The export failed; it is retried from the log. */
   readonly behind: boolean
 }
 
-/** One file as it was left. */
+/** One file as it was last written. */
 export interface FileRecord extends Sum {
-  /** Its stamp; empty when the content has to be looked at. */
+  /** Its stamp; empty if the content must be checked. */
   readonly stamp: string
-  /** What it was about to become: after a kill it may be that. */
+  /** The content about to be written; after a kill the file may already hold it. */
   readonly next: Sum | null
-  /** It is not made anew with the values, but once, from the log. */
+  /** It is written once, from the log, and not again with the values. */
   readonly lasting: boolean
 }
 
@@ -119,14 +119,14 @@ const schema = [
   `CREATE INDEX session_behind ON session (id) WHERE behind = 1`,
   `CREATE TABLE file (folder TEXT NOT NULL, name TEXT NOT NULL, stamp TEXT NOT NULL, size INTEGER NOT NULL,
     crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, lasting INTEGER NOT NULL, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
-  // Apart from the session's own row, which changes with every batch.
+  // A separate table: the session's own row changes with every batch.
   `CREATE TABLE checkpoint (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
   `INSERT INTO cursor VALUES (1, 0, NULL, NULL, 0)`,
   `PRAGMA application_id = ${applicationID}`,
   `PRAGMA user_version = ${version}`
 ]
 
-/** The file is none of ours, of another version, or damaged. */
+/** The file is not a ledger of this version, or is damaged. */
 class NotOurs {
   readonly _tag = "NotOurs"
 }
@@ -135,11 +135,11 @@ const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
-  // Whoever comes second is told so at once.
+  // A second exporter fails immediately.
   yield* sql`PRAGMA busy_timeout = 0`
   yield* sql`PRAGMA locking_mode = EXCLUSIVE`
   yield* sql`PRAGMA journal_mode = WAL`
-  // A commit survives the process; after a power cut the files tell what it did not.
+  // A commit survives the process. After a power cut the files are compared with the log.
   yield* sql`PRAGMA synchronous = NORMAL`
   const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
   if (tables.length === 0) return yield* immediately(sql)(Effect.forEach(schema, (part) => sql.unsafe(part)))
@@ -151,7 +151,7 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   yield* sql`UPDATE cursor SET one = 1`
 })
 
-/** The connection with its lock; `undefined` for a file that has to be kept aside, which is closed again by then. */
+/** Opens the connection and takes its lock; undefined, with the connection closed, if the file must be kept aside. */
 const open = (
   filename: string,
   root: string
@@ -160,7 +160,7 @@ const open = (
     const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
     const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
       Effect.tap(prepare),
-      // The driver throws where a file cannot be opened, or a statement cannot be prepared.
+      // The driver throws if it cannot open a file or prepare a statement.
       Effect.catchAllDefect((defect) => Effect.fail(defect)),
       Effect.provideService(Scope.Scope, scope),
       Effect.provide(Reactivity.layer),
@@ -174,7 +174,7 @@ const open = (
     return yield* new RootUnusable({ root, details: new LedgerFailed({ path: filename, cause: error }).message })
   })
 
-/** Takes over the record of a version that had one for all users. */
+/** Moves the record of a version that had one for all users. */
 const adoptFormer = (files: SafeFiles, fileName: string) =>
   Effect.gen(function* () {
     const former = `${recordsFolder}/ledger.sqlite`
@@ -184,44 +184,44 @@ const adoptFormer = (files: SafeFiles, fileName: string) =>
 
 const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
 
-/** The file that lies there; one that was removed, and one in its place, is another. */
+/** Identifies the file at the path; empty if it is absent. */
 const identity = (filename: string): string => {
   const stats = lstatSync(filename, { bigint: true, throwIfNoEntry: false })
   return stats === undefined ? "" : `${stats.dev}:${stats.ino}`
 }
 
-/** The record of a root; `fresh` when nothing was known of its files. */
+/** The record of a root; `fresh` if nothing was recorded. */
 export interface Ledger {
-  /** Whether the open record is the one that lies under the root: only then nobody else takes the root. */
+  /** Whether the open record is still the file under the root; otherwise its lock no longer protects the root. */
   readonly isHeld: Effect.Effect<boolean, LedgerFailed>
   readonly cursor: Effect.Effect<Cursor, LedgerFailed>
   readonly setCursor: (cursor: Cursor) => Effect.Effect<void, LedgerFailed>
   readonly session: (id: string) => Effect.Effect<SessionRecord | undefined, LedgerFailed>
-  /** The fold of the session where it was last at rest, as JSON. */
+  /** The last stored checkpoint of the session's fold, as JSON. */
   readonly checkpoint: (id: string) => Effect.Effect<string | undefined, LedgerFailed>
-  /** Records after an id, in order of ids. */
+  /** The next records after an id, in id order. */
   readonly sessions: (after: string, limit: number) => Effect.Effect<ReadonlyArray<SessionRecord>, LedgerFailed>
-  /** Sessions that something stood in the way of, at most `limit`. */
+  /** Sessions whose export failed, at most `limit`. */
   readonly behind: (limit: number) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly setBehind: (id: string) => Effect.Effect<void, LedgerFailed>
-  /** What the index in this folder has to say. */
+  /** The entries of this index, as JSON. */
   readonly entries: (index: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly indexes: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
-  /** The folders of the sessions that the index in this folder is of. */
+  /** The folders of the sessions in this index. */
   readonly folders: (index: string) => Effect.Effect<ReadonlySet<string>, LedgerFailed>
   readonly files: (folder: string) => Effect.Effect<FileRecords, LedgerFailed>
-  /** Keeps a session and files of its folder in one transaction; an undefined file is forgotten. */
+  /** Stores a session and files of its folder in one transaction; an undefined file is deleted from the record. */
   readonly keep: (
     folder: string,
     files: ReadonlyMap<string, FileRecord | undefined>,
     session?: SessionRecord,
     checkpoint?: string
   ) => Effect.Effect<void, LedgerFailed>
-  /** Forgets the session. The files of its folder are forgotten one by one, as they go. */
+  /** Deletes the session's record. The records of its files are deleted one by one, with the files. */
   readonly forget: (id: string) => Effect.Effect<void, LedgerFailed>
 }
 
-/** Opens the record and takes its lock, until the scope closes. */
+/** Opens the record and takes its lock until the scope closes. */
 export const make = Effect.fn("Ledger.make")(function* (
   files: SafeFiles,
   modes: Modes = modesOf()
@@ -232,7 +232,7 @@ export const make = Effect.fn("Ledger.make")(function* (
   const prepared = Effect.gen(function* () {
     yield* files.ensureFolders([folder], modes)
     yield* adoptFormer(files, fileName)
-    // Made here, so that SQLite makes the files beside it with the same permissions.
+    // Created here, because SQLite gives its side files the permissions of this one.
     if ((yield* files.stamp(fileName)) === undefined) yield* files.append(fileName, "", 0o600)
   }).pipe(Effect.mapError(unusable(files.root)))
   yield* prepared
@@ -261,7 +261,7 @@ export const make = Effect.fn("Ledger.make")(function* (
   const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, LedgerFailed> =>
     effect.pipe(
       Effect.mapError(({ cause }) => cause),
-      // The driver throws at some faults of a disk.
+      // The driver throws on some disk faults.
       Effect.catchAllDefect(Effect.fail),
       Effect.mapError((cause) => new LedgerFailed({ path: filename, cause })),
       Effect.uninterruptible
@@ -307,7 +307,7 @@ export const make = Effect.fn("Ledger.make")(function* (
     })}`
 
   return {
-    // Of a closed record the system may have given the number of its file to another.
+    // Once the record is closed, another file may get its inode.
     isHeld: Effect.map(look, (there) => !closed && there !== "" && there === opened),
     cursor: run(
       sql<{
@@ -402,6 +402,6 @@ export const make = Effect.fn("Ledger.make")(function* (
   }
 })
 
-/** Bound parameters per statement stay few. */
+/** Splits, to bound the parameters of a statement. */
 const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / 64) }, (_, i) => items.slice(i * 64, (i + 1) * 64))

@@ -1,6 +1,6 @@
 /**
- * A file that grows by whole lines. Its record says how far it was written; what lies behind that after a kill is ours
- * when it is what was about to be written, and is completed where it stands. Spec: FI-75 in specs/files.md (FL-7).
+ * Appends to a file of whole lines. Its record says how far it was written. Surplus bytes after a kill are ours if they
+ * are the start of the next rows, and are then completed in place. Spec: FI-75 in specs/files.md (FL-7).
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
@@ -9,15 +9,15 @@ import type { FileRecord } from "./Ledger.ts"
 import type { Source } from "./Pieces.ts"
 import type { Stamp } from "./SafeFiles.ts"
 
-/** How a log is found: in order, with so many bytes behind its record that are the next ones; gone; or not ours. */
+/** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */
 export type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }
 
-/** The record of a log that nothing was written to. */
+/** The record of an empty log. */
 export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasting: true }
 
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
-/** Compares the log with its record, and what lies behind that with the bytes that come next. */
+/** Compares the log with its record, and bytes after the recorded end with the next ones. */
 export const look = <E>(
   { files }: Keeper,
   folder: Folder,
@@ -55,7 +55,7 @@ export const look = <E>(
     return ours ? { is: "ours", surplus } : { is: "changed" }
   })
 
-/** Adds the bytes, but for those that are there already; gives the new record. */
+/** Appends the bytes that are not there yet; returns the new record. */
 export const append = <E>(
   { files, modes }: Keeper,
   folder: Folder,

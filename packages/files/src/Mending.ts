@@ -1,6 +1,6 @@
 /**
- * Puts back what a session's folder has lost, or what other hands came to: logs and bytes that rows name are made again
- * from the session's log, permissions as they should be. Spec: FI-71..FI-75 in specs/files.md.
+ * Repairs a session's folder: renders missing or changed logs and blobs again from the session's log, and restores
+ * permissions. Spec: FI-71..FI-75 in specs/files.md.
  */
 import type { EventLog, ReadError } from "@daybook/core"
 import { Effect, Stream } from "effect"
@@ -16,11 +16,11 @@ import { blobFile } from "./SessionContext.ts"
 
 export type Mending = ReturnType<typeof make>
 
-/** Mends the folders of remembered sessions. */
+/** Repairs the folders of cached sessions. */
 export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: KnownSessions) => {
   const { files, modes } = keeper
 
-  /** Renders a log anew up to where the session is, beside it, and puts it in place where it differs. */
+  /** Renders a log up to the session's recorded event into a temporary file, and replaces the log if it differs. */
   const restore = Effect.fnUntraced(function* (
     session: Known,
     name: LogName,
@@ -53,7 +53,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     )
   })
 
-  /** The log in order again, and how many of the next bytes it has already. */
+  /** Repairs the log if needed; returns how many of the next bytes it already holds. */
   const mend = Effect.fnUntraced(function* (session: Known, name: LogName, next: Source<ReadError>, atEnd: boolean) {
     const state = yield* LogFile.look(keeper, session.folder, name, next)
     if (state.is === "ours" && !(atEnd && state.surplus > next.size)) return state.surplus
@@ -61,7 +61,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     return 0
   })
 
-  /** Writes bytes that rows name, each once. */
+  /** Writes the blobs that rows name, each once. */
   const keepBlobs = Effect.fnUntraced(function* (
     session: Known,
     blobs: Rendering.Added["blobs"],
@@ -72,7 +72,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
       if (!wanted(name)) continue
       const record = session.folder.records.get(name)
       if (record !== undefined && record.stamp !== "") {
-        // The pack has brought it before: from now on it stays when the pack changes.
+        // The pack wrote it; now it must also outlive the pack.
         if (!record.lasting) {
           yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...record, lasting: true }]]))
         }
@@ -82,7 +82,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
       const content = new Map([[name, bytes]])
       const inspection = yield* Keeper.inspect(keeper, session.folder, [name], new Map([[name, Keeper.sumOf(bytes)]]))
       yield* Keeper.bring(keeper, session.folder, content, inspection, () => true, true)
-      // It may have been there already.
+      // The pack may have written it.
       const there = session.folder.records.get(name)
       if (there?.lasting === false) {
         yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...there, lasting: true }]]))
@@ -90,7 +90,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     }
   })
 
-  /** A log's permissions as they should be. */
+  /** Restores a log's permissions. */
   const permitLog = Effect.fnUntraced(function* ({ folder }: Known, name: LogName) {
     const path = `${folder.path}/${name}`
     const record = folder.records.get(name)
@@ -100,15 +100,15 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     if (permitted && (stamp.text === record.stamp || stamp.size !== record.size)) return
     const now = permitted ? stamp : yield* files.permit(path, modes.file(path), modes.group(path))
     if (!permitted) {
-      yield* Keeper.report(keeper, folder, name, "mode", "the file's permissions were changed; they were put back")
+      yield* Keeper.report(keeper, folder, name, "mode", "the file's permissions were changed; they were restored")
     }
-    // Looked at before: the content is that of the record.
+    // `mend` has compared the content.
     if (now.size === record.size) {
       yield* Keeper.remember(keeper, folder, new Map([[name, { ...record, stamp: now.text }]]))
     }
   })
 
-  /** Bytes that rows name and that are gone, or not ours: made again from the log. Gives those that were set aside. */
+  /** Writes missing or changed blobs again from the log; returns those that were set aside. */
   const restoreBlobs = Effect.fnUntraced(function* (
     session: Known,
     { foreign }: Keeper.Inspection,

@@ -1,18 +1,17 @@
 /**
- * Who may read what under the root: permissions of folders and files, from the operator's word on shared spaces, and from
- * whether the root is common to several users. Pure. Spec: FI-60, FI-90 in specs/files.md,
- * specs/decisions/0018-users-on-one-root.md.
+ * Decides the permissions below the root, from the configuration of shared spaces and the mode of the root. Pure. Spec:
+ * FI-60, FI-92, FI-93 in specs/files.md, specs/decisions/0018-users-on-one-root.md.
  */
 import type { SharedSpaces } from "./Layout.ts"
 
 export interface Modes {
   readonly folder: (path: string) => number
   readonly file: (path: string) => number
-  /** The group that a folder is given; undefined where it has that of its user. */
+  /** The group of a folder; undefined for the user's own group. */
   readonly group: (path: string) => number | undefined
-  /** Whether others than the owner must be able to pass through the root. */
+  /** Whether other users must be able to traverse the root. */
   readonly passable: boolean
-  /** Whether other users have folders of their own in the root. */
+  /** Whether other users have folders in the root. */
   readonly common: boolean
 }
 
@@ -22,22 +21,22 @@ const byReader = {
   group: { folder: 0o750, file: 0o640 },
   everyone: { folder: 0o755, file: 0o644 }
 }
-/** What is made in the folder has its group, from the start. */
+/** New entries of the folder inherit its group. */
 const setgid = 0o2000
 
-/** Whether a file there has the permissions and the group that it should have. */
+/** Whether the file has the expected permissions and group. */
 export const isPermitted = (
   { file, group }: Modes,
   path: string,
   { gid, mode }: { readonly mode: number; readonly gid: number }
 ): boolean => mode === file(path) && (group(path) ?? gid) === gid
 
-/** Whether others make their folders in a root of this mode, beside those of its owner and safe from each other. */
+/** Whether a root of this mode is common: others can write into it, and the sticky bit protects each user's folders. */
 export const isCommon = (mode: number): boolean => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0
 
 /**
- * Private things are the owner's alone; a shared space is as open as its policy says, and closed without one. `root`: the
- * mode of the root.
+ * Private files are for the owner alone. A shared space is as open as its configuration says, and private without one.
+ * `root` is the mode of the root.
  */
 export const modesOf = (shared: SharedSpaces = {}, root = 0o700): Modes => {
   const passable = Object.values(shared).some(({ read }) => read !== "owner")

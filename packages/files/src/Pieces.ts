@@ -1,6 +1,6 @@
 /**
- * Lines and answers in pieces: what is short is text, a long text is the place of its event, read when its turn to be
- * written or compared comes. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md.
+ * Lines and answers as pieces: short text in memory, or a reference to the event that holds a long text, which is read
+ * when it is written or compared. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md.
  */
 import { SessionID, SessionNotFound, type EventLog, type ReadError } from "@daybook/core"
 import { Effect, Stream } from "effect"
@@ -8,22 +8,22 @@ import { crc32 } from "node:zlib"
 import * as Fold from "./Fold.ts"
 import type { Sum } from "./SafeFiles.ts"
 
-/** Text of a line; or a long text, as a JSON string within the line. */
+/** Text of a line, or a reference to a long text that stands in the line as a JSON string. */
 export type Piece = Fold.Text
 
-/** Bytes that are made as they are used. */
+/** Bytes produced on demand. */
 export interface Source<E = never> {
   readonly size: number
   readonly bytes: Stream.Stream<Uint8Array, E>
 }
 
-/** A row as a line with its newline, as `JSON.stringify` would have it with the texts in their places. */
+/** The row as a line with its newline, equal to `JSON.stringify` of the row with its texts. */
 export const lineOf = (row: Fold.FoldedRow): ReadonlyArray<Piece> => {
   const content: ReadonlyArray<(typeof row.content)[number]> = row.content
   const isLong = content.some((block) => block.type === "text" && Fold.isStored(block.text))
   if (!isLong) return [`${JSON.stringify(row)}\n`]
   const empty = JSON.stringify({ ...row, content: [] })
-  // No text before it can hold this: its quotes would be escaped.
+  // A text before it cannot contain this: its quotes would be escaped.
   const at = empty.indexOf('"content":[]') + '"content":['.length
   const pieces: Array<Piece> = []
   for (const block of content) {
@@ -35,11 +35,11 @@ export const lineOf = (row: Fold.FoldedRow): ReadonlyArray<Piece> => {
   return [...pieces, `${empty.slice(at)}\n`]
 }
 
-/** Bytes of the pieces in a line. */
+/** The size of the pieces in bytes, within a line. */
 export const sizeOf = (pieces: ReadonlyArray<Piece>): number =>
   pieces.reduce((sum, piece) => sum + (Fold.isStored(piece) ? piece.bytes : Buffer.byteLength(piece)), 0)
 
-/** The stored texts of one session. */
+/** Reads the stored texts of one session. */
 export type Reader = (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
 
 /** Reads texts from the session's log. */
@@ -49,15 +49,15 @@ export const readerOf =
     Effect.gen(function* () {
       const sessionID = SessionID.make(id)
       const [event] = (yield* log.read({ sessionID, after: seq - 1, limit: 1 })).events
-      // Others have their turn between two long texts.
+      // Lets other fibers run between two long texts.
       yield* Effect.yieldNow()
       if (event?.type === "session.next.text.ended" && event.seq === seq && event.data.text.length === length)
         return event.data.text
-      // Another session has its id now.
+      // A new session has the id.
       return yield* new SessionNotFound({ sessionID, removed: true })
     })
 
-/** The pieces one by one, short ones that follow each other as one. */
+/** The pieces one by one; adjacent short ones are joined. */
 const texts = (
   pieces: ReadonlyArray<Piece>,
   long: (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
@@ -81,7 +81,7 @@ const texts = (
   )
 }
 
-/** Lines of a log. */
+/** The lines as bytes. */
 export const linesFrom = (pieces: ReadonlyArray<Piece>, read: Reader): Source<ReadError> => ({
   size: sizeOf(pieces),
   bytes: Stream.map(
@@ -90,7 +90,7 @@ export const linesFrom = (pieces: ReadonlyArray<Piece>, read: Reader): Source<Re
   )
 })
 
-/** The texts one directly behind the other, with a newline, as UTF-8 has them: a pair may have its halves in two of them. */
+/** The texts joined, with a newline, in UTF-8. A surrogate pair may span two of them. */
 export const answerFrom = (latest: ReadonlyArray<Fold.Text>, read: Reader): Stream.Stream<Uint8Array, ReadError> =>
   texts([...latest, "\n"], read).pipe(
     Stream.mapAccum("", (half, text) => {

@@ -1,30 +1,29 @@
 /**
- * Rendered events of one session that wait to be written: what they add to the logs, in order, and where the session stands
- * after them. One append for many pages of the log costs what one for a page does. Changed in place by `take`, and no
- * longer than a writer's limit. Spec: FI-69 in specs/files.md.
+ * Rendered events of one session that wait to be written: the pieces for both logs, and the state after them. Joining
+ * many pages of the log into one portion costs one append. `take` changes it in place. Spec: FI-69 in specs/files.md.
  */
 import type { SessionEvent } from "@daybook/core"
 import type { Piece } from "./Pieces.ts"
 import * as Rendering from "./Rendering.ts"
 
 export interface Portion {
-  /** Stands after the last event. */
+  /** The rendering after the last event. */
   readonly run: Rendering.Run
-  /** The id of the first event, and the places of the last. */
+  /** The id of the first event; the sequence number and position of the last. */
   readonly first: string
   seq: number
   position: number
   readonly messages: Array<Piece>
   readonly events: Array<Piece>
   readonly blobs: Array<Rendering.Added["blobs"][number]>
-  /** What it holds, nearly. */
+  /** Its approximate size in bytes. */
   size: number
 }
 
-/** Bytes that wait, at most, beside those of the last event. */
+/** Pending bytes at which a portion is written. */
 export const portionLimit = 4 * 1024 * 1024
 
-/** A portion that goes on from here and that holds nothing yet. */
+/** An empty portion that continues the rendering. */
 export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Portion => ({
   run: Rendering.from(rendering),
   first: id,
@@ -36,7 +35,7 @@ export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Por
   size: 0
 })
 
-/** One event more. */
+/** Adds one event. */
 export const take = (portion: Portion, event: SessionEvent): void => {
   const added = portion.run.take(event)
   portion.seq = event.seq

@@ -1,8 +1,8 @@
 /**
- * Folders that a removed session left because the record did not know them: the record was lost, or set back, before the
- * removal was followed. Their files are recorded again, so that they are removed as those of any other session. A folder
- * is taken for one of these when its `meta.json` lies at the address that it tells of, and names a session that the log
- * removed and does not have now. Everything else stays where it is. Spec: FI-97 in specs/files.md.
+ * Finds folders of removed sessions that the record does not list because it was lost or restored from a copy. It
+ * records their files, so that they are removed like those of any session. A folder qualifies if its `meta.json` is at
+ * the address that it names, and names a session that the log removed and does not hold now. Everything else stays.
+ * Spec: FI-97 in specs/files.md.
  */
 import { SessionID, type EventLog, type LogUnavailable } from "@daybook/core"
 import { Effect, Option, Schema } from "effect"
@@ -32,10 +32,10 @@ const folders = ["", contextPrefix.slice(0, -1), ...contextFolders]
 /** Whether the layout has a file of that name in a session's folder. */
 const isOfLayout = (name: string): boolean => isLog(name) || valueNames.has(name) || isContextName(name)
 
-/** The name of the file that a temporary one was to become; the same for any other. */
+/** The target of a temporary file name; any other name is unchanged. */
 const targetOf = (name: string): string => /^\.(.+)\.tmp$/.exec(name)?.[1] ?? name
 
-/** The address of the session in the folder, by its metadata; the user is the one whose home it is. */
+/** The address in the folder's metadata; the user id is that of its home. */
 const addressAt = (folder: string, meta: Meta): KeptAddress | undefined => {
   const { kind, name, session } = meta
   if (meta.scope === "private") {
@@ -47,7 +47,7 @@ const addressAt = (folder: string, meta: Meta): KeptAddress | undefined => {
 export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
   const { files, ledger } = keeper
 
-  /** The session that the folder is of by its own words, if it lies at that session's address. */
+  /** The session that the folder's `meta.json` names, if the folder is at that session's address. */
   const claimed = Effect.fnUntraced(function* (folder: string) {
     const path = `${folder}/meta.json`
     if (!(yield* files.reach(folder))) return undefined
@@ -65,7 +65,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
     )
   })
 
-  /** Those that the log removed and does not have now. */
+  /** Keeps the sessions that the log removed and does not hold now. */
   const removedOf = Effect.fnUntraced(function* (
     found: ReadonlyArray<Remains>
   ): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | Keeper.KeepError> {
@@ -88,14 +88,14 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
     )
   })
 
-  /** The record of a file as it is; undefined where no regular file is. */
+  /** The record of a file as it is now; undefined unless it is a regular file. */
   const recorded = (path: string) =>
     Effect.gen(function* () {
       const stamp = yield* files.stamp(path)
       return stamp === undefined ? undefined : recordOf(yield* files.sum(path), stamp)
     }).pipe(Effect.catchTag("PathRefused", () => Effect.void))
 
-  /** Records the files that the layout has in the folder, whatever they hold, and those that were being written. */
+  /** Records the layout's files in the folder, with any content, and targets of temporary files. */
   const record = Effect.fnUntraced(function* ({ folder, id, index }: Remains) {
     const found = new Map<string, FileRecord>()
     for (const sub of folders) {
@@ -122,7 +122,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
     yield* ledger.keep(folder, found, session)
   })
 
-  /** Records the files of an index that hold nothing but names of folders that lie beside it. */
+  /** Records index files that hold only names of sibling folders. */
   const recordIndex = Effect.fnUntraced(function* (index: string, names: ReadonlySet<string>) {
     const known = yield* ledger.files(index)
     const hints = (yield* Houses.look(files, `${index}/by-cwd`)).map(({ name }) => `by-cwd/${name}`)
@@ -139,7 +139,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
     yield* ledger.keep(index, found)
   })
 
-  /** Records what is found, and gives it; and the indexes of houses without a recorded session. */
+  /** Records and returns the remains, and returns the indexes of houses without a recorded session. */
   const find = Effect.fnUntraced(function* () {
     const all: Array<Remains> = []
     const indexes: Array<string> = []
@@ -154,7 +154,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
         if (claim !== undefined) claims.push(claim)
       }
       const remains = yield* removedOf(claims)
-      // The index first: a folder that is recorded is not looked at again after a kill.
+      // The index first: after a kill, a recorded folder is not searched again.
       if (remains.length > 0) yield* recordIndex(index, new Set(beside.map(({ name }) => name)))
       for (const one of remains) yield* record(one)
       all.push(...remains)

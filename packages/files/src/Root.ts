@@ -1,6 +1,6 @@
 /**
- * Taking a root: the folder itself, the exporter's record in it with its lock, and the proof that its files are of this
- * store. Spec: FI-65..FI-68 in specs/files.md.
+ * Takes a root: opens the folder, locks the exporter's record in it, and checks that its files belong to this store.
+ * Spec: FI-65..FI-68 in specs/files.md.
  */
 import { realpath, stat, chmod } from "node:fs/promises"
 import { makeFolders, SessionID, type EventLog } from "@daybook/core"
@@ -25,8 +25,8 @@ const saidBy = (error: unknown): string =>
       : String(error)
 
 /**
- * The root as a real path, and the permissions below it. A new one is its owner's alone, and passable where a shared space
- * is others' to read.
+ * The real path of the root, and the permissions below it. A new root is 0700, or 0711 if others may read a shared
+ * space.
  */
 export const openFolder = (
   root: string,
@@ -36,7 +36,7 @@ export const openFolder = (
     try: async () => {
       await makeFolders(root, 0o700)
       const real = await realpath(root)
-      // Another mode is the operator's own choice.
+      // Another mode is the operator's choice.
       const mode = (await stat(real)).mode & 0o7777
       const wanted = modesOf(shared).passable ? 0o711 : 0o700
       if (mode !== wanted && (mode === 0o700 || mode === 0o711)) await chmod(real, wanted)
@@ -45,7 +45,7 @@ export const openFolder = (
     catch: (error) => new RootUnusable({ root, details: saidBy(error) })
   })
 
-/** Whether this process may give its files to the groups of the shared spaces. */
+/** Checks that this process may give files to the groups of the shared spaces. */
 export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Effect<void, RootUnusable> => {
   const groups = new Set([process.getegid?.(), ...(process.getgroups?.() ?? [])])
   const foreign = Object.entries(shared).find(
@@ -53,18 +53,18 @@ export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Eff
   )
   if (foreign === undefined) return Effect.void
   const [space, { group }] = foreign
-  const details = `the files of the shared space ${space} are for group ${group}, and user ${processUid} is not a member of it: add the user to the group, or take the space out of the configuration`
+  const details = `the files of the shared space ${space} are for group ${group}, and user ${processUid} is not a member of it: add the user to the group, or remove the space from the configuration`
   return Effect.fail(new RootUnusable({ root, details }))
 }
 
-/** Whether the ledger's cursor stands on an event of this log, or of a session that was removed from it. */
+/** Whether the ledger's cursor is on an event of this log, or of a session removed from it. */
 const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Ledger.Cursor) =>
   Effect.gen(function* () {
     if (position === 0) return true
     const { events } = yield* log.readFeed({ after: position - 1, limit: 1 })
     const [event] = events
     if (event?.position === position) return event.id === eventID
-    // The cursor stands on an event that is not decoded, or no more there.
+    // That event was not decoded, or no longer exists.
     if (eventID === null || sessionID === null) return true
     const pruned = yield* log.read({ sessionID: SessionID.make(sessionID), limit: 1 }).pipe(
       Effect.as(false),
@@ -81,7 +81,7 @@ const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: 
     }
   }).pipe(Effect.catchTag("CursorAhead", () => Effect.succeed(false)))
 
-/** Takes the root until the scope closes; fails at once where another process has it. */
+/** Takes the root until the scope closes; fails immediately if another process has it. */
 export const open = Effect.fn("Root.open")(function* (
   options: SafeFiles.SafeFilesOptions,
   modes: Modes,

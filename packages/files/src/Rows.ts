@@ -1,12 +1,12 @@
 /**
- * The lines of `messages.jsonl` and `events.jsonl`: what they hold, as schemas. A client reads them with any JSON parser;
- * fields are only ever added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
+ * Schemas of the lines of `messages.jsonl` and `events.jsonl`, and of `meta.json`. Any JSON parser reads them; fields
+ * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
  */
 import { Schema } from "effect"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** The errno names that say why; clients never parse the message (FR-5). */
+/** The errno names of errors; clients decide by these and never parse the message (FR-5). */
 export const ErrorCode = Schema.Literal(
   "EACCES",
   "EALREADY",
@@ -22,21 +22,21 @@ export type ErrorCode = typeof ErrorCode.Type
 /** RFC 3339 in UTC with milliseconds (DC-4). */
 export const Time = Schema.String
 
-/** A run: one activity of the session, from its prompt to its end. `ctx-` and 32 lowercase hex digits (FR-9). */
+/** The id of a run, one activity of the session: `ctx-` and 32 lowercase hex digits (FR-9). */
 export const RunID = Schema.String.pipe(Schema.pattern(/^ctx-[0-9a-f]{32}$/))
 export type RunID = typeof RunID.Type
 
 const TextBlock = Schema.Struct({
   type: Schema.Literal("text"),
   text: Schema.String,
-  /** What it came from, where it is not what somebody wrote here: what a prompt came to, or a command's output. */
+  /** The source of a text that the user did not type: part of a prompt's expansion, or a command's output. */
   from: optional(
     Schema.Literal("template", "file", "directory", "media", "agent", "reference", "resource", "failure", "shell")
   ),
-  /** Of what it came from: a path, an agent's name. */
+  /** The name of the source: a path or an agent's name. */
   name: optional(Schema.String)
 })
-/** Bytes are not written into a line: `blob` names them by their content, where they are kept (PK-5). */
+/** A file. Lines hold no bytes; `blob` names the content (PK-5). */
 const MediaBlock = Schema.Struct({
   type: Schema.Literal("media"),
   media_type: Schema.String,
@@ -44,10 +44,10 @@ const MediaBlock = Schema.Struct({
   /** `sha256-` and 64 hex digits of the bytes, for data that came with the message. */
   blob: optional(Schema.String),
   bytes: optional(Schema.Int),
-  /** Where it is, for what was named and not brought. */
+  /** The location, for a file that was named without data. */
   uri: optional(Schema.String)
 })
-/** What a message or a result of a tool is made of. */
+/** A block of a message or of a tool result. */
 export const ContentBlock = Schema.Union(TextBlock, MediaBlock)
 export type ContentBlock = typeof ContentBlock.Type
 const ToolCallBlock = Schema.Struct({
@@ -75,24 +75,24 @@ export const MessageRow = Schema.Union(
     ...message,
     /** `provider/model`. */
     model: Schema.String,
-    /** Why it is not whole. */
+    /** Why the step is incomplete. */
     error: optional(Schema.Struct({ code: ErrorCode, message: Schema.String }))
   }),
   Schema.Struct({ role: Schema.Literal("tool"), ...message, name: Schema.String }),
-  /** What the runtime told the model in between: changed context, reminders. */
+  /** Text for the model from the runtime: changed context, reminders. */
   Schema.Struct({ role: Schema.Literal("system"), ...message })
 )
 export type MessageRow = typeof MessageRow.Type
 
 const event = {
-  /** Names the row among its session's: what `resume` takes as `after`. */
+  /** The id of the row within its session: the `after` of `resume`. */
   id: Schema.String,
-  /** Strictly increasing: four times the event's place in the log, and the row's place among that event's. */
+  /** Strictly increasing: four times the event's sequence number, plus the row's index within the event. */
   seq: Schema.Int,
   time: Time
 }
 const ofRun = { ...event, run: RunID }
-/** Steps outside of any activity, of logs that have none, are of no run. */
+/** Steps outside any activity, in logs without activities, have no run. */
 const maybeOfRun = { ...event, run: optional(RunID) }
 
 /** One line of `events.jsonl`, and a frame in answer to `resume`. */
@@ -123,9 +123,9 @@ export const EventRow = Schema.Union(
     ...ofRun,
     role: Schema.Literal("assistant"),
     content: Schema.Array(TextBlock),
-    /** The text is longer than a frame may be: the whole is in `latest.md`, and was in the deltas. */
+    /** The text is longer than a frame may be; `latest.md` and the deltas have all of it. */
     truncated: optional(Schema.Literal(true)),
-    /** UTF-16 code units of the whole text, where it is truncated. */
+    /** UTF-16 code units of the whole text, if it is truncated. */
     length: optional(Schema.Int)
   }),
   Schema.Struct({
@@ -136,7 +136,7 @@ export const EventRow = Schema.Union(
     tool_call_id: optional(Schema.String),
     code: ErrorCode,
     message: Schema.String,
-    /** True: the run goes on. */
+    /** True: the run continues. */
     recoverable: optional(Schema.Boolean)
   }),
   Schema.Struct({
@@ -145,7 +145,7 @@ export const EventRow = Schema.Union(
     client_id: optional(Schema.String),
     status: Schema.Literal("ok", "error", "cancelled")
   }),
-  /** A change of the session beside its runs; `value` is what it changed to, where there is one. */
+  /** A change of the session outside its runs; `value` is the new value, if any. */
   Schema.Struct({
     type: Schema.Literal("state"),
     ...maybeOfRun,
@@ -155,13 +155,13 @@ export const EventRow = Schema.Union(
 )
 export type EventRow = typeof EventRow.Type
 
-/** The four words of the file `state` (DC-3). */
+/** The four values of the file `state` (DC-3). */
 export const StateWord = Schema.Literal("active", "idle", "done", "error")
 export type StateWord = typeof StateWord.Type
 
-/** `meta.json`. Nothing decides by it; it is for people and for clients' lists. */
+/** `meta.json`, for people and for clients' lists. No program logic depends on it. */
 export const Meta = Schema.Struct({
-  /** The version of all files of the session's folder. */
+  /** The version of all files in the session's folder. */
   version: Schema.Literal(1),
   session_id: Schema.String,
   scope: Schema.Literal("private", "shared"),
@@ -170,7 +170,7 @@ export const Meta = Schema.Struct({
   name: Schema.String,
   session: Schema.String,
   title: optional(Schema.String),
-  /** Whom it talks to now. */
+  /** The session's current agent. */
   agent: Schema.String,
   model: optional(Schema.String),
   parent_id: optional(Schema.String),
@@ -180,7 +180,7 @@ export const Meta = Schema.Struct({
   client_id: optional(Schema.String),
   cost_usd: Schema.Number,
   tokens: Schema.Struct({ input: Schema.Number, output: Schema.Number, reasoning: Schema.Number }),
-  /** The last event that these files tell of. */
+  /** The last event that these files reflect. */
   seq: Schema.Int
 })
 export type Meta = typeof Meta.Type

@@ -1,8 +1,8 @@
 /**
- * What is done with files and folders under one root: a value is replaced in one step, a log grows at its end, what other
- * hands wrote is moved aside. Calls (`FileCalls.ts`) are short and synchronous, as those of the database beside them: a call
- * handed to another thread costs a hundred times its work. What reads whole files lets others go between pieces. It knows
- * nothing of sessions. Spec: FI-60..FI-64 in specs/files.md (SC-3, FL-3).
+ * File and folder operations under one root: replaces a value atomically, appends to a log, moves a foreign file aside.
+ * The calls (`FileCalls.ts`) are short and synchronous, like those of the database: handing one to another thread costs
+ * a hundred times its work. Reading a whole file yields between pieces. It knows nothing of sessions. Spec:
+ * FI-60..FI-64 in specs/files.md (SC-3, FL-3).
  */
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
@@ -23,18 +23,18 @@ import {
 
 export { temporaryName, type FileOperation, type SafeFilesOptions, type Stamp } from "./FileCalls.ts"
 
-/** The size and the checksum of a content. */
+/** Size and checksum of a content. */
 export interface Sum {
   readonly size: number
   readonly crc: number
 }
 
-/** A new content of a file, written beside it and put in its place at once. */
+/** New content of a file, written beside it and put in place atomically. */
 export interface Replacement {
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, SafeError>
-  /** What was written so far. */
+  /** Size and checksum of the content so far. */
   readonly sum: () => Sum
-  /** Puts it in place. Without this it is removed when the scope closes. */
+  /** Puts the content in place. Otherwise it is removed when the scope closes. */
   readonly place: Effect.Effect<Stamp, SafeError>
 }
 
@@ -42,13 +42,16 @@ const chunkSize = 256 * 1024
 
 export type SafeFiles = ReturnType<typeof make>
 
-/** Whether the name is one that `keepAside` gives. */
+/** Whether `keepAside` makes such a name. */
 export const isAside = (name: string): boolean => /\.aside\.[1-9]\d*$/.test(name)
 
 const bytesOf = (content: string | Uint8Array): Uint8Array =>
   typeof content === "string" ? Buffer.from(content, "utf8") : content
 
-/** The files under a root. All paths are relative to it, with slashes; a file's folder is taken as reached before. */
+/**
+ * The file operations under a root. Paths are relative to it, with slashes. The caller has checked the folder of a
+ * file.
+ */
 export const make = (options: SafeFilesOptions) => {
   const calls = FileCalls.make(options)
   const { absolute, attempt, before, discard, isFile, isFolder, look, open, openTemporary, permit, permitFolder } =
@@ -83,7 +86,7 @@ export const make = (options: SafeFilesOptions) => {
       } satisfies Replacement
     })
 
-  /** The file's bytes from one to another, in pieces that are used at once: the next one takes their place. */
+  /** Reads a range of the file in pieces that share one buffer: use each before the next. */
   const eachPiece = (
     path: string,
     from: number,
@@ -113,13 +116,13 @@ export const make = (options: SafeFilesOptions) => {
     root: options.root,
     absolute,
 
-    /** Whether the folder is there. A link or a file on the way is refused. */
+    /** Whether the folder exists. A link or a file on the path is refused. */
     reach: (folder: string): Effect.Effect<boolean, SafeError> =>
       attempt("reach", folder, () => way(folder).every((path) => isFolder(path) !== undefined)),
 
     /**
-     * Makes the folders with all on the way to them, each with its permissions and group; gives those that had others.
-     * A folder of the root that another user made is left as it is.
+     * Creates the folders and their parents with permissions and group; returns those that had others. A folder of the
+     * root that another user created is left as it is.
      */
     ensureFolders: (
       folders: Iterable<string>,
@@ -145,7 +148,7 @@ export const make = (options: SafeFilesOptions) => {
         )
       }),
 
-    /** The folder's permissions and group; undefined where nothing is, or what another user made in the root. */
+    /** The folder's permissions and group; undefined if it is absent, or if another user created it in the root. */
     folderMode: (
       folder: string
     ): Effect.Effect<{ readonly mode: number; readonly gid: number } | undefined, SafeError> =>
@@ -156,14 +159,14 @@ export const make = (options: SafeFilesOptions) => {
           : { mode: Number(stats.mode & permissions), gid: Number(stats.gid) }
       }),
 
-    /** The file's stamp; undefined where nothing is. */
+    /** The file's stamp; undefined if it is absent. */
     stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
       attempt("look at", file, () => {
         const stats = isFile(file)
         return stats === undefined ? undefined : stampOf(stats)
       }),
 
-    /** Replaces the file's content in one step: a reader sees the old one or the new one. */
+    /** Replaces the file's content atomically: a reader sees the old or the new content. */
     replace: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
       attempt("write", path, () => {
         const file = openTemporary(path, mode)
@@ -178,10 +181,10 @@ export const make = (options: SafeFilesOptions) => {
         }
       }),
 
-    /** A content that comes in pieces; in place when all of it is there. */
+    /** Starts a replacement whose content comes in pieces. */
     begin,
 
-    /** Adds to the end of the file, which is made when it is not there. */
+    /** Appends to the file; creates it if absent. */
     append: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
       attempt("append to", path, () =>
         using(
@@ -198,16 +201,16 @@ export const make = (options: SafeFilesOptions) => {
         )
       ),
 
-    /** Writes over the beginning of the file, in place; the file is made when it is not there. */
+    /** Overwrites the beginning of the file in place; creates it if absent. */
     overwrite: (path: string, content: Uint8Array, mode: number): Effect.Effect<void, SafeError> =>
       attempt("write", path, () =>
         using(path, fs.constants.O_WRONLY | fs.constants.O_CREAT, (file) => writeAll(file, path, content), mode)
       ),
 
-    /** Gives the file its permissions and its group back. */
+    /** Restores the file's permissions and group. */
     permit: (path: string, mode: number, gid?: number): Effect.Effect<Stamp, SafeError> =>
       attempt("change the permissions of", path, () => {
-        // Its owner may have taken his own right to open it: there is no other way to it then.
+        // The owner may have removed its own read permission, so that open would fail.
         if (((isFile(path)?.mode ?? 0n) & 0o400n) === 0n) fs.chmodSync(absolute(path), mode)
         return using(path, fs.constants.O_RDONLY, (file) => {
           permit(file, path, mode, gid)
@@ -228,7 +231,7 @@ export const make = (options: SafeFilesOptions) => {
         )
       }),
 
-    /** The SHA-256, in hex, of so many bytes from the offset on. */
+    /** The SHA-256, in hex, of `length` bytes at the offset. */
     digest: (path: string, offset: number, length: number): Effect.Effect<string, SafeError> =>
       Effect.suspend(() => {
         const hash = createHash("sha256")
@@ -238,7 +241,7 @@ export const make = (options: SafeFilesOptions) => {
         )
       }),
 
-    /** At most `length` bytes from the offset on. */
+    /** Reads at most `length` bytes at the offset. */
     readRange: (path: string, offset: number, length: number): Effect.Effect<Uint8Array, SafeError> =>
       attempt("read", path, () =>
         using(path, fs.constants.O_RDONLY, (file) => {
@@ -254,7 +257,7 @@ export const make = (options: SafeFilesOptions) => {
         })
       ),
 
-    /** Moves the file to `<name>.aside.<n>`, the first that is free, and gives that path. */
+    /** Moves the file to `<name>.aside.<n>`, with the first free number, and returns that path. */
     keepAside: (path: string): Effect.Effect<string, SafeError> =>
       attempt("keep aside", path, () => {
         for (let n = 1; ; n++) {
@@ -266,17 +269,17 @@ export const make = (options: SafeFilesOptions) => {
         }
       }),
 
-    /** Gives the file another name, if it is there. */
+    /** Renames the file if it exists. */
     rename: (path: string, name: string): Effect.Effect<void, SafeError> =>
       attempt("rename", path, () => {
         before("rename", path)
         unlessMissing(() => fs.renameSync(absolute(path), absolute(name)))
       }),
 
-    /** Removes the file, if it is there. */
+    /** Removes the file if it exists. */
     remove: (path: string): Effect.Effect<void, SafeError> => attempt("remove", path, () => remove(path)),
 
-    /** Removes the folder when it is empty, and those above it that are empty then. */
+    /** Removes the folder if it is empty, and then its empty parents. */
     removeEmpty: (folder: string): Effect.Effect<void, SafeError> =>
       attempt("remove", folder, () => {
         for (const path of way(folder).toReversed()) {
@@ -290,7 +293,7 @@ export const make = (options: SafeFilesOptions) => {
         }
       }),
 
-    /** Removes the folder if it is there and empty. Anything else stays. */
+    /** Removes the folder if it exists and is empty. */
     removeFolder: (folder: string): Effect.Effect<void, SafeError> =>
       attempt("remove", folder, () => {
         before("remove", folder)
@@ -301,7 +304,7 @@ export const make = (options: SafeFilesOptions) => {
         }
       }),
 
-    /** What lies in the folder, by name; nothing where there is no folder. */
+    /** The folder's entries, by name; empty if it is absent. */
     list: (
       folder: string
     ): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly folder: boolean }>, SafeError> =>

@@ -1,4 +1,4 @@
-/** The files of a session's `context/`, for the last step of its pack. Spec: FI-40..FI-59 in specs/files.md. */
+/** Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md. */
 import { SessionID, type EventLog, type ReadError, type SessionStore, type StoreError } from "@daybook/core"
 import { Effect } from "effect"
 import { blobPath } from "./context/Blobs.ts"
@@ -6,10 +6,10 @@ import { contextFiles } from "./context/ContextFiles.ts"
 import { contextInput } from "./context/ContextInput.ts"
 import type { PackState } from "./context/PackState.ts"
 
-/** The folder of the context in the session's folder. */
+/** The context folder within the session's folder. */
 export const contextPrefix = "context/"
 
-/** Folders of the context that exist only while they hold something, inner ones first. */
+/** Context folders that exist only while they hold files, inner ones first. */
 export const contextFolders = ["swap", "dedup/blob", "dedup"].map((name) => `${contextPrefix}${name}`)
 
 const contextNames = new Set(
@@ -25,20 +25,20 @@ const contextNames = new Set(
   ].map((name) => `${contextPrefix}${name}`)
 )
 
-/** Whether the context may have a file of that name, relative to the session's folder. */
+/** Whether the name, relative to the session's folder, is one of a context file. */
 export const isContextName = (name: string): boolean =>
   contextNames.has(name) || /^context\/dedup\/blob\/sha256-[0-9a-f]{64}$/.test(name)
 
-/** The file of bytes that a row names, relative to the session's folder. */
+/** The file of a blob, relative to the session's folder. */
 export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(hash)}`
 
 /**
- * Names relative to the session's folder, with their contents, none before the first step; and the state, which knows the
- * hashes of swapped lines from now on: they are read once.
+ * The context files by name, relative to the session's folder; empty before the first step. The returned state holds
+ * the hashes of swapped lines, so that each is computed once.
  */
 export const contextOf = <E>(
   sessionID: string,
-  /** Its name in its address. */
+  /** The session's name in its address. */
   session: string,
   state: PackState,
   /** The SHA-256 of bytes of `messages.jsonl`. */

@@ -1,7 +1,7 @@
 /**
- * One session's folder: takes events as they come, appends to the logs in portions (`Portion.ts`), and brings the single
- * values and the context to where the logs are. What is remembered of a session is in `KnownSessions.ts`, what puts its
- * files back in `Mending.ts`. Every step can be killed and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
+ * Writes one session's folder: appends events to the logs in portions (`Portion.ts`), then brings the single values and
+ * the context up to the logs. `KnownSessions.ts` caches sessions, `Mending.ts` repairs files. Every step can be killed
+ * and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
  */
 import { EventLog, SessionID, SessionNotFound, SessionStore, type ReadError, type SessionEvent } from "@daybook/core"
 import { Effect, Stream } from "effect"
@@ -30,58 +30,60 @@ export interface WriterOptions {
   readonly keeper: Keeper.Keeper
   readonly log: EventLog["Type"]
   readonly store: SessionStore["Type"]
-  /** Whose sessions without an address are. */
+  /** The owner of sessions without an address. */
   readonly uid: number
 }
 
-/** No file has it. */
+/** Equals no file's content. */
 const noContent: Sum = { size: -1, crc: 0 }
 
 const nothing: Source = { size: 0, bytes: Stream.empty }
 
-/** Every session has the folder, also while it is empty. */
+/** The context folder exists even while it is empty. */
 const inContext = [contextPrefix]
 
 export interface SessionWriter {
   /**
-   * Takes events of one session, in order; those that it has already are passed over. They wait to be written with those
-   * that follow, until there are enough of them, or `flush` or `finish` is called.
+   * Takes events of one session in order and skips known ones. They are written when a portion is full, or by `flush`
+   * or `finish`.
    */
   readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
-  /** Writes what waits of the session. */
+  /** Writes the session's pending portion. */
   readonly flush: (id: string) => Effect.Effect<void, WriteError>
-  /** Writes what waits of the session and leaves it there, to be tried again from the log; gives its folder. */
+  /**
+   * Writes the session's pending portion and marks the session behind, to be retried from the log; returns its folder.
+   */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
-  /** Sessions that something waits of. */
+  /** Sessions with a pending portion. */
   readonly waiting: () => ReadonlyArray<string>
-  /** Whether as much waits, of all sessions together, as is held in memory. */
+  /** Whether the pending portions together have reached the memory bound. */
   readonly isFull: () => boolean
-  /** Takes and writes everything that the session's log holds. */
+  /** Takes and writes all events of the session's log. */
   readonly advance: (id: string) => Effect.Effect<void, WriteError>
   /**
-   * Brings values and context to where the logs are, and puts back what is not as it was left. `atEnd`: the session's log
-   * holds nothing more, so that nothing may lie behind the end of a file.
+   * Brings values and context up to the logs and restores changed files. `atEnd` says that the session's log has no
+   * more events, so that surplus bytes in a file are not ours.
    */
   readonly finish: (id: string, options: { readonly atEnd: boolean }) => Effect.Effect<void, WriteError>
-  /** Whether the files of a recorded session are all as they were left. */
+  /** Whether all files of a recorded session are unchanged since they were written. */
   readonly intact: (record: SessionRecord) => Effect.Effect<boolean, Keeper.KeepError>
-  /** Renders the logs anew and puts them in place where a byte differs; `finish` does the same for the rest. */
+  /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
   readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
-  /** Removes the session's files, as far as they are ours. */
+  /** Removes the session's own files. */
   readonly drop: (id: string) => Effect.Effect<void, Keeper.KeepError>
-  /** What the index in this folder had to say of sessions whose files were taken over. */
+  /** The former entries in this index of adopted sessions. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
-  /** The folders of indexes that have to follow what was done since they were last written. */
+  /** The folders of indexes to be written. */
   readonly dueIndexes: () => ReadonlyArray<string>
-  /** The index was written. */
+  /** Marks the index as written. */
   readonly written: (index: string) => void
-  /** Forgets what is remembered and what waits, not what is written. */
+  /** Drops the cached state and the pending portion; written files stay. */
   readonly forget: (id: string) => void
 }
 
 const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, LogFile.empty]))
 
-/** The record of a session that nothing was written of. */
+/** The record of a session before its first write. */
 const unwritten = (id: string, address: Exclude<ReturnType<typeof addressOf>, undefined>, first: string) => ({
   id,
   folder: sessionFolder(address),
@@ -105,7 +107,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
   const indexes = new Set<string>()
   const waiting = new Map<string, Portion.Portion>()
 
-  /** Writes what waits of the session. */
+  /** Writes the session's pending portion. */
   const flush = (id: string): Effect.Effect<void, WriteError> =>
     Effect.suspend(() => {
       const portion = waiting.get(id)
@@ -122,7 +124,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     if (address === undefined) return yield* drop(id)
     const path = sessionFolder(address)
     if (before !== undefined && before.record.folder !== path) {
-      // It has another address now: its files are made anew there, as if it had always been so.
+      // Its address changed: it is written whole at the new one.
       yield* drop(id)
       return yield* advance(id)
     }
@@ -131,11 +133,11 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       rendering: Rendering.initial,
       folder: { path, sessionID: id, records: new Map(yield* ledger.files(path)) },
       whole: false,
-      // Files that lie there already may be ours of a record that is lost.
+      // Existing files may be ours, of a lost record.
       ahead: yield* files.reach(path)
     }
     if (before === undefined) {
-      // Known before the first byte: a session that is removed after a kill leaves nothing behind.
+      // Recorded before the first byte, so that a session removed after a kill leaves nothing behind.
       for (const [name, record] of emptyLogs) session.folder.records.set(name, record)
       yield* ledger.keep(path, emptyLogs, session.record)
       yield* Keeper.sweepLeftovers(keeper, session.folder)
@@ -144,7 +146,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const changes = new Map<string, FileRecord>()
     const read = readerOf(log, id)
     const next = logs.map((name) => ({ name, source: linesFrom(piecesOf(portion, name), read) }))
-    // Both are looked at before either changes.
+    // Check both before either changes.
     for (const { name } of next) yield* files.stamp(`${path}/${name}`)
     yield* keepBlobs(session, portion.blobs, () => true)
     let ahead = session.ahead
@@ -162,7 +164,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     yield* remember(id, moved)
   })
 
-  /** Renders the events that are new, and writes when enough of them wait. */
+  /** Renders new events and writes each full portion. */
   const gather = Effect.fnUntraced(function* (
     id: string,
     events: ReadonlyArray<SessionEvent>
@@ -178,7 +180,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       if (event.seq > portion.seq) Portion.take(portion, event)
       if (portion.size < Portion.portionLimit) continue
       yield* flush(id)
-      // There is none where its address is one that is not kept.
+      // Its address changed to one without files.
       if ((yield* load(id)) === undefined) return
     }
   })
@@ -191,19 +193,19 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const record = portion === undefined ? (yield* load(id))?.record : undefined
     const at = portion ?? record
     if (at !== undefined && events.some(({ position, seq }) => seq <= at.seq && position > at.position)) {
-      // Removed, and begun again under its id.
+      // Removed, and created again under its id.
       waiting.delete(id)
       yield* drop(id)
       return yield* advance(id)
     }
     const seq = at?.seq ?? -1
     const next = events.filter((event) => event.seq > seq)
-    // From the log where the events do not join what is written: it knows whether one is missing.
+    // After a gap, or while behind, read the log: it knows whether an event is missing.
     if (record?.behind === true || next.some((event, index) => event.seq !== seq + 1 + index)) return yield* advance(id)
     yield* gather(id, next)
   })
 
-  /** The session's life that the record tells of. Where it has ended, its removal comes next: nothing is added before. */
+  /** The incarnation that the record belongs to. If it has ended, nothing is added: its removal comes next. */
   const incarnationOf = Effect.fnUntraced(function* ({
     first,
     id
@@ -211,14 +213,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     if (first === "") return undefined
     const sessionID = SessionID.make(id)
     const { incarnation } = yield* log.head(sessionID)
-    // Its first event is there: so it was when the head was read.
+    // Its first event still exists, so it did when the head was read.
     if ((yield* log.placeOf(sessionID, first)) !== undefined) return incarnation
     return yield* new SessionNotFound({ sessionID, removed: true })
   })
 
   const advance = (id: string): Effect.Effect<void, WriteError> =>
     Effect.gen(function* () {
-      // It is in the log as well.
+      // The log holds these events too.
       waiting.delete(id)
       const record = (yield* load(id))?.record
       let after = record?.seq ?? -1
@@ -244,7 +246,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       forget(id)
       return record.folder
     }
-    // Known, though nothing of it can be read: under the address that it has if it was given none.
+    // None of its events can be read: it is recorded under the address of a session that was given none.
     const address = addressOf({ id }, undefined, uid)
     if (address === undefined) return ""
     const begun: SessionRecord = { ...unwritten(id, address, ""), behind: true }
@@ -257,7 +259,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     sessions.forget(id)
   }
 
-  /** The context as the last step was shown it. Swapped lines are read where they lie: the logs are in order by now. */
+  /** The context that the last step was shown. Swapped lines are read from the logs, which are repaired by now. */
   const contextAt = (session: Known, name: string, pack: PackState) =>
     SessionContext.contextOf(session.record.id, name, pack, (at, bytes) =>
       files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
@@ -275,13 +277,10 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     contextOf: (session, name, pack) => Effect.map(contextAt(session, name, pack), ({ files }) => files)
   })
 
-  /** What indexes had to say of sessions whose files were taken over, by folder. */
+  /** The former index entries of adopted sessions, by index folder. */
   const adopted = new Map<string, Map<string, IndexEntry>>()
 
-  /**
-   * Takes over the files of a session that the record does not know as they are, at the end of its log: values are never
-   * set back to what they were in its middle.
-   */
+  /** Adopts the session's unrecorded files at the end of its log, so that no value goes back to an earlier one. */
   const takeOver = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
     yield* advance(id)
     const session = yield* load(id)
@@ -298,7 +297,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return session
   })
 
-  /** Sums of long answers: each is read once to be known, and once to be written. */
+  /** Checksums of long answers: each is read once for its checksum and once to be written. */
   const answers = new WeakMap<ReadonlyArray<Text>, Sum>()
 
   /** A long answer, read from the log as it is written. */
@@ -309,7 +308,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return { sum, bytes }
   })
 
-  /** Removes folders of the context that hold nothing any more. */
+  /** Removes context folders that became empty. */
   const removeEmptied = (folder: Keeper.Folder) =>
     Effect.forEach(
       contextFolders.filter((path) => ![...folder.records.keys()].some((name) => name.startsWith(`${path}/`))),
@@ -324,14 +323,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     yield* flush(id)
     const loaded = yield* load(id)
     const session = loaded?.ahead === true ? yield* takeOver(id) : loaded
-    // Of one that could not be begun there is nothing to tell.
+    // Nothing was written of it yet.
     if (session === undefined || session.record.seq < 0) return
     const { folder, record, rendering } = session
     const { fold, pack } = rendering
     const address = addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
     if (address === undefined) return yield* drop(id)
     yield* Keeper.ensureFolders(keeper, folder, [contextPrefix, ...folder.records.keys()])
-    // Whatever is no regular file is refused before anything changes.
+    // Refuses anything but a regular file before anything changes.
     for (const name of folder.records.keys()) yield* files.stamp(`${folder.path}/${name}`)
     for (const name of logs) {
       yield* mend(session, name, nothing, atEnd)
@@ -339,7 +338,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     }
     const long = fold.latest?.some(isStored) === true ? yield* streamed(id, fold.latest) : ""
     const values = valueFiles(fold, address, () => long)
-    // The context is that of the last step: it stays while there is no other.
+    // The context is that of the last step and changes only with a later one.
     let due = (pack.step?.seq ?? -1) > record.shown
     let context = due ? yield* contextOf(session, address.session) : new Map<string, Keeper.Content>()
     const sums = new Map<string, Sum>([...context, ...values].map(([name, content]) => [name, Keeper.sumOf(content)]))
@@ -363,11 +362,11 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       { ...inspection, foreign },
       spared
     )
-    // Before the session is recorded as shown: after a kill it is done again.
+    // Before the session is recorded as shown, so that a kill repeats it.
     if (due) yield* removeEmptied(folder)
     const entry = JSON.stringify(entryOf(fold, address.session))
     const follows = entry !== record.entry
-    // Whoever was left behind is no longer, when all of its log was read since.
+    // It is no longer behind once its whole log was read.
     const behind = record.behind && !session.whole
     if (follows || record.shown !== record.seq || record.behind !== behind) {
       session.record = { ...record, shown: record.seq, entry, behind }
@@ -391,7 +390,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return true
   })
 
-  /** Whether the blob holds the bytes that its name is the hash of. */
+  /** Whether the blob's content has the hash in its name. */
   const isNamedByContent = Effect.fnUntraced(function* (folder: Keeper.Folder, name: string) {
     const path = `${folder.path}/${name}`
     const found = yield* files.stamp(path)
@@ -403,7 +402,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const session = yield* load(id)
     if (session === undefined) return
     for (const name of logs) yield* restore(session, name, "unknown")
-    // Contents are compared, not stamps; and the context is made anew.
+    // Forces a comparison of contents instead of stamps, and a new context.
     for (const [name, record] of session.folder.records) {
       if (isLog(name)) continue
       const unknown = record.lasting && !(yield* isNamedByContent(session.folder, name))
@@ -412,7 +411,10 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     session.record = { ...session.record, shown: -1 }
   })
 
-  /** Whether the file is what was written, or was about to be; of a log, what it begins with. */
+  /**
+   * Whether the file holds the recorded or the intended content; for a log, its recorded beginning counts. Undefined if
+   * it is absent.
+   */
   const isOurs = Effect.fnUntraced(function* (path: string, name: string, record: FileRecord) {
     const found = yield* files.stamp(path)
     if (found === undefined) return undefined
@@ -422,7 +424,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     return Keeper.same(sum, record) || Keeper.same(sum, record.next)
   })
 
-  /** Removes a file of a folder that goes. What is refused in its place is reported and left, and holds up no other. */
+  /** Removes one file of a removed session. A refused path is reported and left, and does not stop the others. */
   const removeFile = (folder: Keeper.Folder, name: string, record: FileRecord) =>
     Effect.gen(function* () {
       const path = `${folder.path}/${name}`

@@ -1,9 +1,9 @@
-/** The single-value files of a session's folder, as the fold has them. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
+/** Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
 import { isStored, modelText, type State, type Text } from "./Fold.ts"
 import { timeText, type KeptAddress } from "./Layout.ts"
 import type { Meta } from "./Rows.ts"
 
-/** Files hold UTF-8, which has no bytes for half a surrogate pair. */
+/** The text with a newline; half a surrogate pair, which UTF-8 cannot encode, becomes U+FFFD. */
 const line = (text: string): string => `${text.replaceAll(/\p{Surrogate}/gu, "\uFFFD")}\n`
 
 const metaOf = (state: State, address: KeptAddress): Meta => {
@@ -30,7 +30,7 @@ const metaOf = (state: State, address: KeptAddress): Meta => {
   }
 }
 
-/** The names of the files, those that a session may not have yet too. */
+/** The names of all value files, including those that a session may not have yet. */
 export const valueNames: ReadonlySet<string> = new Set([
   "latest.md",
   "cwd",
@@ -40,11 +40,11 @@ export const valueNames: ReadonlySet<string> = new Set([
   "state"
 ])
 
-/** The content of `latest.md`, whose texts may be long and are then read where they are stored. */
+/** The content of `latest.md`. `stored` supplies it if a text is only referenced. */
 export const latestFile = <A>(latest: ReadonlyArray<Text>, stored: (latest: ReadonlyArray<Text>) => A): string | A =>
   latest.some(isStored) ? stored(latest) : line(latest.join(""))
 
-/** Name and content of each file, in the order in which they are to be written. `stored` gives that of a long answer. */
+/** Name and content of each value file, in write order. `stored` supplies a long answer. */
 export const valueFiles = <A>(
   state: State,
   address: KeptAddress,
@@ -56,6 +56,6 @@ export const valueFiles = <A>(
     ["created_at", line(timeText(state.createdAtMs))],
     ["meta.json", line(JSON.stringify(metaOf(state, address)))],
     ["updated_at", line(timeText(state.updatedAtMs))],
-    // Last: who sees the run's end finds the rest in place.
+    // Last: a reader that sees the end of a run in it finds the other files up to date.
     ["state", line(state.word)]
   ])

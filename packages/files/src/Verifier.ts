@@ -1,6 +1,6 @@
 /**
- * What is compared by a verification: one session's folder, one index, and what else lies there. Nothing is changed, and
- * nothing is looked at through a link. Spec: FI-87, FI-88 in specs/files.md.
+ * Compares one session's folder, one index, and unknown entries with the log. Changes nothing and follows no link.
+ * Spec: FI-87, FI-88 in specs/files.md.
  */
 import { EventLog, SessionID, type ReadError } from "@daybook/core"
 import { Effect, Option, Schema, Stream } from "effect"
@@ -19,7 +19,7 @@ import { valueFiles } from "./Values.ts"
 type Content = string | Uint8Array
 export type Found = ReadonlyArray<Finding>
 
-/** A session that was looked at: its name, and its line of the index unless something stands in the way. */
+/** A verified session: its name, and its index entry unless its folder is refused. */
 export interface Seen {
   readonly session: string
   readonly entry: IndexEntry | undefined
@@ -27,7 +27,7 @@ export interface Seen {
 
 const Told = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
 
-/** Times that something is looked at again because files moved on meanwhile. */
+/** Attempts for a folder that changes during the comparison. */
 export const attempts = 4
 
 interface Permitted {
@@ -40,16 +40,16 @@ const wrongMode = (whose: string, found: Permitted, wanted: Permitted): string =
     ? `${whose} group is ${found.gid}, not ${wanted.gid}`
     : `${whose} permissions are ${found.mode.toString(8)}, not ${wanted.mode.toString(8)}`
 
-/** The folder that it is in. */
+/** The parent folder. */
 export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/"))
 
-/** The folder, and all above it. */
+/** The folder and all of its parents. */
 const wayTo = (folder: string): ReadonlyArray<string> =>
   folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
 
-/** The comparisons with the files under one root. */
+/** The comparisons for the files under one root. */
 export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
-  /** Looks at one file; a link or a folder in its place is a finding. */
+  /** Takes the stamp of one file; a link or a folder in its place is a finding. */
   const look = (path: string, sessionID: string | undefined) => {
     const finding = (kind: FindingKind, details: string): Finding => ({
       kind,
@@ -71,7 +71,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     }
   }
 
-  /** Presence, permissions and, by `same`, content of one file. */
+  /** Checks existence, permissions and, with `same`, the content of one file. */
   const check = <E, R>(
     path: string,
     sessionID: string | undefined,
@@ -81,7 +81,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       const { finding, stamp } = look(path, sessionID)
       const looked = yield* stamp
       if (looked.findings.length > 0) return looked.findings
-      if (looked.stamp === undefined) return [finding("missing", "the file is not there")]
+      if (looked.stamp === undefined) return [finding("missing", "the file does not exist")]
       const { gid, mode } = looked.stamp
       const wrong = isPermitted(modes, path, looked.stamp)
         ? []
@@ -92,7 +92,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       })
     })
 
-  const changed = Option.some(["changed", "its content is not what the log says"] as const)
+  const changed = Option.some(["changed", "its content differs from the log"] as const)
 
   const checkContent = (path: string, sessionID: string | undefined, content: Content) =>
     check(path, sessionID, ({ size }) => {
@@ -103,13 +103,13 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       )
     })
 
-  /** A log, compared as it is rendered: how far it is right, and whether it was so far. */
+  /** The progress of a log comparison: the offset reached, and whether all bytes before it match. */
   interface Compared {
     at: number
     right: boolean
   }
 
-  /** `through`: where the log ends, if that may be within the text. */
+  /** `through` is where the log ends, if that may be within the text. */
   const compare = <E>(
     path: string,
     compared: Compared,
@@ -126,7 +126,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
             compared.at += bytes.length
           }),
           Effect.catchAll((error) =>
-            // What stands there is reported when its end is looked at.
+            // The final check reports what is there.
             error._tag === "PathRefused" || error.code === "ENOENT"
               ? Effect.sync(() => void (compared.right = false))
               : Effect.fail(error)
@@ -135,7 +135,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       })
     )
 
-  /** A content that is made as it is compared. */
+  /** Compares a file with content that is produced on demand. */
   const checkStream = <E>(path: string, sessionID: string, bytes: Stream.Stream<Uint8Array, E>) =>
     check(path, sessionID, ({ size }) => {
       const compared: Compared = { at: 0, right: true }
@@ -144,7 +144,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       )
     })
 
-  /** `ahead` goes on comparing: rows may be there before the values tell of them. */
+  /** With `ahead`, continues after the recorded end: rows may exist before the values reflect them. */
   const checkLog = <E, R>(
     path: string,
     sessionID: string,
@@ -156,11 +156,11 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
         if (compared.right && size > compared.at) yield* ahead(size)
         if (compared.right && size === compared.at) return Option.none()
         const [last] = size === 0 ? [10] : yield* files.readRange(path, size - 1, 1)
-        return last === 10 ? changed : Option.some(["torn", "its last line has no end"] as const)
+        return last === 10 ? changed : Option.some(["torn", "its last line has no newline"] as const)
       })
     )
 
-  /** Whether nothing but asides is left there: those of a session that was removed stay. */
+  /** Whether the folder holds only asides, which outlive a removed session. */
   const asidesOnly = (folder: string): Effect.Effect<boolean, SafeError> =>
     Effect.gen(function* () {
       const entries = yield* files.list(folder)
@@ -171,7 +171,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       return entries.length > 0
     })
 
-  /** Everything in a folder and below it that is not expected there. */
+  /** Everything in the folder and below it that is not expected. */
   const foreign = (
     folder: string,
     expected: ReadonlySet<string>,
@@ -191,11 +191,11 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       return found
     })
 
-  /** One folder: that it is there and is none of a link, and its permissions. */
+  /** Checks one folder: that it exists, is not a link, and has its permissions. */
   const folder = (path: string, sessionID?: string): Effect.Effect<Found, SafeError> =>
     Effect.gen(function* () {
       const { finding } = look(path, sessionID)
-      if (!(yield* files.reach(path))) return [finding("missing", "the folder is not there")]
+      if (!(yield* files.reach(path))) return [finding("missing", "the folder does not exist")]
       const found = yield* files.folderMode(path)
       const wanted = { mode: modes.folder(path), gid: modes.group(path) }
       return found === undefined || (found.mode === wanted.mode && (wanted.gid ?? found.gid) === found.gid)
@@ -207,7 +207,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       )
     )
 
-  /** Folders, those further up first; what lies below one that cannot be used is not looked at. */
+  /** Checks folders, parents first; skips what is below one that cannot be used. */
   const folders = (paths: ReadonlySet<string>, sessionID?: string) =>
     Effect.gen(function* () {
       const found: Array<Finding> = []
@@ -222,16 +222,16 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
       return { found, within }
     })
 
-  /** What stands in the way of a session's folder. */
+  /** Why the session's folder cannot be compared, if it cannot. */
   const inFolder = (path: string, id: string): Effect.Effect<Finding | undefined, SafeError> =>
     files.reach(path).pipe(
       Effect.map((there) =>
-        there ? undefined : look(path, id).finding("missing", "the session's folder is not there")
+        there ? undefined : look(path, id).finding("missing", "the session's folder does not exist")
       ),
       Effect.catchTag("PathRefused", (error) => Effect.succeed(look(path, id).finding("refused", error.message)))
     )
 
-  /** One session at one look: what was found, what its index has to say, and whether its files moved meanwhile. */
+  /** Compares one session once: the findings, its index entry, and whether its files changed meanwhile. */
   const lookAt = Effect.fnUntraced(function* (id: string, address: KeptAddress) {
     const log = yield* EventLog
     const read = readerOf(log, id)
@@ -246,7 +246,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     const logs = Rendering.logs.map((name) => ({ name, compared: { at: 0, right: true } }))
     const blobs = new Set<string>()
     let [rendering, cursor, seq, behind] = [Rendering.initial, -1, yield* told, false]
-    /** Compares the logs with the next page of events up to the one that the values tell of. */
+    /** Compares the logs with the next page of events, up to the one that the values reflect. */
     const next = Effect.gen(function* () {
       const page = yield* log.read({ sessionID: SessionID.make(id), after: cursor })
       const events = page.events.filter((event) => seq === undefined || event.seq <= seq)
@@ -261,14 +261,14 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     })
     while (true) {
       while (yield* next) continue
-      // A long log is followed as it grows: its values are looked at while they are those of its end.
+      // A growing log is followed until the values reflect its end.
       const now = yield* told
       if (!behind || now === seq) break
       seq = now
     }
     const values = valueFiles(rendering.fold, address, (latest) => answerFrom(latest, read))
     const whole = logs.every(({ compared }) => compared.right)
-    // Of lines that were changed the context would say something else.
+    // With changed lines, the context would differ too.
     const context: ReadonlyMap<string, Content> = whole
       ? (yield* contextOf(id, address.session, rendering.pack, (from, bytes) =>
           files.digest(at("messages.jsonl"), from, bytes)
@@ -323,7 +323,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
         ({ path }) => (whole || !path.startsWith(at(contextPrefix))) && found.every((one) => one.path !== path)
       ),
       ...(behind
-        ? [look(folder, id).finding("behind", `its files tell of events up to ${seq}; the log holds more`)]
+        ? [look(folder, id).finding("behind", `its files reflect events up to ${seq}; the log holds more`)]
         : [])
     ]
     return { entry: entryOf(rendering.fold, address.session), findings, moved: (yield* told) !== seq }
@@ -331,17 +331,17 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
 
   const session = Effect.fnUntraced(function* (id: string, address: KeptAddress) {
     let looked = yield* lookAt(id, address)
-    // What an exporter was about to write may be there in part: it is looked at twice before it is told.
+    // An exporter may be writing: compare again before reporting.
     for (let n = 1; n < attempts && looked.findings.length > 0 && (n === 1 || looked.moved); n++) {
       looked = yield* lookAt(id, address)
     }
     return looked
   })
 
-  /** The index of one house, and what else lies beside its sessions. */
+  /** Checks the index of one house, and other entries beside its sessions. */
   const house = Effect.fnUntraced(function* (index: string, seen: ReadonlyArray<Seen>) {
     const entries = seen.flatMap(({ entry }) => (entry === undefined ? [] : [entry]))
-    // What an index says of a session that cannot be looked at is not known.
+    // The index entry of a session that cannot be compared is unknown.
     const whole = entries.length === seen.length
     const wanted = [...indexFiles(entries)].map(([name, content]) => [`${index}/${name}`, content] as const)
     const beside = parentOf(index)
@@ -361,14 +361,14 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
     ]
   })
 
-  /** Houses that hold something, although the store has no session for them; in a common root, those of this user alone. */
+  /** Houses with files but without a session in the store; in a common root, only those of this user. */
   const strangers = Effect.fnUntraced(function* (known: ReadonlySet<string>) {
     const found: Array<Finding> = []
     const below = (path: string) =>
       Effect.map(files.list(path), (entries) =>
         entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
       )
-    /** Why the folder is not looked into. */
+    /** Why the folder cannot be read. */
     const refusedAt = (path: string) =>
       files.reach(path).pipe(
         Effect.as(undefined),
@@ -382,7 +382,7 @@ export const make = (files: SafeFiles.SafeFiles, modes: Modes) => {
           const refused = yield* refusedAt(next)
           if (refused !== undefined) {
             const theirs = modes.common && depth === 1 && refused.found === "folder of another user"
-            // The sessions of a known house were refused for it already.
+            // The sessions of a known house reported it already.
             const told = [...known].some((house) => `${house}/`.startsWith(`${next}/`))
             if (!theirs && !told) found.push(look(next, undefined).finding("refused", refused.message))
           } else if (depth < levels.length - 1) yield* visit(next, depth + 1)

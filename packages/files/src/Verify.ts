@@ -1,7 +1,7 @@
 /**
- * Whether the files under a root are what the log says: renders every session again, as far as its files say that they
- * tell, and compares every byte, permissions, and what else lies there. It changes nothing, needs no ledger, and may run
- * beside an exporter. Memory is that of one portion of a log. Spec: FI-87, FI-88 in specs/files.md.
+ * Verifies the files under a root: renders every session up to the event that its files name, and compares every byte,
+ * the permissions, and the other entries. It changes nothing, needs no ledger, and may run beside an exporter. Memory
+ * is bounded by one portion of a log. Spec: FI-87, FI-88 in specs/files.md.
  */
 import { realpath, stat } from "node:fs/promises"
 import {
@@ -22,13 +22,13 @@ import * as Verifier from "./Verifier.ts"
 
 export interface VerifyOptions {
   readonly root: string
-  /** This session alone; the index is not looked at then. */
+  /** Verifies only this session, without its index. */
   readonly sessionID?: string | undefined
   readonly uid?: number | undefined
   readonly shared?: SharedSpaces | undefined
 }
 
-/** What keeps a verification from going on. What is wrong with files is a finding. */
+/** The errors that stop a verification. Differences of files are findings. */
 export type VerifyError = RootUnusable | SafeError | ReadError | StoreError | InvalidInput
 
 const openRoot = (root: string) =>
@@ -37,10 +37,10 @@ const openRoot = (root: string) =>
       const real = await realpath(root)
       return { root: real, mode: (await stat(real)).mode & 0o7777 }
     },
-    catch: () => new RootUnusable({ root, details: "there is no such folder; give the one that was exported to" })
+    catch: () => new RootUnusable({ root, details: "the folder does not exist; give the root of the export" })
   })
 
-/** What is not as the log says, as it is found. Without a finding, the files equal a fresh export. */
+/** The differences between files and log, as they are found. No finding means that the files equal a fresh export. */
 export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyError, EventLog | SessionStore> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -51,16 +51,16 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       const verifier = Verifier.make(files, modesOf(options.shared, mode))
       const houses = new Map<string, Array<Verifier.Seen>>()
 
-      /** Where the session is kept; its index has it from now on. */
+      /** The address that the session's files have; undefined for a temp session. */
       const addressAt = Effect.fnUntraced(function* (id: string) {
         const { address } = yield* store.get(SessionID.make(id))
-        // The address of a session that was given none holds the agent that it was made for.
+        // A session without an address is kept under the agent that it was created for.
         const [first] = (yield* (yield* EventLog).read({ sessionID: SessionID.make(id), limit: 1 })).events
         const agent = first?.type === "session.created" ? first.data.agent : undefined
         return addressOf({ id, agent }, address, uid)
       })
 
-      /** The session, unless it is in no file, or in another house than the wanted one. */
+      /** Verifies the session, unless it has no files or is in another house than `house`. */
       const look = Effect.fnUntraced(function* (id: string, house?: string) {
         const kept = yield* addressAt(id)
         if (kept === undefined || (house !== undefined && indexFolder(kept) !== house)) return undefined
@@ -88,7 +88,7 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
           page.cursor === undefined ? Option.none() : Option.some(page.cursor)
         ])
       )
-      /** Removed since it was listed. */
+      /** Returns `instead` if the session was removed since it was listed. */
       const gone = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, instead: A) =>
         Effect.catchIf(
           look,
@@ -96,7 +96,7 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
           () => Effect.succeed(instead)
         )
 
-      /** Sessions came, went and ran while others were looked at: what differs is looked at once more, by itself. */
+      /** Sessions may come, go and run meanwhile: repeats each comparison that found a difference. */
       const checkHouse = Effect.fnUntraced(function* (index: string, first: ReadonlyArray<Verifier.Seen>) {
         let [seen, findings] = [first, yield* verifier.house(index, first)]
         for (let n = 1; n < Verifier.attempts && findings.length > 0; n++) {

@@ -1,4 +1,4 @@
-/** The promise of `@daybook/files`. What is not here is internal. */
+/** The public API of `@daybook/files`; everything else is internal. */
 export * from "./Errors.ts"
 export { Exporter, type Exported, type ExporterOptions } from "./Exporter.ts"
 export { follower, type FollowerState } from "./FollowerStatus.ts"

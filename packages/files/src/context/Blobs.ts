@@ -1,11 +1,14 @@
-/** Contents by the name of their bytes, each once, with who refers to it. Spec: FI-50..FI-52 in specs/files.md (PK-5). */
+/**
+ * Collects contents by the hash of their bytes, each once, with their references. Spec: FI-50..FI-52 in specs/files.md
+ * (PK-5).
+ */
 import { createHash } from "node:crypto"
 
-/** `sha256-` and 64 lowercase hex digits. */
+/** The content's SHA-256: `sha256-` and 64 lowercase hex digits. */
 export const hashOf = (content: string | Uint8Array): string =>
   `sha256-${createHash("sha256").update(content).digest("hex")}`
 
-/** The file of a content, relative to `context/`. */
+/** The blob's file, relative to `context/`. */
 export const blobPath = (hash: string): string => `dedup/blob/${hash}`
 
 interface Blob {
@@ -20,15 +23,15 @@ export interface Blobs {
 
 export const noBlobs: Blobs = { byHash: new Map() }
 
-/** A content that somebody refers to. */
+/** A content and one reference to it. */
 export interface Referred {
   readonly content: string | Uint8Array
   readonly tokens: number
-  /** A file relative to `context/`, with a line number after a colon where it has lines. */
+  /** A file relative to `context/`; for a file with lines, a colon and the line number follow. */
   readonly ref: string
 }
 
-/** The contents, in the order in which they are first referred to. */
+/** The contents in order of their first reference. */
 export const blobsOf = (referred: ReadonlyArray<Referred>): Blobs => {
   const byHash = new Map<string, Blob>()
   for (const { content, ref, tokens } of referred) {

@@ -1,6 +1,6 @@
 /**
- * The files of `context/`, from what the last step was shown. They change when a step begins, and at no other time. Pure.
- * Spec: FI-44..FI-57 in specs/files.md (PK-1..PK-6).
+ * Renders the files of `context/` from what the last step was shown. They change only when a step begins. Pure. Spec:
+ * FI-44..FI-57 in specs/files.md (PK-1..PK-6).
  */
 import type { Message, Sent, TodoItem } from "@daybook/core"
 import { blobPath, blobRows } from "./Blobs.ts"
@@ -10,7 +10,7 @@ import { packText } from "./PackText.ts"
 import type { PackState } from "./PackState.ts"
 import { checkpointOf, refRows, swapRows, type ReadSwap } from "./Swapped.ts"
 
-/** What the files are made of. */
+/** The input of the rendering. */
 export interface ContextInput {
   /** The session's name in its address. */
   readonly session: string
@@ -21,7 +21,7 @@ export interface ContextInput {
   readonly history: ReadonlyArray<Message>
 }
 
-/** Contents by path relative to `context/`. What is not here has no place in it. */
+/** Contents by path relative to `context/`. Any other file is removed. */
 export type ContextFiles = ReadonlyMap<string, string | Uint8Array>
 
 const marks: Record<TodoItem["status"], string> = { pending: " ", in_progress: "~", done: "x", cancelled: "-" }
@@ -31,7 +31,7 @@ const todoText = (items: ReadonlyArray<TodoItem>): string =>
 
 const lines = (rows: ReadonlyArray<unknown>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
-/** The files. Lists without a line, and a summary or a list of things to do that there is none of, are left out. */
+/** Renders the files. Empty lists and an absent summary or todo list have no file. */
 export const contextFiles = ({ history, sent, session, state, swaps }: ContextInput): ContextFiles => {
   const pack = makePack(state, sent, history)
   const blobs = packBlobs(pack)

@@ -1,6 +1,6 @@
 /**
- * What the files of `context/` are made of, read for one session at its last step: the history as it was then, by keys, and
- * the hashes of swapped lines, each read once. Costs what is shown. Spec: FI-53, FI-57 in specs/files.md.
+ * Reads the input of `context/` for one session at its last step: the history at that step, by keys, and the hashes of
+ * swapped lines, each computed once. The cost follows what is shown. Spec: FI-53, FI-57 in specs/files.md.
  */
 import {
   historyAt,
@@ -15,17 +15,17 @@ import type { ContextInput } from "./ContextFiles.ts"
 import { sentOf } from "./Pack.ts"
 import type { PackState } from "./PackState.ts"
 
-/** For whom, and how to read what was written. */
+/** The session, its state, and the access to its lines. */
 export interface ContextOptions<E> {
   readonly sessionID: SessionID
-  /** Its name in its address. */
+  /** The session's name in its address. */
   readonly session: string
   readonly state: PackState
-  /** The SHA-256, in hex, of that many bytes of `messages.jsonl` from that byte on. */
+  /** The SHA-256, in hex, of `bytes` bytes of `messages.jsonl` at the offset. */
   readonly digest: (at: number, bytes: number) => Effect.Effect<string, E>
 }
 
-/** The input, and the state that knows the hashes; no input while nothing was shown. */
+/** The input, and the state with the hashes; no input before the first step. */
 export const contextInput = Effect.fn("Context.input")(function* <E>({
   digest,
   session,

@@ -1,6 +1,6 @@
 /**
- * The pack: what the last step was shown, as items that name where each part of it lies. Everything that went to the model
- * is in one item, once, in its order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
+ * The pack: what the last step was shown, as items that name where each part is stored. Every part of the request is in
+ * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
  */
 import {
   conversation,
@@ -18,7 +18,7 @@ import { Chunk, Predicate } from "effect"
 import { blobPath, hashOf } from "./Blobs.ts"
 import type { Line, PackState } from "./PackState.ts"
 
-/** A part of what was shown; `source` is relative to `context/`, `range` counts lines from 1. */
+/** A part of the request; `source` is relative to `context/`, `range` counts lines from 1. */
 export interface Item {
   readonly kind: "system" | "summary" | "facts" | "recent_messages" | "child_result"
   readonly source: string
@@ -26,28 +26,28 @@ export interface Item {
   readonly tokens: number
 }
 
-/** One message of a request, as a provider's adapter gets it. */
+/** One message of a request, as a provider's adapter receives it. */
 export type Encoded = Lowered["shown"][number]
 
-/** A message as it was shown, and its lines in `messages.jsonl`: none where only the request has it. */
+/** A message as shown, and its lines in `messages.jsonl`; no lines if only the request has it. */
 export interface ShownMessage extends Lowered {
   readonly tokens: number
   readonly lines: ReadonlyArray<Line>
 }
 
-/** One step's request, whole. */
+/** The whole request of one step. */
 export interface Pack {
   readonly sent: Sent
   readonly messages: ReadonlyArray<ShownMessage>
   readonly estimate: Estimate
-  /** The model's window, or as much as was shown where that is not known or was more. */
+  /** The model's window; the estimate if the window is unknown or smaller. */
   readonly budget: number
 }
 
 export const messagesSource = "../messages.jsonl"
 export const summarySource = "summary.md"
 
-/** The last step's request, but for its history; undefined where nothing was shown yet, or it was not written down. */
+/** The last step's request without its history; undefined before the first step, or if its frame was not recorded. */
 export const sentOf = ({ framed: { frame }, prunedSeq, step }: PackState): Sent | undefined =>
   step === undefined || frame.system.length === 0
     ? undefined
@@ -61,7 +61,7 @@ export const sentOf = ({ framed: { frame }, prunedSeq, step }: PackState): Sent 
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)
 
-/** The history that `sent` went out with, in order, with the lines that were written by then. */
+/** The pack of `sent` with its history in order, and the lines that existed then. */
 export const makePack = (state: PackState, sent: Sent, history: ReadonlyArray<Message>): Pack => {
   const shown = shownBy(sent)
   const byMessage = new Map<string, Array<Line>>()
@@ -83,10 +83,10 @@ export const makePack = (state: PackState, sent: Sent, history: ReadonlyArray<Me
   return { sent, messages, estimate: estimated, budget }
 }
 
-/** The definitions of tools as one content. */
+/** The tool definitions as one content. */
 export const toolsText = (tools: ReadonlyArray<FramedTool>): string => JSON.stringify(tools)
 
-/** A message that has no line yet, as one content. */
+/** A message without a line, as one content. */
 export const messageText = ({ shown }: ShownMessage): string => JSON.stringify(shown)
 
 type Range = { readonly from: number; readonly to: number }
@@ -96,7 +96,7 @@ const lineItem = (lines: Range, tokens: number): { readonly item: Item; readonly
   item: { kind: "recent_messages", source: messagesSource, range: `${lines.from}-${lines.to}`, tokens }
 })
 
-/** Lines that follow one another are one item; a message's tokens count where its first line is. */
+/** Joins consecutive lines into one item. A message's tokens count in the item of its first line. */
 const messageItems = (messages: ReadonlyArray<ShownMessage>): ReadonlyArray<Item> => {
   const items: Array<{ readonly item: Item; readonly lines?: Range }> = []
   for (const one of messages) {
@@ -120,7 +120,7 @@ const messageItems = (messages: ReadonlyArray<ShownMessage>): ReadonlyArray<Item
   return items.map(({ item }) => item)
 }
 
-/** What was shown, in the order in which the model saw it: system texts, tools, conversation. */
+/** The items in the order that the model saw: system texts, tools, conversation. */
 export const itemsOf = ({ estimate, messages, sent: { frame } }: Pack): ReadonlyArray<Item> => [
   ...frame.system.map((text, nth): Item => ({
     kind: "system",

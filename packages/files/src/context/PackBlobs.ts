@@ -1,5 +1,5 @@
 /**
- * The contents that a pack keeps by name: texts and definitions that lie nowhere else, media, and long results that were
+ * Selects the blobs of a pack: texts and definitions that are stored nowhere else, media, and long results that were
  * shown more than once. Pure. Spec: FI-50..FI-52 in specs/files.md (PK-5).
  */
 import { estimate } from "@daybook/core"
@@ -9,7 +9,7 @@ import { messagesSource, messageText, toolsText, type Encoded, type Pack, type S
 
 const packSource = "pack.json"
 
-/** Results from this many bytes on are worth a name of their own, if they were shown twice. */
+/** The size in bytes from which a result that was shown twice becomes a blob. */
 const longResult = 1_024
 
 type Part = Exclude<Encoded["content"], string>[number]
@@ -18,7 +18,7 @@ export const partsOf = ({ content }: Encoded): ReadonlyArray<Part> => (Predicate
 
 const tokensOf = (message: Encoded): number => estimate({ system: [], tools: [], messages: [message] }).total
 
-/** Bytes of a file that went with a request; a URL has none. */
+/** The bytes of a file that was sent with a request; undefined for a URL. */
 export const mediaBytes = (data: Extract<Part, { readonly type: "file" }>["data"]): Uint8Array | undefined =>
   Predicate.isString(data) ? Buffer.from(data, "base64") : data instanceof URL ? undefined : data
 
@@ -27,7 +27,7 @@ const refOf = ({ lines }: ShownMessage, call?: string): string => {
   return line === undefined ? packSource : `${messagesSource}:${line.line}`
 }
 
-/** The line of the call whose result brought the media: those follow the results, in the order of the calls. */
+/** The message's media, each with the line of the call that returned it. Media follow the results, in call order. */
 const mediaOf = (one: ShownMessage): ReadonlyArray<Referred> =>
   one.shown.flatMap(partsOf).flatMap((part) => {
     const content = part.type === "file" ? mediaBytes(part.data) : undefined
@@ -53,7 +53,7 @@ const repeated = (results: ReadonlyArray<Referred>): ReadonlyArray<Referred> => 
   return results.filter(({ content }) => (times.get(content) ?? 0) > 1)
 }
 
-/** Everything of a pack that is kept by the name of its content. */
+/** All blobs of a pack. */
 export const packBlobs = ({ estimate, messages, sent: { frame } }: Pack): Blobs =>
   blobsOf([
     ...frame.system.map((content, nth) => ({ content, tokens: estimate.perSystem[nth] ?? 0, ref: packSource })),

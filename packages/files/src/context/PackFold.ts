@@ -1,25 +1,25 @@
 /**
- * The fold of `PackState`: each event, with the lines of `messages.jsonl` that it wrote. What changes the next request
- * waits for that request's step, so that the state is always that of one step: the last. Pure.
- * Spec: FI-44, FI-57 in specs/files.md.
+ * Folds events, and the lines of `messages.jsonl` that they wrote, into `PackState`. A change that affects the next
+ * request is pending until that request's step begins, so the state is always that of the last step. Pure. Spec: FI-44,
+ * FI-57 in specs/files.md.
  */
 import { foldFrame, TodoItem, type EventOfType, type SessionEvent } from "@daybook/core"
 import { Chunk, Option, Schema } from "effect"
 import type { MessageRow } from "../Rows.ts"
 import { nothingPending, type Line, type PackState, type Swap } from "./PackState.ts"
 
-/** A row, and the bytes of its line with the newline. */
+/** A row, and the size of its line in bytes, newline included. */
 export interface WrittenLine {
   readonly row: Pick<MessageRow, "id" | "role">
   readonly bytes: number
 }
 
-/** Characters of a summary's beginning. */
+/** Code units of a summary's beginning. */
 const summaryChars = 200
 
 const firstLine = (text: string): string => {
   const line = text.split("\n").find((line) => /[\p{L}\p{N}]/u.test(line) && !line.startsWith("#")) ?? ""
-  // Not half of a surrogate pair.
+  // Drops half of a surrogate pair.
   return line
     .trim()
     .slice(0, summaryChars)
@@ -28,7 +28,7 @@ const firstLine = (text: string): string => {
 
 const prompts: ReadonlySet<string> = new Set(["session.next.prompt.promoted", "session.next.prompted"])
 
-/** Which message a line is of, and what becomes of it at a checkpoint. */
+/** The message that a line belongs to, and how a checkpoint treats it. */
 const ofMessage = (
   { data, type }: SessionEvent,
   { id, role }: WrittenLine["row"]
@@ -55,7 +55,7 @@ const withLine = (state: PackState, event: SessionEvent, { bytes, row }: Written
 
 type Compacted = PackState["pending"]["compacted"][number]
 
-/** Lines in runs without a gap. */
+/** Groups lines into ranges without gaps. */
 const runsOf = (lines: ReadonlyArray<Line>, { seq, summary }: Compacted): ReadonlyArray<Swap> =>
   lines.reduce<ReadonlyArray<Swap>>((runs, { at, bytes, line }) => {
     const last = runs.at(-1)
@@ -64,7 +64,10 @@ const runsOf = (lines: ReadonlyArray<Line>, { seq, summary }: Compacted): Readon
       : [...runs, { from: line, to: line, at, bytes, seq, summary }]
   }, [])
 
-/** What a checkpoint takes out: all before it but what was told since the baseline, and the prompts that it keeps (CP-49). */
+/**
+ * Applies a checkpoint: swaps out every earlier line except context changes since the baseline and the prompts that it
+ * keeps (CP-49).
+ */
 const compact = (state: PackState, compacted: Compacted): PackState => {
   const { baselineSeq } = state.framed.frame
   const [stays, goes] = Chunk.partition(
@@ -91,7 +94,7 @@ const stepped = (state: PackState, { data, seq }: EventOfType<"session.next.step
       model: data.model,
       lines: state.lines
     },
-    // Calls of earlier steps have all ended.
+    // All calls of earlier steps have ended.
     calls: [],
     pending: nothingPending
   }
@@ -100,7 +103,7 @@ const stepped = (state: PackState, { data, seq }: EventOfType<"session.next.step
 const newer = (a: PackState["todo"], b: PackState["todo"]): PackState["todo"] =>
   a === undefined || (b !== undefined && b.seq > a.seq) ? b : a
 
-/** Results of releases up to 0.1 do not say whether they changed the list; there the call's input tells. */
+/** Results of releases up to 0.1 lack `changed`; the call's input tells whether it wrote the list. */
 const Items = Schema.Struct({
   items: Schema.Array(TodoItem),
   changed: Schema.optionalWith(Schema.Boolean, { exact: true })
@@ -111,7 +114,7 @@ type CallEvent = EventOfType<
   "session.next.tool.input.started" | "session.next.tool.called" | "session.next.tool.success"
 >
 
-/** The list is what the last call of `todo` that wrote one came to (TO-92). */
+/** The list is the result of the last `todo` call that wrote it (TO-92). */
 const todoCalled = (state: PackState, event: CallEvent): PackState => {
   const { assistantMessageID: message, callID: call } = event.data
   const isIt = (other: PackState["calls"][number]) => other.message === message && other.call === call
@@ -135,7 +138,7 @@ const todoCalled = (state: PackState, event: CallEvent): PackState => {
   return { ...state, calls: others, pending: { ...state.pending, ...(todo === undefined ? {} : { todo }) } }
 }
 
-/** What an event changes beside its lines. */
+/** Applies an event, except for its lines. */
 const fold = (state: PackState, event: SessionEvent): PackState => {
   const { pending } = state
   switch (event.type) {

@@ -1,54 +1,54 @@
 /**
- * What has to be known of a session's past to say what its last step was shown: the frame, where the shown messages lie in
- * `messages.jsonl`, which lines were swapped out, and the list of things to do. It stands at the last step; what came
- * since waits for the next one. Its size is that of what is shown. Pure. Spec: FI-44, FI-57 in specs/files.md.
+ * The state from which the context of the last step is rendered: the frame, the shown lines of `messages.jsonl`, the
+ * swapped ranges, and the todo list. Later changes are pending until the next step. Its size follows what is shown.
+ * Pure. Spec: FI-44, FI-57 in specs/files.md.
  */
 import { ModelRef, nothingFolded, nothingPruned, RequestFramed, TodoItem, type Folded } from "@daybook/core"
 import { Chunk, Schema } from "effect"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** A line of `messages.jsonl` that is shown, or would be by the next step. */
+/** A line of `messages.jsonl` that is shown, or that the next step would show. */
 export interface Line {
-  /** From 1. */
+  /** The line number, from 1. */
   readonly line: number
-  /** Its first byte, and its bytes with the newline. */
+  /** The offset of its first byte, and its size with the newline. */
   readonly at: number
   readonly bytes: number
-  /** `told` is a change of the context: it outlives a checkpoint for as long as no baseline contains it. */
+  /** `told` is a context change: it survives checkpoints until a baseline contains it. */
   readonly kind: "user" | "told" | "other" | "tool"
-  /** The place of the event that wrote it: of a prompt and of what was told, the message's own place. */
+  /** The sequence number of the event that wrote it; for a prompt or a context change, the message's own. */
   readonly seq: number
-  /** Of a tool's line, its assistant's. */
+  /** The message of the line; for a tool's line, its assistant message. */
   readonly message: string
   readonly call?: string | undefined
 }
 
-/** Lines, one after the other, that a compaction took out of what is shown. */
+/** Consecutive lines that a compaction swapped out. */
 export const Swap = Schema.Struct({
   from: Schema.Int,
   to: Schema.Int,
   at: Schema.Int,
   bytes: Schema.Int,
-  /** The compaction's event. */
+  /** The sequence number of the compaction. */
   seq: Schema.Int,
   /** The beginning of its summary. */
   summary: Schema.String,
-  /** The SHA-256 of the lines in hex, once somebody has read them. */
+  /** The SHA-256 of the lines in hex, once computed. */
   sha256: optional(Schema.String)
 })
 export type Swap = typeof Swap.Type
 
 const Compacted = Schema.Struct({
   seq: Schema.Int,
-  /** Lines that there were. */
+  /** The number of lines at that time. */
   lines: Schema.Int,
   firstKeptSeq: optional(Schema.Int),
   summary: Schema.String
 })
 const Todo = Schema.Struct({ seq: Schema.Int, items: Schema.Array(TodoItem) })
 
-/** What the next step will stand on. */
+/** Changes that take effect with the next step. */
 const Pending = Schema.Struct({
   framed: Schema.Array(RequestFramed.data),
   compacted: Schema.Array(Compacted),
@@ -61,15 +61,15 @@ const Step = Schema.Struct({
   messageID: Schema.String,
   agent: Schema.String,
   model: ModelRef,
-  /** Lines that there were. */
+  /** The number of lines at that time. */
   lines: Schema.Int
 })
 
-/** A call of `todo` that is on its way: the place of its part tells which list is the newer one (TO-92). */
+/** A `todo` call in progress; the sequence number of its part orders the lists (TO-92). */
 const TodoCall = Schema.Struct({ message: Schema.String, call: Schema.String, seq: Schema.Int, writes: Schema.Boolean })
 
 export interface PackState {
-  /** Lines of `messages.jsonl` so far, and their bytes. */
+  /** The number of lines of `messages.jsonl` so far, and their bytes. */
   readonly lines: number
   readonly bytes: number
   readonly shown: Chunk.Chunk<Line>
@@ -85,7 +85,7 @@ export interface PackState {
 
 export const nothingPending: PackState["pending"] = { framed: [], compacted: [] }
 
-/** Before the first event. */
+/** The state before the first event. */
 export const initial: PackState = {
   lines: 0,
   bytes: 0,
@@ -134,7 +134,7 @@ export const Checkpoint = Schema.Struct({
 })
 export type Checkpoint = typeof Checkpoint.Type
 
-/** What to store of a state. */
+/** The checkpoint of a state. */
 export const toCheckpoint = ({ framed, shown, step, todo, ...rest }: PackState): Checkpoint => ({
   ...rest,
   shown: Chunk.toReadonlyArray(shown).map(({ at, bytes, call, kind, line, message, seq }) =>
@@ -149,7 +149,7 @@ export const toCheckpoint = ({ framed, shown, step, todo, ...rest }: PackState):
   ...(step === undefined ? {} : { step })
 })
 
-/** The state that the checkpoint was made of. */
+/** The state of a checkpoint. */
 export const fromCheckpoint = (stored: Checkpoint): PackState => {
   const { baselineSeq, offered, settings, shown, step, system, todo, tools, ...rest } = stored
   const known = new Map(tools.map((tool) => [tool.name, tool]))

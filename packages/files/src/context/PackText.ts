@@ -1,4 +1,4 @@
-/** The pack for a person to read: what the model was shown, whole, in its order. Pure. Spec: FI-48 in specs/files.md. */
+/** Renders the pack for people: everything that the model was shown, in order. Pure. Spec: FI-48 in specs/files.md. */
 import { Predicate } from "effect"
 import { hashOf } from "./Blobs.ts"
 import { mediaBytes, partsOf } from "./PackBlobs.ts"
@@ -46,7 +46,7 @@ const messageSections = ({ lines, message, shown, tokens }: ShownMessage): Reado
   )
 }
 
-/** `pack.md`. */
+/** The text of `pack.md`. */
 export const packText = (session: string, { budget, estimate, messages, sent }: Pack): string => {
   const { agent, frame, model, step } = sent
   const head = [

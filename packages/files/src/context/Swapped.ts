@@ -1,14 +1,14 @@
 /**
- * What is out of the window and still there: ranges of `messages.jsonl` that a compaction took out, results that are shown
- * as placeholders, and the files that the summaries name. References only: the lines themselves are where they always
- * were, so there is nothing to copy and nothing to lose. Pure. Spec: FI-53..FI-55 in specs/files.md (PK-3, PK-4).
+ * Lists what is outside the window: ranges of `messages.jsonl` that a compaction swapped out, results shown as
+ * placeholders, and the files that the summaries name. It only refers to lines, which stay in `messages.jsonl`, and
+ * copies nothing. Pure. Spec: FI-53..FI-55 in specs/files.md (PK-3, PK-4).
  */
 import { isPruned, type Message, type Sent } from "@daybook/core"
 import { hashOf } from "./Blobs.ts"
 import { messagesSource, type Pack, type ShownMessage } from "./Pack.ts"
 import type { Swap } from "./PackState.ts"
 
-/** A swap whose lines were read. */
+/** A swap with the hash of its lines. */
 export type ReadSwap = Swap & { readonly sha256: string }
 
 type AssistantMessage = Extract<Message, { readonly type: "assistant" }>
@@ -26,7 +26,7 @@ export interface SwapRow {
   readonly source: string
   readonly range?: string
   readonly tool_call_id?: string
-  /** The event's place that took it out. */
+  /** The sequence number of the event that swapped it out. */
   readonly event?: number
   readonly summary: string
   readonly tokens: number
@@ -64,17 +64,17 @@ const outputRows =
           ]
         })
 
-/** What is out of the window, in order: ranges, then results. */
+/** The rows of `swap/index.jsonl`: ranges, then results. */
 export const swapRows = (swaps: ReadonlyArray<ReadSwap>, { messages, sent }: Pack): ReadonlyArray<SwapRow> => [
   ...swaps.map(rangeRow),
   ...messages.flatMap(outputRows(sent))
 ]
 
-/** The checkpoint that is in force. */
+/** The checkpoint in force. */
 export const checkpointOf = ({ messages }: Pack) =>
   messages.flatMap(({ message }) => (message.type === "compaction" ? [message] : []))[0]
 
-/** The lines of `refs.jsonl`: where to look for what the summary only tells of. */
+/** The rows of `refs.jsonl`: where to find what the summary only mentions. */
 export const refRows = (swaps: ReadonlyArray<ReadSwap>, pack: Pack) => {
   const checkpoint = checkpointOf(pack)
   const file = (summary: string) => (path: string) => ({ id: hashOf(path), path, kind: "file" as const, summary })

@@ -1,6 +1,6 @@
 /**
- * What prompts and tools brought, as the blocks of rows: text as it is, bytes by the name of their content. Pure.
- * Spec: FI-23, FI-24, FI-28 in specs/files.md (FL-4, PK-5, DC-15).
+ * Converts the content of prompts and tool results to row blocks: text unchanged, bytes as the hash of their content.
+ * Pure. Spec: FI-23, FI-24, FI-28 in specs/files.md (FL-4, PK-5, DC-15).
  */
 import { createHash } from "node:crypto"
 import { attachmentIndex, dataBytes, type ExpandedPart, type Prompt, type ToolContent } from "@daybook/core"
@@ -11,14 +11,14 @@ type TextBlock = Extract<ContentBlock, { readonly type: "text" }>
 
 /** Bytes that a row names. */
 export interface Blob {
-  /** `sha256-` and 64 lowercase hex digits: the name of its file. */
+  /** The name of its file: `sha256-` and 64 lowercase hex digits. */
   readonly hash: string
   readonly mediaType: string
   readonly size: number
   readonly bytes: () => Uint8Array
 }
 
-/** Blocks, and the bytes that they name, in order. */
+/** Blocks, and the blobs that they name, in order. */
 export interface Content {
   readonly blocks: ReadonlyArray<ContentBlock>
   readonly blobs: ReadonlyArray<Blob>
@@ -33,7 +33,7 @@ const join = (contents: ReadonlyArray<Content>): Content => ({
 
 const text = (block: Omit<TextBlock, "type">): Content => ({ blocks: [{ type: "text", ...block }], blobs: [] })
 
-/** A file by its bytes, where it brought them; else by its URI. Data that is no data has neither. */
+/** A file as its blob if it has data, else as its URI. Data that cannot be decoded has neither. */
 const file = ({ mime, name, uri }: File): Content => {
   const block = { type: "media", media_type: mime, ...(name === undefined ? {} : { name }) } as const
   if (!/^data:/i.test(uri)) return { blocks: [{ ...block, uri }], blobs: [] }
@@ -43,7 +43,7 @@ const file = ({ mime, name, uri }: File): Content => {
   const size = decoded.right.length
   return {
     blocks: [{ ...block, blob: hash, bytes: size }],
-    // Decoded again when it is asked for: whoever keeps the blob for later keeps no second copy meanwhile.
+    // Decodes again on demand, so that a pending blob holds no second copy of its bytes.
     blobs: [{ hash, mediaType: mime, size, bytes: () => Either.getOrElse(dataBytes(uri), () => new Uint8Array()) }]
   }
 }
@@ -55,7 +55,7 @@ const expandedPart = ({ files = [] }: Prompt, { content, kind, name }: ExpandedP
   return file({ uri, mime: content.mime, name: content.name ?? name })
 }
 
-/** A prompt's words, then what they came to: a template's text, and what was pointed at, as it was. */
+/** A prompt's text, then its expansion: a template's text, and the attached content as it was at admission. */
 export const promptContent = (prompt: Prompt): Content => {
   const { expansion, files = [] } = prompt
   const came =
@@ -68,7 +68,7 @@ export const promptContent = (prompt: Prompt): Content => {
   return join(prompt.text === "" && came.length > 0 ? came : [text({ text: prompt.text }), ...came])
 }
 
-/** What a tool showed the model; without any content, its value as JSON. */
+/** The content that the model was shown; without any, the value as JSON. */
 export const toolContent = (content: ReadonlyArray<ToolContent>, value: unknown): Content =>
   content.length === 0
     ? text({ text: JSON.stringify(value) ?? "null" })

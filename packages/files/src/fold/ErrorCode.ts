@@ -1,10 +1,10 @@
-/** From the kinds of stored errors, an open set, to the few errno names that clients act on. Pure. Spec: FI-34 (FR-5). */
+/** Maps the types of stored errors, an open set, to the errno names that clients act on. Pure. Spec: FI-34 (FR-5). */
 import type { ErrorCode } from "../Rows.ts"
 
 const codes: Readonly<Record<string, ErrorCode>> = {
-  // Whoever worked on it is gone.
+  // The working process ended.
   "process.ended": "EHOSTDOWN",
-  // Not allowed, or declined by a person.
+  // Forbidden, or declined by a person.
   "permission.denied": "EACCES",
   "path.outside": "EACCES",
   declined: "EACCES",
@@ -12,7 +12,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   BudgetExceeded: "EACCES",
   PriceUnknown: "EACCES",
   "task.depth": "EACCES",
-  // Not there.
+  // Not found.
   "file.missing": "ENOENT",
   "agent.missing": "ENOENT",
   "reference.missing": "ENOENT",
@@ -20,7 +20,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   AgentNotFound: "ENOENT",
   SessionNotFound: "ENOENT",
   ModelResolutionError: "ENOENT",
-  // Wrong as it was asked.
+  // Invalid input.
   "tool.input": "EINVAL",
   "tool.name": "EINVAL",
   "tool.call": "EINVAL",
@@ -35,14 +35,14 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   "output.invalid": "EINVAL",
   StructuredOutputFailed: "EINVAL",
   "not-compactable": "EINVAL",
-  // Larger than the model takes.
+  // Exceeds the model's context.
   "context-overflow": "EMSGSIZE",
-  // Somebody else is at it, or was meanwhile.
+  // Busy, or changed by another writer.
   SessionBusy: "EBUSY",
   OwnerLost: "EBUSY",
   SeqConflict: "EBUSY",
   "tool.stale": "EBUSY"
 }
 
-/** The code of a stored error's type; `EIO` for every kind that has none of its own. */
+/** The code of a stored error's type; `EIO` for a type without a code. */
 export const codeOf = (type: string): ErrorCode => (Object.hasOwn(codes, type) ? (codes[type] ?? "EIO") : "EIO")

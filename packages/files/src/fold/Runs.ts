@@ -1,6 +1,6 @@
 /**
- * Runs: from the start of an activity to its end, with the text that it came to. Pure.
- * Spec: FI-20..FI-22, FI-30..FI-33 in specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
+ * Folds runs: from the start of an activity to its end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33 in
+ * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
 import type { EventOfType, Prompt, StoredError } from "@daybook/core"
 import { runOf } from "../Run.ts"
@@ -11,9 +11,9 @@ import * as Steps from "./Steps.ts"
 import type { OpenRun, Said } from "./State.ts"
 import { lengthOf } from "./Texts.ts"
 
-/** As much of the text as fits, whole code points only. */
+/** The longest beginning of the text that fits the limit, cut between code points. */
 export const clip = (text: string, limit: number = Steps.textLimit): string => {
-  // No code unit takes more than three bytes.
+  // A code unit takes at most three bytes.
   if (text.length * 3 <= limit) return text
   let bytes = 0
   let end = 0
@@ -28,11 +28,11 @@ export const clip = (text: string, limit: number = Steps.textLimit): string => {
 
 const between: Said = { text: "\n\n", head: "\n\n" }
 
-/** The text of a run: of its messages that have any, in order, with an empty line between them (FR-7). */
+/** The text of a run: the texts of its messages in order, with an empty line between messages (FR-7). */
 const textsOf = ({ texts }: OpenRun): ReadonlyArray<Said> =>
   texts.filter((slot) => slot.texts.length > 0).flatMap((slot, n) => (n === 0 ? slot.texts : [between, ...slot.texts]))
 
-/** How the text begins: to the first text of which not all is remembered. */
+/** The beginning of the text, up to the first text that is not held whole. */
 const beginning = (texts: ReadonlyArray<Said>): string => {
   const cut = texts.findIndex(({ head, text }) => head.length < text.length)
   return (cut === -1 ? texts : texts.slice(0, cut + 1)).map(({ head }) => head).join("")
@@ -40,7 +40,7 @@ const beginning = (texts: ReadonlyArray<Said>): string => {
 
 const cutOff: StoredError = { type: "process.ended", message: "the step was cut off" }
 
-/** The start of a run, once it is known what it is named after. */
+/** Starts a run once the id that names it is known. */
 const start = (out: Out, activityID: string, of: string, client: Prompt["client"]): void => {
   const { address, directory, model, root, sessionID } = out.state
   const id = runOf(sessionID, of)
@@ -65,7 +65,7 @@ const start = (out: Out, activityID: string, of: string, client: Prompt["client"
   })
 }
 
-/** Begins the run of an activity that has begun: with the prompt that follows its start at once, else without one. */
+/** Begins the run of a started activity: named after the prompt that follows directly, else after the activity. */
 export const begin = (out: Out): void => {
   const { opening } = out.state
   if (opening === undefined) return
@@ -93,13 +93,13 @@ const failed = (out: Out, run: OpenRun, { message, type }: StoredError): void =>
 }
 
 export const activityStarted = (out: Out, { data }: EventOfType<"session.next.activity.started">): void => {
-  // Nothing of an earlier one can go on: no process works on two.
+  // No process works on two activities, so the earlier one has ended.
   Steps.cutOff(out, cutOff)
   const { run } = out.state
   if (run !== undefined)
     failed(out, run, { type: "process.ended", message: "the process that worked on this ended before it was done" })
   set(out, { opening: data.activityID, word: "active" })
-  // What resumes has no prompt to wait for.
+  // A resume has no prompt to wait for.
   if (data.trigger === "resume") start(out, data.activityID, data.activityID, undefined)
 }
 
@@ -128,7 +128,7 @@ export const activitySettled = (out: Out, { data }: EventOfType<"session.next.ac
   done(out, run, "ok")
 }
 
-/** A prompt that was taken back has a run that ends without having begun (DC-19). */
+/** A withdrawn prompt has a run that ends without a start (DC-19). */
 export const withdrawn = (out: Out, messageID: string): void => {
   out.events.push({ type: "done", ...place(out), run: runOf(out.state.sessionID, messageID), status: "cancelled" })
 }

@@ -1,6 +1,6 @@
 /**
- * What the fold of a session's events remembers. Everything but what a run leaves open is small and can be stored as a
- * checkpoint, from which the fold goes on as if it had seen all events. Pure. Spec: FI-36 in specs/files.md.
+ * The state of the fold. Apart from open runs it is small and can be stored as a checkpoint, from which the fold
+ * continues as if from all events. Pure. Spec: FI-36 in specs/files.md.
  */
 import { Address, defaultAgent, ModelRef, Tokens } from "@daybook/core"
 import { Schema, Struct } from "effect"
@@ -9,28 +9,28 @@ import { Text } from "./Texts.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** The state while no run is open: what a ledger stores. */
+/** The state while no run is open; ledgers store it. */
 export const Checkpoint = Schema.Struct({
-  /** Raised when the fold comes to remember or to write something else: a checkpoint of before is then not gone on from. */
+  /** Raised when the fold stores or writes something else; an older checkpoint is then not used. */
   version: Schema.Literal(2),
   sessionID: Schema.String,
-  /** The last event's places; -1 and 0 before the first. */
+  /** The last event's sequence number and position; -1 and 0 before the first. */
   seq: Schema.Int,
   position: Schema.Int,
   createdAtMs: Schema.Int,
   createdPosition: Schema.Int,
-  /** The latest time of any event so far: it never goes back. */
+  /** The latest time of any event so far; never decreases. */
   updatedAtMs: Schema.Int,
   address: optional(Address),
-  /** The host folder that is `/` for the agent. */
+  /** The host folder that the agent sees as `/`. */
   root: optional(Schema.String),
   /** The session's folder on the host. */
   directory: Schema.String,
-  /** The folder that clients are shown: that of the last run, or to which the session moved since. */
+  /** The folder shown to clients: that of the last run, or of a later move. */
   cwd: Schema.String,
-  /** The agent that it was created for: part of the address of a session that was given none. */
+  /** The agent at creation; part of the address of a session that was given none. */
   firstAgent: optional(Schema.String),
-  /** Whom it talks to now. */
+  /** The current agent. */
   agent: Schema.String,
   model: optional(ModelRef),
   title: optional(Schema.String),
@@ -40,39 +40,39 @@ export const Checkpoint = Schema.Struct({
   lastRun: optional(RunID),
   /** The client's id of the last run that had one. */
   clientID: optional(Schema.String),
-  /** Global place of the event that began the last run. */
+  /** The global position of the event that began the last run. */
   runStartedPosition: optional(Schema.Int),
   /** US dollars. */
   cost: Schema.Number,
   tokens: Tokens,
-  /** The text of the last run that completed: these, one directly behind the other. */
+  /** The text of the last completed run, in pieces to be joined. */
   latest: optional(Schema.Array(Text)),
-  /** Lines so far. */
+  /** The number of lines so far. */
   lines: Schema.Struct({ messages: Schema.Int, events: Schema.Int }),
   lastStep: optional(
     Schema.Struct({ seq: Schema.Int, messageID: Schema.String, agent: Schema.String, model: ModelRef })
   ),
-  /** Results of tools up to this place are shown as placeholders. */
+  /** Tool results up to this sequence number are shown as placeholders. */
   pruned: optional(Schema.Int),
   compactions: Schema.Int,
-  /** The prompts that wait, as they will be shown: their promotions do not carry what they came to. */
+  /** Waiting prompts as they will be shown; their promotions lack the content. */
   waiting: Schema.Array(Schema.Struct({ id: Schema.String, content: Schema.Array(ContentBlock) })),
   /** Commands of the host without their output yet. */
   shells: Schema.Array(Schema.Struct({ callID: Schema.String, messageID: Schema.String, command: Schema.String }))
 })
 export type Checkpoint = typeof Checkpoint.Type
 
-/** A run that has begun and has not ended. */
+/** A run that has begun and not ended. */
 export interface OpenRun {
   readonly id: RunID
   readonly activityID: string
   readonly clientID: string | undefined
-  /** Its assistant messages in order, each with the texts that it has when it ends. */
+  /** Its assistant messages in order, each with the texts of its ended step. */
   readonly texts: ReadonlyArray<{ readonly messageID: string; readonly texts: ReadonlyArray<Said> }>
 }
 
 type ToolResultBlock = Extract<Block, { readonly type: "tool_result" }>
-/** A text that ended, and how it begins as far as the run's `message` row may show it. */
+/** An ended text, and its beginning as far as the run's `message` row may show it. */
 export interface Said {
   readonly text: Text
   readonly head: string
@@ -82,30 +82,30 @@ export interface StepCall {
   readonly kind: "call"
   readonly id: string
   readonly name: string
-  /** Set once the call was made: before that it is only words of the model. */
+  /** Set once the call is made; before that, it is only model output. */
   readonly input: unknown
   readonly made: boolean
   readonly result: { readonly atMs: number; readonly block: ToolResultBlock } | undefined
 }
 
-/** A step whose end, or the result of one of whose calls, is still to come. */
+/** A step without its end, or without the result of one of its calls. */
 export interface OpenStep {
   readonly messageID: string
   readonly model: ModelRef
-  /** Its row is written; what is left of `parts` are the calls whose rows are not. */
+  /** Its row is written; `parts` holds the calls whose rows are not. */
   readonly ended: boolean
   /** In the order in which they began. */
   readonly parts: ReadonlyArray<StepText | StepCall>
 }
 
 export interface State extends Checkpoint {
-  /** An activity that began, and whose run is named after the event that comes next. */
+  /** A started activity whose run is named by the next event. */
   readonly opening: string | undefined
   readonly run: OpenRun | undefined
   readonly steps: ReadonlyArray<OpenStep>
 }
 
-/** Before the first event. */
+/** The state before the first event. */
 export const initial: State = {
   version: 2,
   sessionID: "",
@@ -129,14 +129,14 @@ export const initial: State = {
   steps: []
 }
 
-/** Whether no run and no step is open: the state is its own checkpoint. */
+/** Whether no run and no step is open, so that the state is its own checkpoint. */
 export const isQuiet = ({ opening, run, steps }: State): boolean =>
   opening === undefined && run === undefined && steps.length === 0
 
-/** What to store of a quiet state. */
+/** The checkpoint of a quiet state. */
 export const toCheckpoint = (state: State): Checkpoint => Struct.omit(state, "opening", "run", "steps")
 
-/** The state that the checkpoint was made of. */
+/** The state of a checkpoint. */
 export const fromCheckpoint = (checkpoint: Checkpoint): State => ({
   ...checkpoint,
   opening: undefined,

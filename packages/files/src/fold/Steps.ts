@@ -1,6 +1,6 @@
 /**
- * Steps and their tool calls: an assistant's row when its step ends, then a row for each result in the order of the calls.
- * Pure. Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
+ * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
+ * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
  */
 import type { EventOfType, StoredError } from "@daybook/core"
 import { timeText } from "../Layout.ts"
@@ -12,7 +12,7 @@ import { blocksOf, ofRun, place, set, type Out } from "./Out.ts"
 import type { OpenStep, Said, StepCall, StepText } from "./State.ts"
 import { headOf, isStored, lengthOf, remember } from "./Texts.ts"
 
-/** `provider/model`, and `:variant` where there is one: as people write it. */
+/** The model for people: `provider/model`, with `:variant` if it has one. */
 export const modelText = ({ id, providerID, variant }: OpenStep["model"]): string =>
   `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
 
@@ -41,16 +41,16 @@ const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => 
 const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
   step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
 
-/** UTF-8 bytes of text in one row at most. */
+/** UTF-8 bytes of text in one row, at most. */
 export const textLimit = 256 * 1024
 
-/** The texts of parts, in their order, that have ended and are not empty. */
+/** The ended, non-empty texts of the parts, in order. */
 const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<Said> =>
   parts.flatMap((part) => (part.kind === "text" && part.said !== undefined && part.said.text !== "" ? [part.said] : []))
 
 const textLength = (said: ReadonlyArray<Said>): number => lengthOf(said.map(({ text }) => text))
 
-/** How the text begins, as far as no text before it fills the run's row. */
+/** The beginning of the text that the run's row still has room for. */
 const shownHead = ({ state: { run } }: Out, step: OpenStep, id: string, text: string): string => {
   if (run === undefined) return ""
   const slot = run.texts.findIndex(({ messageID }) => messageID === step.messageID)
@@ -58,11 +58,11 @@ const shownHead = ({ state: { run } }: Out, step: OpenStep, id: string, text: st
   const before =
     run.texts.slice(0, slot).reduce((sum, { texts }) => sum + textLength(texts), 0) +
     textLength(textsOf(step.parts.slice(0, part)))
-  // No code unit takes less than a byte.
+  // A code unit takes at least one byte.
   return headOf(text, Math.max(0, textLimit - before))
 }
 
-/** Writes the results that are there, as far as no call before them is without one. */
+/** Writes the results up to the first call without one. */
 const writeResults = (out: Out, step: OpenStep): void => {
   const calls = step.parts.filter((part): part is StepCall => part.kind === "call" && part.made)
   const open = calls.findIndex(({ result }) => result === undefined)
@@ -90,7 +90,7 @@ const contentOf = ({ parts }: OpenStep): ReadonlyArray<Block | LongBlock> =>
     return part.made ? [{ type: "tool_call", tool_call_id: part.id, name: part.name, input: part.input }] : []
   })
 
-/** The step is over: its row, unless it failed before it said anything, and what its calls have come to. */
+/** Ends the step: writes its row, unless it failed before any output, and the available results. */
 const end = (out: Out, step: OpenStep, error: StoredError | undefined): void => {
   const content = contentOf(step)
   const { run } = out.state
@@ -128,7 +128,7 @@ export const ended = (out: Out, { data }: EventOfType<"session.next.step.ended">
   if (step === undefined) return
   end(out, step, undefined)
   const texts = textsOf(step.parts)
-  // In a log without activities each answer stands for itself (FI-38).
+  // In a log without activities each answer is its own `latest.md` (FI-38).
   if (out.state.run === undefined && texts.length > 0) set(out, { latest: texts.map(({ text }) => text) })
 }
 
@@ -137,19 +137,19 @@ export const failed = (out: Out, { data }: EventOfType<"session.next.step.failed
   if (step === undefined) return
   end(out, step, data.error)
   if (out.state.run !== undefined) return
-  // Within a run the run's own end says why, unless it went on.
+  // Within a run, the end of the run reports the error.
   const { message, type } = data.error
   out.events.push({ type: "error", ...place(out), code: codeOf(type), message })
 }
 
-/** Nothing more will come of what is open: it is written as far as it came, and what comes late is not. */
+/** Cuts off the open steps: writes what they have; later events of them have no row. */
 export const cutOff = (out: Out, error: StoredError): void => {
   for (const { messageID } of out.state.steps) {
     const open = openStepOf(out, messageID)
     if (open !== undefined) end(out, open, error)
     const rest = stepOf(out, messageID)
     if (rest === undefined) continue
-    // Those without a result no longer hold back the others.
+    // Calls without a result no longer hold back the others.
     writeResults(out, {
       ...rest,
       parts: rest.parts.filter((part) => part.kind === "call" && part.result !== undefined)
@@ -186,7 +186,7 @@ export const called = (out: Out, { data }: EventOfType<"session.next.tool.called
   out.events.push({ type: "tool_call", ...place(out), ...ofRun(out), tool_call_id: id, name, input })
 }
 
-/** The call has its result: its row follows its step's, and those of the calls before it. */
+/** Records the call's result. Its row follows that of its step and the results of earlier calls. */
 const settle = (out: Out, step: OpenStep, call: StepCall, content: Content, isError: boolean): void => {
   const block = {
     type: "tool_result",
@@ -206,7 +206,7 @@ export const succeeded = (out: Out, { data }: EventOfType<"session.next.tool.suc
   const step = stepOf(out, data.assistantMessageID)
   const call = callOf(step, data.callID)
   if (step === undefined || call === undefined || !call.made || call.result !== undefined) return
-  // What a provider ran has its own form of result, and nothing else.
+  // A provider-executed call has its own form of result and no other.
   const value = data.result === undefined ? data.structured : data.result
   settle(out, step, call, toolContent(data.content, value), false)
   out.events.push({ type: "tool_result", ...place(out), ...ofRun(out), tool_call_id: call.id, name: call.name })
@@ -217,7 +217,7 @@ export const callFailed = (out: Out, { data }: EventOfType<"session.next.tool.fa
   const call = callOf(step, data.callID)
   if (step === undefined || call === undefined || call.result !== undefined) return
   const { message, type } = data.error
-  // A call that was never made is in no row: only the words for it were there.
+  // A call that was never made has no row.
   if (call.made) settle(out, step, call, { blocks: [{ type: "text", text: message }], blobs: [] }, true)
   else replace(out, { ...step, parts: step.parts.filter((part) => part !== call) })
   out.events.push({
