@@ -9,6 +9,7 @@ import * as DatabasePath from "./DatabasePath.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { isWanted } from "./TelemetryOptions.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
 
@@ -47,12 +48,15 @@ export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )
     : effect
 
+/** Ctrl-C ends it also while its event loop is blocked (LM-24). */
+const watched = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.scoped(Effect.zipRight(Watchdog.begin(), effect))
+
 /** The same with the configured MCP servers: for what runs sessions. */
 export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
     const { layer } = yield* host
-    return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true })))
+    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
   })
 
 /** Runs on the database, which is made when it is not there. */
@@ -60,7 +64,7 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { layer } = yield* host
     const filename = yield* DatabasePath.writable
-    return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true })))
+    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
   })
 
 /** A runtime without sessions, and without a trace: for what is asked about configuration and agents. */

@@ -22,6 +22,7 @@ import { jsonLine, oneLine } from "./render/Plain.ts"
 import { findAgent, readModel, resolveModel, trusting, withNoSessions, withTelemetry } from "./Runtime.ts"
 import * as ServerLog from "./ServerLog.ts"
 import * as Signal from "./Signal.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 const uid = process.getuid?.() ?? 0
 
@@ -120,7 +121,7 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const host = { servers: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
-      until({ request, root, models, asks }, signal).pipe(
+      Effect.zipRight(Watchdog.begin(), until({ request, root, models, asks }, signal)).pipe(
         Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, host)))
       )
     )

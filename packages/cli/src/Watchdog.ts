@@ -1,0 +1,63 @@
+/**
+ * Keeps Ctrl-C alive while the event loop is blocked: Node runs signal handlers on that loop. A thread notices that the
+ * loop stands still and starts a shell, which gets the terminal's signals too and kills this process; sessions survive
+ * that. A signal that is sent to this process alone still waits for the loop. Spec: LM-24.
+ */
+import { Duration, Effect, type Scope } from "effect"
+import { Worker } from "node:worker_threads"
+
+export interface Options {
+  /** How long a command runs before it is watched; short ones need no thread. */
+  readonly after?: Duration.DurationInput
+  /** How long the loop may stand still. */
+  readonly limit?: Duration.DurationInput
+}
+
+/** What the thread runs. It looks twice within the limit, so that a suspended machine is not a blocked loop. */
+const watch = `
+const { spawn } = require("node:child_process")
+const { writeSync } = require("node:fs")
+const { workerData: { beats, limit, pid, terminal } } = require("node:worker_threads")
+const beat = new Int32Array(beats)
+const script = 'trap "kill -KILL $1" INT TERM HUP; while kill -0 $1; do sleep 1 & wait $!; done'
+let [seen, still, guard] = [0, 0, undefined]
+setInterval(() => {
+  const now = Atomics.load(beat, 0)
+  if (now !== seen) {
+    guard?.kill("SIGKILL")
+    ;[seen, still, guard] = [now, 0, undefined]
+  } else if (++still === 2) {
+    guard = spawn("/bin/sh", ["-c", script, "sh", String(pid)], { stdio: "ignore" })
+    guard.on("error", () => undefined)
+    if (terminal) writeSync(2, "\\ndaybook is busy and does not react; Ctrl-C ends it now\\n")
+  }
+}, limit / 2)
+`
+
+/** Watches the loop until the scope closes. */
+export const begin = ({ after = "2 seconds", limit = "4 seconds" }: Options = {}): Effect.Effect<
+  void,
+  never,
+  Scope.Scope
+> =>
+  Effect.gen(function* () {
+    yield* Effect.sleep(after)
+    const limitMillis = Duration.toMillis(limit)
+    const beat = new Int32Array(new SharedArrayBuffer(4))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const timer = setInterval(() => Atomics.add(beat, 0, 1), limitMillis / 4)
+        timer.unref()
+        const workerData = { beats: beat.buffer, limit: limitMillis, pid: process.pid, terminal: process.stderr.isTTY }
+        const worker = new Worker(watch, { eval: true, workerData })
+        worker.unref()
+        return { timer, worker }
+      }),
+      ({ timer, worker }) =>
+        Effect.promise(() => {
+          clearInterval(timer)
+          return worker.terminate()
+        })
+    )
+    yield* Effect.never
+  }).pipe(Effect.scoped, Effect.forkScoped, Effect.asVoid)
