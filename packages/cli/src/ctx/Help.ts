@@ -27,7 +27,7 @@ Exit codes:
   2   the command line cannot be used
   13  not yours to read (EACCES)
   69  the files cannot be reached, or the output cannot be written
-  70  something broke inside
+  70  internal error
 
 Examples:
   ctx latest coder

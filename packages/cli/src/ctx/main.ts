@@ -71,7 +71,7 @@ export const main = (words: ReadonlyArray<string>): void => {
     if (cause instanceof OutputFailed && cause.trouble.closed) return
     const known = cause instanceof Refused || cause instanceof OutputFailed
     process.exitCode = cause instanceof Refused ? cause.exit : known ? exitCode.unavailable : exitCode.internal
-    note(`ctx: ${oneLine(known ? cause.message : `something broke inside: ${String(cause)}`, 2_000)}\n`)
+    note(`ctx: ${oneLine(known ? cause.message : `internal error: ${String(cause)}`, 2_000)}\n`)
     if (!known && (process.env["DAYBOOK_DEBUG"] ?? "") !== "") note(`${inspect(cause)}\n`)
   })
 }

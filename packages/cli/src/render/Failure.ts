@@ -102,7 +102,7 @@ export const failureOf = (error: unknown): Failure => {
   if (code === undefined) {
     return {
       code: exitCode.internal,
-      sentence: `something broke inside: ${words(error)} (DAYBOOK_DEBUG=1 shows where)`
+      sentence: `internal error: ${words(error)} (DAYBOOK_DEBUG=1 shows where)`
     }
   }
   // Told to nobody: whoever read the output has gone away.
