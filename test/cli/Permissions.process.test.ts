@@ -67,13 +67,13 @@ it.scopedLive(
     Effect.gen(function* () {
       const { here, other } = yield* prepared
       for (const [words, message] of [
-        [["revoke"], "revoke which?"],
-        [["revoke", "1"], "nothing was revoked; say --yes"],
-        [["revoke", "1", "nothing", "--yes"], 'no approval "nothing" counts in this folder'],
+        [["revoke"], "nothing to revoke"],
+        [["revoke", "1"], "nothing was revoked; give --yes"],
+        [["revoke", "1", "nothing", "--yes"], 'there is no approval "nothing" in this folder'],
         [["revoke", "4", "--yes"], "--all looks in every folder"],
         [["revoke", "n*", "--yes"], 'no approval "n*"'],
-        [["list", "more"], "takes no further words"],
-        [["grant"], "there are list, revoke and audit"]
+        [["list", "more"], "takes no arguments"],
+        [["grant"], "use list, revoke or audit"]
       ] as const) {
         const refused = yield* here.run(["permissions", ...words])
         assert.include(refused.stderr, message)

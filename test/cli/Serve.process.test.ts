@@ -145,7 +145,7 @@ describe("serve", () => {
   it.scopedLive("CL-121: a line that names nobody, or what is no name, is refused before anything is made", () =>
     Effect.gen(function* () {
       const { env, here } = yield* held
-      yield* refuses(here, { env }, [], 2, "serve whom?")
+      yield* refuses(here, { env }, [], 2, "nothing to serve")
       yield* refuses(here, { env }, ["build"], 2, "takes no words")
       yield* refuses(here, { env }, ["--agent", "../x"], 2, "--agent: expected 1-64 letters")
       yield* refuses(here, { env }, ["--model", "openai-compatible/held=a/b"], 2, "--model: expected 1-64 letters")

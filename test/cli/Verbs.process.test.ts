@@ -177,7 +177,7 @@ describe("verbs", () => {
       const here = yield* place
       const fresh = yield* here.run(["doctor"])
       assert.deepStrictEqual([fresh.code, fresh.stderr], [0, ""])
-      assert.include(fresh.stdout, "is not there yet")
+      assert.include(fresh.stdout, "does not exist yet")
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const sound = yield* here.run(["doctor"])
       assert.deepStrictEqual([sound.code, sound.stderr], [0, ""])

@@ -1,11 +1,11 @@
-/** The options of the commands: how each is parsed, and how help shows it. Spec: CL-1..CL-3 in specs/cli.md. */
+/** Defines the options of the commands: parsing and help line. Spec: CL-1..CL-3 in specs/cli.md. */
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
 
 /** An option with its line of help. */
 export interface Flag<A> {
   readonly name: string
-  /** What its value is called; absent for an option without value. */
+  /** Name of its value in help; absent for an option without a value. */
   readonly value?: string
   readonly about: string
   readonly options: Options.Options<A>
@@ -15,11 +15,10 @@ export interface Flag<A> {
 export const toggle = (name: string, about: string): Flag<boolean> => ({
   name,
   about,
-  // A single letter would be taken for a short option; ours are words.
   options: Options.boolean(name).pipe(Options.withDescription(about))
 })
 
-/** An optional value, checked by `decode`; its `Left` says what the value should be. */
+/** An optional value, checked by `decode`; its error says what is expected. */
 export const value = <A = string>(
   name: string,
   valueName: string,
@@ -41,7 +40,7 @@ export const value = <A = string>(
   )
 })
 
-/** An option that may be given more than once; its values in their order. */
+/** An option that may be repeated; its values in order. */
 export const repeated = <A = string>(
   name: string,
   valueName: string,
@@ -69,13 +68,13 @@ export const repeated = <A = string>(
 export const text = (name: string, valueName: string, about: string) =>
   value(name, valueName, about, (given) => (given === "" ? Effect.fail(valueName) : Effect.succeed(given)))
 
-/** A whole number, `least` or more. */
+/** A whole number, at least `least`. */
 export const integer = (name: string, valueName: string, about: string, least: number) =>
   value(name, valueName, about, (given) => {
     const number = /^-?\d+$/.test(given) ? Number(given) : Number.NaN
     return Number.isSafeInteger(number) && number >= least
       ? Effect.succeed(number)
-      : Effect.fail(`a whole number from ${least}`)
+      : Effect.fail(`a whole number, at least ${least}`)
   })
 
 /** One of a few words. */
@@ -85,9 +84,9 @@ export const choice = <const Choice extends string>(name: string, choices: Reado
     return found === undefined ? Effect.fail(choices.join(" or ")) : Effect.succeed(found)
   })
 
-export const noReasoning = toggle("no-reasoning", "do not show what the model thinks")
+export const noReasoning = toggle("no-reasoning", "hide the model's reasoning")
 
-export const json = toggle("json", "print JSON, one object a line")
+export const json = toggle("json", "print JSON, one object per line")
 
-/** For what runs sessions. */
-export const trust = toggle("trust", "let what the project brings count, for this command alone")
+/** For verbs that run sessions. */
+export const trust = toggle("trust", "trust the project's files, for this command only")

@@ -1,4 +1,4 @@
-/** `daybook agents`: the agents of a folder. Spec: CL-92. */
+/** `daybook agents`: lists the agents of a folder. Spec: CL-92. */
 import { Agents, type Agent } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -10,9 +10,9 @@ import { jsonLine, oneLine } from "../render/Plain.ts"
 import { withNoSessions } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
-const cwd = Flags.text("cwd", "DIR", "the agents that sessions of this folder have (the current one)")
+const cwd = Flags.text("cwd", "DIR", "the folder whose agents are listed (the current one)")
 
-/** Without what may hold a secret: values of headers. */
+/** Without header values, which may be secrets. */
 const shown = ({ settings, ...agent }: Agent) => {
   const { headers, ...plain } = settings ?? {}
   const names = headers === undefined ? {} : { headers: Object.keys(headers).sort() }
@@ -33,12 +33,12 @@ const run = Effect.fn("Command.agents")(function* (directory: string, json: bool
 
 export const agents = {
   name: "agents",
-  summary: "list the agents that sessions of a folder can have",
+  summary: "list the agents available in a folder",
   words: "",
   details: [
-    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, and what it is " +
-      "for. Files of agents that cannot be used, or not as they are written, are told on stderr. Agents are files in " +
-      "agents/ of the user's folder or .daybook/agents/ of the project, or sections of the configuration."
+    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, and " +
+      "description. Agents are files in agents/ of the user's folder or .daybook/agents/ of the project, or sections of the " +
+      "configuration. stderr reports agent files that cannot be used, or not entirely."
   ],
   flags: [cwd, Flags.json],
   examples: [["daybook agents --cwd ~/work/site", "the agents of that project"]],

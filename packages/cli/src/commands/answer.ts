@@ -1,4 +1,4 @@
-/** `daybook answer`: what a model asks and waits for, and the answer to it. Spec: CL-82, CL-83. */
+/** `daybook answer`: lists a model's open questions, or answers them. Spec: CL-82, CL-83. */
 import { Sessions, type PendingQuestion } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
@@ -21,7 +21,7 @@ interface Options {
   readonly json: boolean
 }
 
-/** A word for each question; for a single question, all words are its answer. */
+/** One word per question; for a single question, all words are its answer. */
 const answersOf = ({ questions }: PendingQuestion, words: ReadonlyArray<string>) =>
   questions.length === 1 ? [words.join(" ")] : words
 
@@ -45,7 +45,7 @@ const run = Effect.fn("Command.answer")(function* ({ dismiss, json, session, wor
   const answers = answersOf(oldest, words)
   if (answers.length !== questions.length) {
     return yield* new UsageError({
-      message: `${questions.length} questions wait, and ${answers.length} answers were given: quote each answer`
+      message: `${questions.length} questions wait, but there are ${answers.length} answers: quote each answer`
     })
   }
   yield* sessions.answer({ ...oldest, answers: questions.map((item, at) => answerOf(item, answers[at] ?? "")) })
@@ -54,19 +54,19 @@ const run = Effect.fn("Command.answer")(function* ({ dismiss, json, session, wor
 
 export const answer = {
   name: "answer",
-  summary: "list what a session's model asks, or answer it",
+  summary: "list the questions of a session's model, or answer them",
   words: "SESSION [TEXT...]",
   details: [
-    "Without TEXT, the questions that wait. With it, the oldest call is answered: the words are the answer, or, where the " +
-      "call asks more than one question, one word for each, in order; quote what has spaces. A number, or for several " +
-      "choices numbers with commas, stands for an option. A model asks only while a process runs its session with " +
-      "somebody to answer: on a terminal, or with DAYBOOK_QUESTIONS=1."
+    "Without TEXT it lists the waiting questions. With TEXT it answers the oldest call: the words are the answer. If the call " +
+      "asks more than one question, give one word for each, in order; quote answers with spaces. A number selects an " +
+      "option, numbers with commas select several. A model asks only while its session runs and someone can answer: on a " +
+      "terminal, or with DAYBOOK_QUESTIONS=1."
   ],
   flags: [dismiss, Flags.json],
   examples: [
-    ["daybook answer fix", "what the session called fix asks"],
-    ["daybook answer fix 2", "the second option"],
-    ['daybook answer fix "Use SQLite." 1,3', "two questions: words, and two of the options"]
+    ["daybook answer fix", "lists the questions of the session called fix"],
+    ["daybook answer fix 2", "chooses the second option"],
+    ['daybook answer fix "Use SQLite." 1,3', "answers two questions: one in words, one with two options"]
   ],
   command: Command.make(
     "answer",

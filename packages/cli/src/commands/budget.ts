@@ -1,4 +1,4 @@
-/** `daybook budget`: what a session spent, and what it may. Spec: CL-90, CL-91. */
+/** `daybook budget`: shows or sets what a session may spend. Spec: CL-90, CL-91. */
 import { Sessions, SessionStore, type Budget } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -12,12 +12,12 @@ import { configuration, withConfigured, withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const cost = Flags.value("cost", "USD", "at most so many US dollars from now on", (given) => {
+const cost = Flags.value("cost", "USD", "limit the cost to this many US dollars", (given) => {
   const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
   return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
 })
-const tokens = Flags.integer("tokens", "N", "at most N tokens, read and written, from now on", 0)
-const none = Flags.toggle("none", "no limit from now on, not even the configured one")
+const tokens = Flags.integer("tokens", "N", "limit input and output to N tokens", 0)
+const none = Flags.toggle("none", "remove all limits, including the configured one")
 
 interface Wanted {
   readonly session: string | undefined
@@ -30,7 +30,7 @@ interface Wanted {
 const resolve = ({ session }: Wanted) =>
   Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
 
-/** What is not named stays as it is. */
+/** Changes only the limits that are given. */
 const set = Effect.fn("Command.budget.set")(function* (wanted: Wanted) {
   const sessions = yield* Sessions
   const { budget = {}, id } = yield* resolve(wanted)
@@ -42,7 +42,7 @@ const set = Effect.fn("Command.budget.set")(function* (wanted: Wanted) {
   yield* sessions.setBudget(id, next)
 })
 
-/** The session's own limit, or the configured one of a session that nobody started. */
+/** The session's own limit; without one and without a parent, the configured limit. */
 const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
   const output = yield* Output
   const store = yield* SessionStore
@@ -69,9 +69,9 @@ const run = (wanted: Wanted) =>
   Effect.gen(function* () {
     const amounts = wanted.cost !== undefined || wanted.tokens !== undefined
     if (wanted.none && amounts) {
-      return yield* new UsageError({ message: "--none takes the limits away: give it alone" })
+      return yield* new UsageError({ message: "--none removes all limits: do not combine it with --cost or --tokens" })
     }
-    // With the configuration: it may name the price that a limit of cost needs.
+    // The configuration may contain the price that a cost limit needs.
     if (wanted.none || amounts) yield* withConfigured(set(wanted))
     yield* withReader(show(wanted))
   })
@@ -81,15 +81,15 @@ export const budget = {
   summary: "show what a session spent and may spend, or limit it",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "What the session's children and its compactions spend counts. At its limit a session stops before the next " +
-      "request, and says so; with a higher one, daybook resume goes on. A session without a limit of its own has the " +
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "The spending of the session's children and compactions counts. At its limit a session stops before the next " +
+      "request and reports it; with a higher limit, daybook resume continues. A session without a limit of its own has the " +
       "configured one."
   ],
   flags: [cost, tokens, none, Flags.json],
   examples: [
-    ["daybook budget fix", "what the session called fix spent"],
-    ["daybook budget fix --cost 2.50", "two and a half dollars in all, its children included"]
+    ["daybook budget fix", "shows what the session called fix spent"],
+    ["daybook budget fix --cost 2.50", "limits it to 2.50 dollars in all, including its children"]
   ],
   command: Command.make(
     "budget",

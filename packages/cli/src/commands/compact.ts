@@ -1,4 +1,4 @@
-/** `daybook compact`: have what the model is shown of a session summarised. Spec: CL-88, CL-89. */
+/** `daybook compact`: summarises a session's conversation. Spec: CL-88, CL-89. */
 import { draft, EventLog, Identifiers, Sessions, SessionStore, type MessageID, type SessionID } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Either, Option, Stream } from "effect"
@@ -11,9 +11,9 @@ import { told, trusting, turn, withRunning, withSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const noWait = Flags.toggle("no-wait", "ask only; it is done when the session runs next, or by who runs it now")
+const noWait = Flags.toggle("no-wait", "only request it; the process that runs the session now or next does it")
 
-/** Asks, runs the session and waits. */
+/** Requests a compaction, runs the session and waits. */
 const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const log = yield* EventLog
   const sessions = yield* Sessions
@@ -33,16 +33,16 @@ const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   if (Either.isLeft(followed) && followed.left instanceof Interrupted) return yield* followed.left
   const told = yield* outcome(sessionID, after, messageID)
   if (told !== undefined) yield* (yield* Output).write(`${told}\n`)
-  // What was asked for comes first; after it, or in its place, whatever else went wrong, as with a prompt that waited.
+  // The compaction's outcome is reported first; a failure of waiting prompts follows it.
   yield* followed
   if (told === undefined) {
     return yield* new ActivityFailed({
-      message: `the compaction of ${sessionID} was not begun; it is done when the session runs next`
+      message: `the compaction of ${sessionID} has not started; it runs when the session runs next`
     })
   }
 })
 
-/** What became of the request; undefined where nothing did so far. */
+/** The outcome of the request; undefined while there is none. */
 const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number, messageID: MessageID) {
   const log = yield* EventLog
   const ended = yield* log.tailMarked({ sessionID, after }).pipe(
@@ -63,7 +63,7 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
   return yield* new ActivityFailed({ message: `nothing of ${sessionID} was summarised: ${message}`, type: kind })
 })
 
-/** Asks only: nothing is woken here, where it would be stopped at once. */
+/** Only requests: this process wakes nothing, because it would stop it immediately. */
 const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefined) {
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
   const { compaction } = yield* (yield* SessionStore).get(session.id)
@@ -76,18 +76,18 @@ const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefine
 
 export const compact = {
   name: "compact",
-  summary: "have a session's conversation summarised, to make room",
+  summary: "summarise a session's conversation to free context",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "The model writes the summary; from then on it is shown that and the latest messages. Nothing that is stored " +
-      "changes. It waits and prints how large the request was and the summary is, or why there is none. What waits in the inbox is " +
-      "run after it, as with daybook resume."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "The model writes the summary; from then on it reads the summary and the latest messages. Stored messages do not " +
+      "change. The command waits and prints the sizes of the request and the summary, or why there is no summary. Then it " +
+      "runs the prompts in the inbox, like daybook resume."
   ],
   flags: [noWait, Flags.trust],
   examples: [
     ["daybook compact fix", "summarises the session called fix now"],
-    ["daybook compact --no-wait", "has the last session summarised before its next turn"]
+    ["daybook compact --no-wait", "requests a summary of the last session before its next turn"]
   ],
   command: Command.make(
     "compact",

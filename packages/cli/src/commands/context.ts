@@ -1,4 +1,4 @@
-/** `daybook context`: what the model would be shown next, or was shown at an earlier turn. Spec: CL-75..CL-79. */
+/** `daybook context`: shows the next request to the model, or an earlier one. Spec: CL-75..CL-79. */
 import { ModelResolver, Sessions, shownAt, type ShownRequest } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -10,7 +10,12 @@ import { withConfigured, withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const at = Flags.integer("at", "SEQ", "what the turn was shown that event SEQ belongs to, or the last one before it", 0)
+const at = Flags.integer(
+  "at",
+  "SEQ",
+  "the request of the turn that event SEQ belongs to, or of the last turn before it",
+  0
+)
 const sizes = Flags.toggle("tokens", "only the table of sizes")
 
 interface Options {
@@ -48,21 +53,21 @@ const runNext = Effect.fn("Command.context.next")(function* (options: Options) {
 
 export const context = {
   name: "context",
-  summary: "show what the model would be sent next, or was sent before",
+  summary: "show the next request to the model, or an earlier one",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "Everything is shown as it would be sent, whole: system texts, tools, messages with their calls and results, and " +
-      "an estimate of tokens for each. Nothing is written, no model is asked, and no MCP server is started: their " +
-      "tools are not listed.",
-    "With --at it is what an earlier turn was sent, from the log alone: no configuration, model or server is needed. " +
-      "The sequence numbers are those of daybook events."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "It prints the whole request as it would be sent: system texts, tools, messages with their calls and results, each " +
+      "with its estimated tokens. Nothing is written, no model is called, and no MCP server is started, so MCP tools are " +
+      "not listed.",
+    "With --at it prints the request of an earlier turn, from the log alone: no configuration, model or server is needed. " +
+      "daybook events prints the sequence numbers."
   ],
   flags: [at, sizes, Flags.json],
   examples: [
     ["daybook context | less", "the next request of the last session"],
-    ["daybook context fix --tokens", "what takes how much room"],
-    ["daybook context fix --at 41 --json", "what the turn at event 41 was sent, as one JSON object"]
+    ["daybook context fix --tokens", "the size of each part"],
+    ["daybook context fix --at 41 --json", "the request of the turn at event 41, as one JSON object"]
   ],
   command: Command.make(
     "context",

@@ -15,7 +15,7 @@ import type { Verb } from "../Verb.ts"
 
 const sessionArgument = Args.optional(Args.text({ name: "SESSION" }))
 const whichSession =
-  "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all."
+  "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
 
 const resolve = (session: Option.Option<string>) =>
   Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(Option.getOrUndefined(session), directory))
@@ -24,14 +24,14 @@ const runInterrupt = Effect.fn("Command.interrupt")(function* (given: Option.Opt
   const sessions = yield* Sessions
   const session = yield* resolve(given)
   yield* sessions.interrupt(session.id)
-  yield* (yield* Output).note(`${session.id} does not run; its inbox is kept\n`)
+  yield* (yield* Output).note(`${session.id} is not running; its inbox is kept\n`)
 })
 
 export const interrupt = {
   name: "interrupt",
-  summary: "stop what a session is doing, in whichever process; keep its inbox",
+  summary: "stop a session's work, in any process; keep its inbox",
   words: "[SESSION]",
-  details: [whichSession, "It returns when the work has settled. A session at rest stays as it is."],
+  details: [whichSession, "It returns when the work has settled. An idle session does not change."],
   flags: [],
   examples: [["daybook interrupt fix", "stops the turn of the session called fix"]],
   command: Command.make("interrupt", { session: sessionArgument }, ({ session }) => withSessions(runInterrupt(session)))
@@ -46,7 +46,7 @@ const runSwitch = Effect.fn("Command.switch")(function* (options: {
   readonly agent: Option.Option<string>
 }) {
   if (Option.isNone(options.model) && Option.isNone(options.agent)) {
-    return yield* new UsageError({ message: "switch what? give --model P/M, --agent A, or both" })
+    return yield* new UsageError({ message: "nothing to switch: give --model P/M, --agent A, or both" })
   }
   const sessions = yield* Sessions
   // Everything is checked before anything is changed.
@@ -65,7 +65,7 @@ export const switchTo = {
   name: "switch",
   summary: "give a session another model or agent",
   words: "[SESSION]",
-  details: [whichSession, "A turn that runs goes on as it is; the next one uses the new model and agent."],
+  details: [whichSession, "A running turn is not affected; the next one uses the new model and agent."],
   flags: [model, agent],
   examples: [["daybook switch fix --model anthropic/claude-sonnet-5-5", "the next turn is answered by this model"]],
   command: Command.make("switch", { session: sessionArgument, model: model.options, agent: agent.options }, (given) =>
@@ -82,11 +82,11 @@ const runRename = Effect.fn("Command.rename")(function* (reference: string, titl
 
 export const rename = {
   name: "rename",
-  summary: "give a session a title, by which it can be named",
+  summary: "give a session a title",
   words: "SESSION TITLE",
   details: [],
   flags: [],
-  examples: [['daybook rename ses_01JD "login page"', 'from now on it is the session "login page"']],
+  examples: [['daybook rename ses_01JD "login page"', 'commands find the session as "login page" from now on']],
   command: Command.make(
     "rename",
     { session: Args.text({ name: "SESSION" }), title: Args.text({ name: "TITLE" }) },
@@ -104,7 +104,7 @@ const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure
     const answer = yield* Question.ask(`Remove ${name} with all its events? [y/N] `)
     if (answer === undefined) {
       return yield* new UsageError({
-        message: `removing ${session.id} cannot be undone; say --yes when nobody can be asked`
+        message: `removing ${session.id} cannot be undone; give --yes to confirm without a terminal`
       })
     }
     if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: `${session.id} was kept` })
@@ -114,9 +114,9 @@ const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure
 
 export const remove = {
   name: "remove",
-  summary: "delete a session with everything that belongs to it",
+  summary: "delete a session and everything that belongs to it",
   words: "SESSION",
-  details: ["It asks first. What runs is interrupted. This cannot be undone."],
+  details: ["It asks first. A running session is interrupted. This cannot be undone."],
   flags: [yes],
   examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
   command: Command.make("remove", { session: Args.text({ name: "SESSION" }), yes: yes.options }, (given) =>

@@ -1,4 +1,4 @@
-/** `daybook doctor`: is the database sound, can configuration and models be used. Spec: CL-19, CL-93. */
+/** `daybook doctor`: checks the database, the configuration and the models. Spec: CL-19, CL-93. */
 import { SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Either, Option, Schema, Stream } from "effect"
@@ -31,13 +31,13 @@ const Rebuildable = Schema.Union(Schema.Literal("all"), SessionID)
 const rebuild = Flags.value(
   "rebuild",
   "SESSION",
-  "first derive what is shown of a session again from its events; `all` for every session",
+  "first rebuild a session's messages and other projections from its events; `all` for every session",
   (given) => Effect.mapError(Schema.decodeUnknown(Rebuildable)(given), () => "a session's id, or all")
 )
 
 const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
 
-const fix = Flags.toggle("fix", "leave the database and Daybook's own folders to their owner where others may use them")
+const fix = Flags.toggle("fix", "restrict the database and Daybook's own folders to their owner")
 
 type Options = {
   readonly fix: boolean
@@ -48,7 +48,7 @@ type Options = {
 
 const about = "database"
 
-/** The database, what it leaves to do, its modes, and the files; one that cannot be opened or read is a line as well. */
+/** Checks the database, unfinished work, file modes and session files. A database that cannot be opened is a line too. */
 const lookAtDatabase = Effect.fnUntraced(function* (
   path: string,
   fix: boolean,
@@ -64,7 +64,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
       return write(check)
     })
     if (seen.wrong === 0) {
-      yield* write({ about, verdict: "ok", says: `${path} is sound and can be written` })
+      yield* write({ about, verdict: "ok", says: `${path} is sound and writable` })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
     }
     seen.wide = yield* checkup.modes(path, fix)
@@ -77,7 +77,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   const error = ended.left
   if (error._tag === "OutputClosed" || error._tag === "OutputFailed") return yield* error
   if (error._tag === "NotFound") {
-    yield* write({ about, verdict: "ok", says: `${path} is not there yet; daybook prompt makes it` })
+    yield* write({ about, verdict: "ok", says: `${path} does not exist yet; daybook prompt creates it` })
     return { ...seen, failed: Option.none() }
   }
   yield* write({ about, verdict: "error", says: failureOf(error).sentence ?? String(error) })
@@ -119,7 +119,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   if (Either.isLeft(asked)) return yield* asked
   const unreachable = models.filter(({ verdict }) => verdict === "error").map(({ about }) => about)
   if (unreachable.length > 0) {
-    return yield* new ModelUnreachable({ message: `not usable as it is: ${unreachable.join(", ")}` })
+    return yield* new ModelUnreachable({ message: `not usable: ${unreachable.join(", ")}; see above` })
   }
 })
 
@@ -128,22 +128,21 @@ export const doctor = {
   summary: "check the database, the configuration and the models, and say what to do",
   words: "",
   details: [
-    "Each line is ok, warning or error. The database is checked as a file, for its settings, and session by session: that " +
-      "sequences have no gap, that every event can be read, and that what is shown equals what the events say. Sessions that " +
-      "were cut off, and those in which prompts wait, are listed. Of the session files it says whether a process keeps " +
-      "them current, and of the database and Daybook's own folders whether others may use them. Nothing is changed, unless --rebuild or --fix " +
-      "asks for it.",
-    "The configuration is read, and a prompt in the current folder is put together and sent to nobody: what cannot be " +
-      "used of instructions, agents, templates and skills is told. MCP servers are started only with --mcp. Each " +
-      "configured provider is asked for its list of models. The exit code is 6 when the database is not sound, else 1 when " +
-      "the session files cannot be written, else 2 when the configuration, its context or a server cannot be used, else 5 when a provider cannot."
+    "Each line is ok, warning or error. It checks the database's file, settings and sessions: sequences have no gaps, every " +
+      "event can be read, and stored messages equal the events. It lists sessions that were cut off and sessions with waiting " +
+      "prompts. It reports whether a process keeps the session files current, and whether other users may access the " +
+      "database and Daybook's own folders. Nothing is changed without --rebuild or --fix.",
+    "It reads the configuration and assembles a prompt in the current folder without sending it, and reports instructions, " +
+      "agents, templates and skills that cannot be used. MCP servers are started only with --mcp. Each configured provider " +
+      "is asked for its list of models. The exit code is 6 if the database is not sound, else 1 if the session files cannot " +
+      "be written, else 2 if the configuration, its context or a server cannot be used, else 5 if a provider cannot."
   ],
   flags: [rebuild, fix, mcp, Flags.json],
   examples: [
-    ["daybook doctor", "every check on a line"],
-    ["daybook doctor --mcp", "the same, with the MCP servers"],
-    ["daybook doctor --fix", "the same, and leave the database's files to their owner"],
-    ["daybook doctor --rebuild all", "mend what is shown where it differs from the events"]
+    ["daybook doctor", "a line per check"],
+    ["daybook doctor --mcp", "also starts and checks the MCP servers"],
+    ["daybook doctor --fix", "also restricts the database's files to their owner"],
+    ["daybook doctor --rebuild all", "first rebuilds all messages from the events"]
   ],
   command: Command.make(
     "doctor",

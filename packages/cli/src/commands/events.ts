@@ -1,4 +1,4 @@
-/** `daybook events`: replay durable events after a cursor, and follow. Spec: CL-12, CL-13, CL-50..CL-52. */
+/** `daybook events`: replays durable events after a cursor, and follows. Spec: CL-12, CL-13, CL-50..CL-52. */
 import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option, Stream, type Chunk, type Context } from "effect"
@@ -10,12 +10,12 @@ import { withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const after = Flags.integer("after", "N", "only events with a sequence number above N (-1: all of them)", -1)
-const follow = Flags.toggle("follow", "go on with the events to come, also those of other processes")
+const after = Flags.integer("after", "N", "only events with a sequence number above N (-1: all events)", -1)
+const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
 
 const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
 
-/** Characters that are gathered before they are written: few writes for small events, no copy of many large ones. */
+/** Characters that are buffered before a write: small events share a write, large ones are not copied. */
 const batch = 64 * 1024
 
 const writeLines = Effect.fnUntraced(function* (
@@ -54,14 +54,14 @@ export const events = {
   summary: "replay a session's events after a cursor, and follow them",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "The events come in their order, once each. A reader that stops after the event with sequence number N goes on " +
-      "with --after N and misses none."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "Every event is printed once, in order. A reader that stops after the event with sequence number N continues with " +
+      "--after N and misses none."
   ],
   flags: [after, follow, Flags.json],
   examples: [
-    ["daybook events --json > events.jsonl", "the whole log of the last session, one JSON object a line"],
-    ["daybook events fix --after 41 --follow", "what comes after event 41 of the session called fix"]
+    ["daybook events --json > events.jsonl", "the whole log of the last session, one JSON object per line"],
+    ["daybook events fix --after 41 --follow", "events after 41 of the session called fix, and new ones"]
   ],
   command: Command.make(
     "events",

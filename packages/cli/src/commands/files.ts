@@ -1,4 +1,4 @@
-/** `daybook files`: writes, checks and mends the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
+/** `daybook files`: writes, checks and repairs the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as DatabasePath from "../DatabasePath.ts"
@@ -14,7 +14,7 @@ const session = Flags.text("session", "ID|TITLE", "only this session")
 const actions = ["export", "verify", "rebuild"] as const
 export type Action = (typeof actions)[number]
 
-/** What is done, and to what. */
+/** The action, and the files it applies to. */
 export interface Request {
   readonly action: Action
   readonly root: string | undefined
@@ -34,20 +34,20 @@ const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageErro
 
 export const files = {
   name: "files",
-  summary: "write, check or mend the plain files of sessions",
+  summary: "write, check or repair the plain files of sessions",
   words: "export|verify|rebuild",
   details: [
-    "export brings the files to the end of the log, and goes on where it was left; verify compares them with the log, " +
-      "byte for byte, and changes nothing; rebuild writes anew what differs. What somebody else changed is told, and " +
-      "kept beside the file that is written in its place, under a name with .aside. in it.",
-    "While daybook serve runs, it keeps the files of its root and nobody else may write them: verify then still works. " +
-      "The exit code of verify is 1 when something differs."
+    "export brings the files to the end of the log, continuing where it stopped. verify compares them with the log, byte " +
+      "for byte, and changes nothing. rebuild rewrites the files that differ. A file that was changed by others is reported, " +
+      "and kept beside its replacement under a name that contains .aside.",
+    "While daybook serve runs, only it may write the files of its root; verify still works. The exit code of verify is 1 " +
+      "if a file differs."
   ],
   flags: [root, session, Flags.json],
   examples: [
-    ["daybook files export", "less, grep and ctx can read every session from now on"],
-    ["daybook files verify --json | jq .path", "what is not as it was written"],
-    ["daybook files rebuild --session fix", "one session's files anew from its events"]
+    ["daybook files export", "writes every session as files for less, grep and ctx"],
+    ["daybook files verify --json | jq .path", "prints the files that differ"],
+    ["daybook files rebuild --session fix", "rewrites one session's files from its events"]
   ],
   command: Command.make(
     "files",

@@ -1,4 +1,4 @@
-/** `daybook messages` and `daybook show`: the transcript as a list, and as a person reads it. Spec: CL-15, CL-16. */
+/** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
 import { SessionStore, type Message, type SessionID } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Chunk, Effect, Option, Stream } from "effect"
@@ -11,7 +11,7 @@ import { withReader } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const after = Flags.integer("after", "SEQ", "go on after the message with this sequence number", 0)
+const after = Flags.integer("after", "SEQ", "only messages after this sequence number", 0)
 const limit = Flags.integer("limit", "N", "at most N messages (50)", 1)
 
 const runMessages = Effect.fn("Command.messages")(function* (options: {
@@ -40,10 +40,10 @@ const runMessages = Effect.fn("Command.messages")(function* (options: {
 
 export const messages = {
   name: "messages",
-  summary: "list a session's messages in their order, a line each",
+  summary: "list a session's messages in order, one per line",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
   ],
   flags: [after, limit, Flags.json],
   examples: [
@@ -111,11 +111,11 @@ const runShow = Effect.fn("Command.show")(function* (options: {
 
 export const show = {
   name: "show",
-  summary: "show a session's transcript as a person reads it",
+  summary: "print a session's transcript",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "Long tool results are cut; they are whole in daybook messages --json."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "Long tool results are truncated; daybook messages --json prints them in full."
   ],
   flags: [Flags.json],
   examples: [

@@ -1,4 +1,4 @@
-/** `daybook models`: the models that can be chosen. Spec: CL-130. */
+/** `daybook models`: lists the models that can be chosen. Spec: CL-130. */
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { ModelUnreachable } from "../Errors.ts"
@@ -27,13 +27,13 @@ export const models = {
   summary: "list the models that can be chosen",
   words: "",
   details: [
-    "The columns are: name for --model, tokens of its window, price of a million tokens in and out, where it is from, and " +
-      "what has to be set before it can be used. The server at DAYBOOK_BASE_URL is asked for its list."
+    "The columns are: name for --model, tokens of its context window, price of a million input and output tokens, source, " +
+      "and the setting that is missing. The server at DAYBOOK_BASE_URL is asked for its list."
   ],
   flags: [Flags.json],
   examples: [
-    ["daybook models", "every model that is known"],
-    ["daybook models --json | jq -r 'select(.needs == null).model'", "the names of those that can be used now"]
+    ["daybook models", "every known model"],
+    ["daybook models --json | jq -r 'select(.needs == null).model'", "the names of the models that can be used now"]
   ],
   command: Command.make("models", { json: Flags.json.options }, ({ json }) => run(json))
 } satisfies Verb

@@ -1,4 +1,4 @@
-/** `daybook permissions`: what was allowed for good, taking it back, and what was decided. Spec: CL-170..CL-172. */
+/** `daybook permissions`: lists, revokes and audits saved approvals. Spec: CL-170..CL-172. */
 import { PermissionStore, type SavedApproval } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -13,7 +13,7 @@ import { jsonLine, oneLine } from "../render/Plain.ts"
 import { withSessions } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
-const all = Flags.toggle("all", "of every folder, not only of this one")
+const all = Flags.toggle("all", "all folders, not only this one")
 const yes = Flags.toggle("yes", "do not ask")
 const limit = Flags.integer("limit", "N", "audit: at most the last N decisions (50)", 1)
 
@@ -26,7 +26,7 @@ interface Options {
   readonly json: boolean
 }
 
-/** The approvals that count here; with `all`, those of every folder that are not revoked. */
+/** The approvals that are valid here; with `all`, in every folder. Revoked ones are left out. */
 const valid = Effect.fnUntraced(function* (everywhere: boolean) {
   const store = yield* PermissionStore
   if (!everywhere) return yield* store.list(yield* Folder.current)
@@ -42,31 +42,33 @@ const list = Effect.fn("Command.permissions.list")(function* ({ all, json }: Opt
       : approvalTable(approvals, all)
   )
   if (approvals.length === 0) {
-    yield* output.note(all ? "nothing is allowed for good\n" : "nothing is allowed for good in this folder\n")
+    yield* output.note(all ? "no saved approvals\n" : "no saved approvals in this folder\n")
   }
 })
 
-/** A number names one approval; other words its permission, its pattern, or both. */
+/** A number matches one approval; other words match its permission, its pattern, or both. */
 const isNamed = (word: string, { number, permission, resource }: SavedApproval): boolean =>
   /^\d+$/.test(word) ? Number(word) === number : [permission, resource, `${permission} ${resource}`].includes(word)
 
 const revoke = Effect.fn("Command.permissions.revoke")(function* ({ all, json, words, yes }: Options) {
   const output = yield* Output
   if (words.length === 0) {
-    return yield* new UsageError({ message: "revoke which? give numbers or patterns of daybook permissions list" })
+    return yield* new UsageError({
+      message: "nothing to revoke: give numbers or patterns from daybook permissions list"
+    })
   }
   const approvals = yield* valid(all)
   const missing = words.find((word) => !approvals.some((approval) => isNamed(word, approval)))
   if (missing !== undefined) {
     const where = all ? "" : " in this folder; --all looks in every folder"
-    return yield* new NotFound({ message: `no approval "${oneLine(missing, 80)}" counts${where}` })
+    return yield* new NotFound({ message: `there is no approval "${oneLine(missing, 80)}"${where}` })
   }
   const chosen = approvals.filter((approval) => words.some((word) => isNamed(word, approval)))
   if (!yes) {
     yield* output.note(approvalTable(chosen, all))
     const answer = yield* Question.ask(`Revoke ${chosen.length === 1 ? "it" : `these ${chosen.length}`}? [y/N] `)
     if (answer === undefined) {
-      return yield* new UsageError({ message: "nothing was revoked; say --yes when nobody can be asked" })
+      return yield* new UsageError({ message: "nothing was revoked; give --yes to confirm without a terminal" })
     }
     if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: "nothing was revoked" })
   }
@@ -84,40 +86,39 @@ const audit = Effect.fn("Command.permissions.audit")(function* ({ all, json, lim
   yield* output.write(
     json ? events.map((event) => `${eventJson(event, output.terminal)}\n`).join("") : decisionTable(events)
   )
-  if (events.length === 0) yield* output.note("nothing was decided yet\n")
+  if (events.length === 0) yield* output.note("no decisions yet\n")
 })
 
 const run = (options: Options) => {
   const { action, words } = options
   if (action === "revoke") return revoke(options)
   if (words.length > 0) {
-    return Effect.fail(new UsageError({ message: `permissions ${oneLine(action, 40)} takes no further words` }))
+    return Effect.fail(new UsageError({ message: `permissions ${oneLine(action, 40)} takes no arguments` }))
   }
   if (action === "list") return list(options)
   if (action === "audit") return audit(options)
   return Effect.fail(
-    new UsageError({ message: `there is no "permissions ${oneLine(action, 40)}"; there are list, revoke and audit` })
+    new UsageError({ message: `unknown action "permissions ${oneLine(action, 40)}"; use list, revoke or audit` })
   )
 }
 
 export const permissions = {
   name: "permissions",
-  summary: "list what was allowed for good, take it back, or see what was decided",
+  summary: "list, revoke or audit saved approvals",
   words: "[list|revoke|audit] [NUMBER|PATTERN...]",
   details: [
-    'list shows the answers "always" that count in this folder: number, when, by which user, in which session and by which ' +
-      "agent, how often they were used, permission, pattern. An approval of an MCP tool counts for as long as the tool and " +
-      "its server stay as they were.",
-    "revoke takes approvals back by number, permission or pattern, and asks first. Sessions that run ask from then on. audit " +
-      "shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
+    'list shows the answers "always" that are valid in this folder: number, time, user, session, agent, number of uses, ' +
+      "permission, pattern. An approval of an MCP tool is valid until the tool or its server changes.",
+    "revoke withdraws approvals by number, permission or pattern, and asks first. Running sessions ask again from then on. " +
+      "audit shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
       "agents are not listed."
   ],
   flags: [all, yes, limit, Flags.json],
   examples: [
-    ["daybook permissions", "what is allowed for good in this folder"],
-    ["daybook permissions revoke 3 7", "takes two of them back"],
-    ['daybook permissions revoke "npm test" --yes', "takes that pattern back without asking"],
-    ["daybook permissions audit --all --json", "the last decisions of every folder, as JSON"]
+    ["daybook permissions", "the saved approvals of this folder"],
+    ["daybook permissions revoke 3 7", "revokes two of them"],
+    ['daybook permissions revoke "npm test" --yes', "revokes that pattern without asking"],
+    ["daybook permissions audit --all --json", "the last decisions in all folders, as JSON"]
   ],
   command: Command.make(
     "permissions",

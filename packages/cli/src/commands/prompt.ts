@@ -1,4 +1,4 @@
-/** `daybook prompt`: admit a prompt, run it, and stream what comes of it. Spec: CL-4..CL-11, CL-23..CL-26. */
+/** `daybook prompt`: admits a prompt, runs it, and streams the answer. Spec: CL-4..CL-11, CL-23..CL-26. */
 import {
   Identifiers,
   MessageID,
@@ -33,39 +33,41 @@ import {
 import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
-const session = Flags.text("session", "ID|NAME", "the session; a NAME that nobody has makes a new one of that title")
-const delivery = Flags.choice("delivery", ["steer", "queue"], "join the work under way, or wait for its end (steer)")
-const model = Flags.text("model", "P/M", "answer with this model, provider/model, from now on")
-const agent = Flags.text("agent", "A", "behave as this agent from now on")
-const cwd = Flags.text("cwd", "DIR", "the folder that a new session works in (the current one)")
-const id = Flags.value("id", "MSG", "the prompt's id, msg_...; repeating it repeats nothing", (given) =>
+const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
+const delivery = Flags.choice("delivery", ["steer", "queue"], "join the running work, or wait until it ends (steer)")
+const model = Flags.text("model", "P/M", "use this model, provider/model, from now on")
+const agent = Flags.text("agent", "A", "use this agent from now on")
+const cwd = Flags.text("cwd", "DIR", "the folder of a new session (the current one)")
+const id = Flags.value("id", "MSG", "the prompt's id, msg_...; a repeated prompt runs only once", (given) =>
   Effect.mapError(
     Schema.decodeUnknown(MessageID)(given),
     () => "msg_ followed by 1-96 letters, digits, dots, underscores or hyphens"
   )
 )
-const attach = Flags.repeated("attach", "FILE", "a file or folder to show with the prompt; may be repeated", (given) =>
+const attach = Flags.repeated("attach", "FILE", "a file or folder to attach; may be repeated", (given) =>
   given === "" ? Effect.fail("FILE") : Effect.succeed(given)
 )
 const system = Flags.text("system", "TEXT", "privileged text for this prompt, shown directly before it")
 const tools = Flags.repeated(
   "tools",
   "PATTERN=on|off",
-  "tools by name pattern (* is any run of characters) for this prompt; the last match decides; may be repeated",
+  "tools by name pattern (* is any text) for this prompt; the last match decides; may be repeated",
   PromptExtras.parseTool
 )
 const outputSchema = Flags.text(
   "output-schema",
   "FILE",
-  "answer as JSON that fits the JSON Schema in FILE; the value goes to stdout, all else to stderr"
+  "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
 )
-const noRun = Flags.toggle("no-run", "admit the prompt only; daybook resume runs it")
+const noRun = Flags.toggle("no-run", "only admit the prompt; daybook resume runs it")
 
 interface Options {
   readonly text: string
   readonly session: SessionReference.Reference | undefined
-  /** The canonical folder, and whether it was given. */
+  /** The canonical folder. */
   readonly directory: string
+  /** Whether `--cwd` names it. */
+  /** Whether `--cwd` names it. */
   readonly inFolder: boolean
   readonly delivery: "steer" | "queue" | undefined
   readonly model: ModelRef | undefined
@@ -80,7 +82,7 @@ interface Options {
   readonly json: boolean
 }
 
-/** A pattern that was given again counts where it was given last. */
+/** A repeated pattern takes its last position. */
 const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
   const last = new Map<string, boolean>()
   for (const [pattern, on] of tools) {
@@ -90,7 +92,7 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
   return Object.fromEntries(last)
 }
 
-/** What is asked of the session, with what is read from files for it. */
+/** The prompt's input, with the files it needs. */
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
@@ -105,7 +107,7 @@ const inputOf = Effect.fn("Command.prompt.input")(function* (
   }
 })
 
-/** The session to prompt, what is asked of it, and what becomes of the session when the prompt is refused. */
+/** The session to prompt, the input, and how to undo a creation if the prompt is refused. */
 interface Prepared {
   readonly session: Session
   readonly isNew: boolean
@@ -113,11 +115,11 @@ interface Prepared {
   readonly undo: Effect.Effect<void>
 }
 
-/** Everything is checked before anything is changed. */
+/** Continues an existing session. Everything is checked before anything is changed. */
 const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
   const sessions = yield* Sessions
   const { directory, model } = options
-  // A prompt that is repeated by its id prints what came of the first one, and may do so without the folder.
+  // A prompt that repeats an id prints the first one's outcome, which does not need the folder.
   if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
   yield* trusting(session.location.directory)
   const { model: itsModel, name } = yield* findAgent(options.agent ?? session.agent, session.location.directory)
@@ -133,7 +135,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
   return { session, isNew: false, input, undo: Effect.void } satisfies Prepared
 })
 
-/** Everything is checked before the session is made. */
+/** Creates a session. Everything is checked before. */
 const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
   const sessions = yield* Sessions
   const { directory, model, text } = options
@@ -144,13 +146,13 @@ const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, tit
   const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
   if (title === undefined) {
     const session = yield* sessions.create({ ...wanted, title: oneLine(text, 60) })
-    // A session that was made for a prompt that is then refused would be litter.
+    // If the prompt is refused, its new session is removed.
     return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
   }
   const { isNew, session } = yield* Effect.catchTag(sessions.named({ ...wanted, title }), "TitleAmbiguous", (error) =>
     SessionReference.ambiguous(title, error.sessionIDs)
   )
-  // Another process may know the new session by its name already: it stays, even without a prompt.
+  // Another process may have found the new session by its name: it stays, even without a prompt.
   return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies Prepared) : yield* goOn(options, session)
 })
 
@@ -194,8 +196,8 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
 })
 
 /**
- * The model that was asked for. Without a database there is no session that has an agent or a model of its own: what is
- * named, or else the default, must do.
+ * Checks the requested model. Without a database no session has an agent or a model of its own, so the named or default
+ * model must resolve.
  */
 const wantedModel = Effect.fn("Command.prompt.model")(function* (
   text: string | undefined,
@@ -219,14 +221,14 @@ export const prompt = {
   summary: "admit a prompt, run it and stream the answer",
   words: "TEXT...",
   details: [
-    "The text is the words, or stdin: when there are no words and stdin is no terminal, or when the only word is a dash. " +
-      "The answer goes to stdout, everything about it to stderr; with --json, the durable events go to stdout instead.",
-    "Without --session a new session is started in the folder. A NAME is looked for in the folder first, then everywhere.",
-    "@NAME in the text shows the model a file (with @NAME#L10-20 some of its lines), a folder, or what a configured " +
-      "reference, agent or MCP server has under that name; /NAME begins a template. They are read once, now.",
-    "Ctrl-C interrupts the turn, leaves the inbox as it is and waits until all is settled; a second one leaves at once. " +
-      "On a terminal you are asked before a tool does what is not allowed already, and what the model asks you; elsewhere " +
-      "the first is refused, and nothing is asked unless DAYBOOK_QUESTIONS=1 says that daybook answer will answer."
+    "The text is the words. It is stdin if there are no words and stdin is not a terminal, or if the only word is a dash. " +
+      "The answer goes to stdout, progress to stderr; with --json, the durable events go to stdout instead.",
+    "Without --session it creates a session in the folder. A NAME is searched in the folder first, then everywhere.",
+    "@NAME in the text shows the model a file (with @NAME#L10-20 some of its lines), a folder, or a configured reference, " +
+      "agent or MCP resource of that name; /NAME at the start inserts a template. Both are read once, now.",
+    "Ctrl-C interrupts the turn, keeps the inbox and waits until the session has settled; a second one exits immediately. " +
+      "On a terminal you are asked before a tool does anything that is not allowed yet, and you get the model's questions. " +
+      "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer)."
   ],
   flags: [
     session,
@@ -246,12 +248,12 @@ export const prompt = {
   ],
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
-    ['daybook prompt --session fix "Now the tests."', "goes on with the session called fix, or starts it"],
-    ["git diff | daybook prompt --session review", "the prompt is what git diff prints"],
-    ["daybook prompt --agent plan 'What does @src/main.ts do?'", "as the agent that changes nothing, with a file"],
+    ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
+    ["git diff | daybook prompt --session review", "the prompt is the output of git diff"],
+    ["daybook prompt --agent plan 'What does @src/main.ts do?'", "uses the agent that changes nothing, with a file"],
     [
       'daybook prompt --tools "*=off" --output-schema form.json "Sum up @notes.txt." | jq .title',
-      "without tools, answered as JSON of this form"
+      "without tools, answered as JSON of this schema"
     ],
     ['daybook prompt --session fix --delivery queue --no-run "Then the docs."', "leaves it for later"]
   ],
@@ -275,7 +277,7 @@ export const prompt = {
       json: Flags.json.options
     },
     (given) =>
-      // What can be refused without the database is refused before it is made.
+      // Checks that need no database come before it is created.
       Effect.gen(function* () {
         const cwd = Option.getOrUndefined(given.cwd)
         const session = Option.getOrUndefined(given.session)

@@ -1,4 +1,4 @@
-/** `daybook resume`: go on with what a session has to do. Spec: CL-17. */
+/** `daybook resume`: runs the session's waiting prompts and unfinished work. Spec: CL-17. */
 import { Sessions } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -24,14 +24,14 @@ const run = Effect.fn("Command.resume")(function* (given: string | undefined, js
 
 export const resume = {
   name: "resume",
-  summary: "run a session now: what waits in its inbox, or what was cut off",
+  summary: "run a session now: prompts in its inbox, or work that was cut off",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title; without it, the session used last in this folder, else the one used last of all. " +
-      "At least one turn is run. A tool call that was under way when its process died is never run again; the model is told."
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "It runs at least one turn. A tool call that was running when its process died is never run again; the model is told."
   ],
   flags: [Flags.trust, Flags.noReasoning, Flags.json],
-  examples: [["daybook resume", "goes on with the session used last in this folder"]],
+  examples: [["daybook resume", "continues the session used last in this folder"]],
   command: Command.make(
     "resume",
     {

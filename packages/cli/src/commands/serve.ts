@@ -1,4 +1,4 @@
-/** `daybook serve`: a socket for each agent and model, and their files kept current. Spec: CL-120..CL-126. */
+/** `daybook serve`: serves agents and models on sockets and keeps their files current. Spec: CL-120..CL-126. */
 import { isName, nameRule } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -9,7 +9,7 @@ import { oneLine } from "../render/Plain.ts"
 import { told } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
-/** An agent or a model as it is typed, and the name that it is to have. */
+/** An agent or a model as typed, and the name it is served under. */
 interface Written {
   readonly text: string
   readonly alias: string | undefined
@@ -32,18 +32,18 @@ const agent = Flags.repeated<Written>(
 const model = Flags.repeated<Written>(
   "model",
   "P/M[=ALIAS]",
-  "serve this model, provider/model, under ALIAS (its own last name); may be repeated",
+  "serve this model, provider/model, under ALIAS (the model's name); may be repeated",
   withAlias
 )
 const root = Flags.text("root", "DIR", "the folder of sockets and files (DAYBOOK_ROOT, else ctx beside the database)")
-const chroot = Flags.text("chroot", "DIR", "the folder that agents take for / (each has one of its own below the root)")
+const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (each has its own below the root)")
 
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
-const logFormat = Flags.choice("log-format", logFormats, "how stderr is written (text)")
-const logLevel = Flags.choice("log-level", logLevels, "the least level that is logged (warning)")
+const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (text)")
+const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (warning)")
 
-/** What is to be served; names are names, everything else is checked before anything is made. */
+/** A request to serve. Names are valid; everything else is checked before anything is created. */
 export interface Request {
   readonly agents: ReadonlyArray<Written>
   readonly models: ReadonlyArray<Written>
@@ -60,27 +60,27 @@ export const serve = {
   summary: "serve agents and models on Unix sockets, and keep the files of sessions",
   words: "",
   details: [
-    "Under the root lie agent/NAME.sock and model/PROVIDER/ALIAS.sock. A client writes a JSON object a line and reads " +
-      "frames, an object a line; specs/socket.md has them all. Every session of the database is kept as plain files below " +
-      "the root, for ctx and for any other reader. One process of a user keeps the files of a root. Where several users " +
-      "share it, the sockets are in home/UID; a shared space that others may write to has sockets in shared/SPACE.",
-    "It says where it listens, and that it is ready once the sockets accept and the files are current. Ctrl-C stops it: " +
-      "what runs is interrupted and told so, what waits is run when it is served again. A second one leaves at once. " +
-      "Agents work in a folder of their own, which is / to their clients; --chroot gives them another. Permissions " +
-      "are asked at the terminal and of the clients: the first answer counts.",
-    "stderr is its log: time, level, message, session and cause, an object a line with --log-format json. With " +
-      "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there; prompt, resume and compact do as well."
+    "The root contains agent/NAME.sock and model/PROVIDER/ALIAS.sock. A client writes one JSON object per line and reads " +
+      "frames, one per line; specs/socket.md describes them. Every session of the database is kept as plain files below " +
+      "the root, for ctx and other readers. One process per user keeps the files of a root. If several users share the " +
+      "root, the sockets are in home/UID; a shared space that others may write to has sockets in shared/SPACE.",
+    "It prints where it listens, and ready once the sockets accept and the files are current. Ctrl-C stops it: running " +
+      "work is interrupted and its clients are told; waiting prompts run when it is served again. A second Ctrl-C exits " +
+      "immediately. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
+      "asked at the terminal and of the clients: the first answer counts.",
+    "stderr is its log: time, level, message, session and cause, one object per line with --log-format json. With " +
+      "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there, and so do prompt, resume and compact."
   ],
   flags: [agent, model, root, chroot, Flags.trust, logFormat, logLevel, Flags.json],
   examples: [
-    ["daybook serve --agent build", "the agent build, on a socket below the default root"],
+    ["daybook serve --agent build", "serves the agent build, on a socket below the default root"],
     [
       `printf '{"op":"send","id":"m1","input":"hello"}\\n' | socat -t 60 - UNIX-CONNECT:ROOT/agent/build.sock`,
-      "asks it; the same line again gives the same answer and asks nobody"
+      "prompts it; the same line again returns the same answer without another run"
     ],
     ["daybook serve --agent build --agent plan --chroot . --root ~/ctx", "two agents that work in this folder"],
-    ["daybook serve --agent build=coder", "the agent build, to clients that know it as coder"],
-    ["daybook serve --model anthropic/claude-opus-5-5=opus", "a model by itself, without tools"]
+    ["daybook serve --agent build=coder", "serves the agent build under the name coder"],
+    ["daybook serve --model anthropic/claude-opus-5-5=opus", "serves a model without tools"]
   ],
   command: Command.make(
     "serve",
@@ -105,7 +105,7 @@ export const serve = {
         }
         if (given.agent.length + given.model.length === 0) {
           return yield* new UsageError({
-            message: "serve whom? give --agent NAME, --model PROVIDER/MODEL, or more of them"
+            message: "nothing to serve: give --agent NAME or --model PROVIDER/MODEL, or several of them"
           })
         }
         const world = Option.getOrUndefined(given.chroot)

@@ -1,4 +1,4 @@
-/** `daybook sessions`: list sessions, the last used first. Spec: CL-14. */
+/** `daybook sessions`: lists sessions, the last used first. Spec: CL-14. */
 import { SessionStore, type Session, type SessionID } from "@daybook/core"
 import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
@@ -9,10 +9,10 @@ import { sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { withReader } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
-const cwd = Flags.text("cwd", "DIR", "only sessions that work in this folder")
+const cwd = Flags.text("cwd", "DIR", "only sessions of this folder")
 const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")
 const limit = Flags.integer("limit", "N", "at most N sessions (50)", 1)
-const cursor = Flags.text("cursor", "C", "go on after the page that named this cursor")
+const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
 
 const run = Effect.fn("Command.sessions")(function* (options: {
   readonly cwd: string | undefined
@@ -45,13 +45,13 @@ export const sessions = {
   summary: "list sessions, the last used first",
   words: "",
   details: [
-    "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, or waiting where " +
+    "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, or waiting if " +
       "prompts wait for a run: daybook resume runs them."
   ],
   flags: [cwd, search, limit, cursor, Flags.json],
   examples: [
     ["daybook sessions --cwd .", "the sessions of this folder"],
-    ['daybook sessions --search "login page" --json', "what matches, as JSON"]
+    ['daybook sessions --search "login page" --json', "the matching sessions, as JSON"]
   ],
   command: Command.make(
     "sessions",

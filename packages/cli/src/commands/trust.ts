@@ -1,4 +1,4 @@
-/** `daybook trust`: how a project stands, and the decision about it. Spec: CL-163..CL-165. */
+/** `daybook trust`: shows whether a project is trusted, and decides it. Spec: CL-163..CL-165. */
 import type { TrustStore } from "@daybook/core"
 import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ type Deed = (typeof verbs)[number]
 
 const isDeed = (word: string | undefined): word is Deed => verbs.some((verb) => verb === word)
 
-/** What it brings and what changed, without the texts. */
+/** The report as JSON, without the contents of files. */
 const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
   const plain = ({ hash, kind, path }: TrustStore.Report["brings"][number]) => ({ path, kind, hash })
   const { state, why } = standing
@@ -43,7 +43,7 @@ const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, 
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
   if (more.length > 0) {
     return yield* new UsageError({
-      message: `daybook trust takes one folder: "${oneLine(more.join(" "), 80)}" is too much`
+      message: `daybook trust takes one folder: "${oneLine(more.join(" "), 80)}" is too many`
     })
   }
   const directory = yield* Folder.given(given, "FOLDER")
@@ -67,22 +67,23 @@ const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, 
 
 export const trust = {
   name: "trust",
-  summary: "show what a project brings, and decide whether it counts",
+  summary: "show what a project brings, and decide whether to trust it",
   words: "[status|grant|revoke] [FOLDER]",
   details: [
-    "A project brings instructions (AGENTS.md, CLAUDE.md), agents, templates and skills (.daybook), and that it is a clone of " +
-      "somebody's repository. None of it counts until you trust the project of FOLDER (the current one): instructions are " +
-      "named to the model and not shown, MCP servers with a cwd there do not start, and saved approvals and your own rules " +
-      "that allow commands and changes ask. When what it brings changes, you are asked again.",
-    "A folder of your own that brings nothing needs no decision. In a terminal, prompt asks about others once. Elsewhere they " +
-      "stay restricted, unless --trust is given or the configuration names them: trust: { folders: [~/work/**] }. Decisions " +
-      "lie in the data folder and hold for this folder alone, not for another one at the same place."
+    "A project may bring instructions (AGENTS.md, CLAUDE.md), agents, templates and skills (.daybook), or be a clone of " +
+      "someone else's repository. Until you trust the project of FOLDER (the current one), none of this has an effect: the " +
+      "model gets the names of instruction files but not their text, MCP servers with a cwd there do not start, and commands " +
+      "and changes that saved approvals or your own rules allow ask first. If the files change, you are asked again.",
+    "A folder of your own that brings nothing needs no decision. On a terminal, prompt asks once about other projects. " +
+      "Elsewhere they stay restricted, unless --trust is given or the configuration lists them: " +
+      "trust: { folders: [~/work/**] }. Decisions are stored in the data folder and hold for this folder only, not for " +
+      "another folder at the same path."
   ],
   flags: [Flags.json],
   examples: [
-    ["daybook trust", "how the project of the current folder stands, and what it brings"],
-    ["daybook trust grant ~/work/site", "trusts it as it is now"],
-    ["daybook trust revoke", "takes that back"]
+    ["daybook trust", "shows the state of the current folder's project, and what it brings"],
+    ["daybook trust grant ~/work/site", "trusts the project in its present state"],
+    ["daybook trust revoke", "withdraws the trust"]
   ],
   command: Command.make(
     "trust",
