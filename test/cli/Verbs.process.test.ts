@@ -181,7 +181,7 @@ describe("verbs", () => {
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const sound = yield* here.run(["doctor"])
       assert.deepStrictEqual([sound.code, sound.stderr], [0, ""])
-      assert.match(sound.stdout, /^ok +database .*daybook\.sqlite is sound and can be written$/m)
+      assert.match(sound.stdout, /^ok +database .*daybook\.sqlite is sound and writable$/m)
       yield* here.sql("UPDATE session SET title = 'another'")
       const unsound = yield* here.run(["doctor", "--json"])
       assert.strictEqual(unsound.code, 6)
