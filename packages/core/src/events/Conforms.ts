@@ -1,11 +1,11 @@
 /**
- * Schemas compiled to plain predicates, for payloads whose encoded form is their decoded form. A payload that conforms
- * needs no decoding; one that does not goes to the schema's own decoder, which says why. Appending and replaying check
- * every event, so that this is where the log's time goes. Spec: EV-D4.
+ * Compiles schemas to plain predicates, for payloads whose encoded form is their decoded form. A conforming payload
+ * needs no decoding; any other goes to the schema's decoder, which reports the error. Every append and replay checks
+ * every event, so speed matters most here. Spec: EV-D4.
  */
 import { Option, SchemaAST as AST } from "effect"
 
-/** True only if decoding, and encoding, would give back the same value. False says nothing. */
+/** True only if decoding and encoding would return the same value. False means unknown. */
 export type Conforms = (value: unknown) => boolean
 
 const never: Conforms = () => false
@@ -31,7 +31,7 @@ const struct = (ast: AST.TypeLiteral): Conforms => {
       if (!conforms(field)) return false
       found += 1
     }
-    // A field that the schema does not name would be dropped: not the same value.
+    // Decoding drops unknown fields, so the value would not stay the same.
     for (const _ in value) found -= 1
     return found === 0
   }
@@ -45,7 +45,7 @@ const record = (ast: AST.TypeLiteral): Conforms => {
   return (value) => isObject(value) && Object.values(value).every(conforms)
 }
 
-/** Compiles a schema's syntax tree. What it does not know, it never calls conforming. */
+/** Compiles a schema's AST. Nothing conforms to an AST node that it does not support. */
 export const compile = (ast: AST.AST): Conforms => {
   switch (ast._tag) {
     case "StringKeyword":
@@ -70,7 +70,7 @@ export const compile = (ast: AST.AST): Conforms => {
       const [rest] = ast.rest
       if (rest === undefined || ast.elements.length > 0 || ast.rest.length > 1) return never
       const conforms = compile(rest.type)
-      // `every` passes over holes, which JSON makes null.
+      // `every` skips holes, which JSON turns into null.
       return (value) => Array.isArray(value) && value.every((item) => conforms(item)) && !value.includes(undefined)
     }
     case "TypeLiteral":

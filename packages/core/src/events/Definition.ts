@@ -1,4 +1,4 @@
-/** What an event type is: a name, a version when it is durable, and the schema of its payload. Spec: EV-D1..EV-D4. */
+/** Defines event types: a name, a version if durable, and the payload's schema. Spec: EV-D1..EV-D4. */
 import { Schema } from "effect"
 
 /** A durable event type, stored as `<type>.<version>`. */
@@ -8,7 +8,7 @@ export interface Durable<Type extends string, Fields extends Schema.Struct.Field
   readonly data: Schema.Struct<Fields>
 }
 
-/** A live event type: seen by connected subscribers only, never stored, without sequence or version. */
+/** A live event type: sent to connected subscribers only, never stored, without sequence number or version. */
 export interface Live<Type extends string, Fields extends Schema.Struct.Fields> {
   readonly type: Type
   readonly data: Schema.Struct<Fields>

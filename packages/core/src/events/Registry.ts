@@ -1,7 +1,7 @@
 /**
- * From stored rows to today's events and back. A stored name is `<type>.<version>`; old versions keep their schema and
- * an upcast to the current one for ever; a name this build does not know is reported as such, so that readers can step
- * over it. Spec: EV-D2..EV-D4.
+ * Decodes stored rows to current events and encodes drafts. A stored name is `<type>.<version>`. Old versions keep
+ * their schema and an upcast to the current one for ever. Unknown names are reported as unknown, so that readers can
+ * skip them. Spec: EV-D2..EV-D4.
  */
 import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
@@ -12,18 +12,18 @@ import { CompactionEnded, durableDefinitions, type Draft, type DurableType } fro
 type Data = Draft["data"]
 type Codec = {
   readonly type: DurableType
-  /** The version that the decoded payload has, which is the current one. */
+  /** The version of the decoded payload: always the current one. */
   readonly version: number
   readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
 }
 
-/** Most payloads conform as they are; the others are decoded or encoded, or found wrong, by the schema itself. */
+/** Returns conforming payloads unchanged; the schema decodes, encodes or rejects the others. */
 const unlessConforming = <A>(
   schema: Schema.Schema.All,
   otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>
 ): ((data: A) => Either.Either<Data, ParseResult.ParseIssue>) => {
   const conforms = compile(schema.ast)
-  // Conforming to the payload's schema is having its type.
+  // A payload that conforms to the schema has its type.
   return (data) => (conforms(data) ? Either.right(data as Data) : otherwise(data))
 }
 
@@ -45,7 +45,7 @@ const CompactionEnded1 = Schema.Struct({
   include: Schema.optionalWith(Schema.String, { exact: true })
 })
 
-/** Version 1 had no reason and kept the recent context, where there was one, in `include`. */
+/** Version 1 had no reason and kept the recent context, if any, in `include`. */
 const compactionEnded1: readonly [string, Codec] = [
   "session.next.compaction.ended.1",
   {
@@ -69,7 +69,7 @@ const encoders = new Map(
     {
       stored: `${definition.type}.${definition.version}`,
       version: definition.version,
-      // Every payload schema is its own encoded form.
+      // Every payload schema equals its encoded form.
       encode: unlessConforming(definition.data, ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>))
     }
   ])
@@ -78,7 +78,7 @@ const encoders = new Map(
 /** Whether this build can read the stored name. */
 export const isKnown = (stored: string): boolean => codecs.has(stored)
 
-/** Every stored name that this build can read, for documentation and tests. */
+/** Every stored name that this build can read; for documentation and tests. */
 export const storedNames = (): ReadonlyArray<string> => [...codecs.keys()]
 
 /** Splits a stored name into type and version: `a.b.2` is `a.b` at version 2. */
@@ -93,7 +93,7 @@ export interface Decoded {
   readonly data: Data
 }
 
-/** Decodes a payload by its stored name: none for an unknown name, a parse issue for a known one with bad data. */
+/** Decodes a payload by its stored name: none for an unknown name, a parse error for invalid data of a known one. */
 export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> => {
   const codec = codecs.get(stored)
   if (codec === undefined) return Option.none()
@@ -108,9 +108,9 @@ export const decode = (stored: string, data: unknown): Option.Option<Either.Eith
 export interface Encoded {
   readonly stored: string
   readonly version: number
-  /** The payload as it is stored. */
+  /** The stored JSON. */
   readonly text: string
-  /** The payload as a reader of `text` gets it: what the writer goes on with, so that both see the same (EV-D4). */
+  /** `text`, parsed again. The writer continues with it, so that writer and readers see the same value (EV-D4). */
   readonly data: Data
 }
 
@@ -126,10 +126,10 @@ export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
   return Either.try({
     try: () => {
       const text = JSON.stringify(encoded.right)
-      // So the parsed text is the payload.
+      // Parsed from the text, so that `data` is exactly what readers get.
       return { stored: encoder.stored, version: encoder.version, text, data: JSON.parse(text) as Data }
     },
-    // A cycle, or a BigInt, in a field whose content the schema leaves open.
+    // A cycle or a BigInt, in a field with unknown content.
     catch: () => invalid(draft.type, "the payload holds a value that JSON cannot")
   })
 }

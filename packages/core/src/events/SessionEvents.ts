@@ -1,7 +1,7 @@
 /**
- * Every event of a session: the durable ones that make its log, and the live ones that only connected readers see.
- * An event carries what is new and nothing of what came before (EV-9). The session and the time of an event are in
- * its envelope, once (specs/decisions/0002). Spec: specs/events.md.
+ * Defines every event of a session: durable events, which form its log, and live events, which only connected readers
+ * see. An event carries only what is new (EV-9). The envelope holds session and time once (specs/decisions/0002). Spec:
+ * specs/events.md.
  */
 import { Schema } from "effect"
 import { ActivityID, EventID, MessageID, SessionID } from "../Identifiers.ts"
@@ -26,9 +26,9 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 
 const assistantMessageID = MessageID
 const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
-/** The provider did not count these tokens: they are Daybook's estimate. */
+/** The token counts are Daybook's estimate, not the provider's. */
 const estimated = optional(Schema.Literal(true))
-/** What requests used. */
+/** Cost and tokens of requests. */
 const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 const textID = Schema.NonEmptyString
 const callID = Schema.NonEmptyString
@@ -41,7 +41,7 @@ export const SessionCreated = durable("session.created", 1, {
   parentID: optional(SessionID)
 })
 
-/** Where the session is kept for its clients; `root` is the folder that its agent takes for the whole file system. */
+/** The address under which clients find the session. `root` is the folder that the agent sees as `/`. */
 export const Addressed = durable("session.next.addressed", 1, {
   address: Address,
   root: optional(Schema.NonEmptyString)
@@ -54,7 +54,7 @@ export const ModelSwitched = durable("session.next.model.switched", 1, { message
 export const Moved = durable("session.next.moved", 1, { location: Location, subdirectory: optional(Schema.String) })
 export const Renamed = durable("session.next.renamed", 1, { title: Schema.String })
 
-/** A prompt that was already visible when it was recorded; decoded for old logs, never emitted. */
+/** A prompt that was visible as soon as it was recorded. Decoded for old logs, never emitted. */
 export const Prompted = durable("session.next.prompted", 1, {
   messageID: MessageID,
   prompt: Prompt,
@@ -65,15 +65,15 @@ export const PromptAdmitted = durable("session.next.prompt.admitted", 1, {
   prompt: Prompt,
   delivery: Delivery
 })
-/** `timeCreated` is the admission's time, in milliseconds since the epoch. */
+/** `timeCreated` is the time of admission, in milliseconds since the epoch. */
 export const PromptPromoted = durable("session.next.prompt.promoted", 1, {
   messageID: MessageID,
   prompt: Prompt,
   timeCreated: Schema.Int
 })
-/** A waiting prompt was taken back: no model gets it. Its id stays taken. */
+/** A waiting prompt was withdrawn: no model gets it. Its id stays taken. */
 export const PromptWithdrawn = durable("session.next.prompt.withdrawn", 1, { messageID: MessageID })
-/** Retired: accepted on read, never emitted, projected to nothing. */
+/** Retired: decoded, never emitted, ignored by projections. */
 export const InterruptRequested = durable("session.next.interrupt.requested", 1, {})
 
 export const ActivityStarted = durable("session.next.activity.started", 1, {
@@ -87,13 +87,13 @@ export const ActivitySettled = durable("session.next.activity.settled", 1, {
 })
 
 /**
- * The part of a request that is not history, as far as it changed since the frame before: with it, what a turn was shown
- * can be shown again. `hash` is that of the whole frame; `tools` defines what is new or changed of those offered.
+ * The part of a request that is not history, as changes since the previous frame. It allows a turn's request to be
+ * shown again. `hash` covers the whole frame; `tools.defined` holds new and changed definitions.
  */
 export const RequestFramed = durable("session.next.request.framed", 1, {
   hash: Schema.NonEmptyString,
   system: optional(Schema.Array(Schema.String)),
-  /** System messages up to this place are contained in the system texts. */
+  /** The system texts contain the system messages up to this sequence number. */
   baselineSeq: optional(Schema.Int),
   tools: optional(
     Schema.Struct({
@@ -110,7 +110,7 @@ export const RequestFramed = durable("session.next.request.framed", 1, {
   settings: optional(JsonRecord)
 })
 
-/** Instruction files that reads came upon, by their canonical paths; shown from the next safe boundary on. */
+/** Instruction files found by reads, as canonical paths. The model sees them from the next safe boundary on. */
 export const InstructionsDiscovered = durable("session.next.instructions.discovered", 1, {
   paths: Schema.Array(Schema.NonEmptyString)
 })
@@ -130,7 +130,7 @@ export const StepStarted = durable("session.next.step.started", 1, {
   agent: Schema.NonEmptyString,
   model: ModelRef,
   snapshot: optional(Schema.String),
-  /** Tokens of the request, estimated, and what the model costs: what an unfinished step is charged with (EX-B5). */
+  /** The request's estimated tokens and the model's price: an unfinished step is charged with them (EX-B5). */
   inputEstimate: optional(Schema.NonNegativeInt),
   price: optional(Price)
 })
@@ -179,14 +179,14 @@ export const ToolCalled = durable("session.next.tool.called", 1, {
   input: JsonRecord,
   provider: providerCall
 })
-/** At most one a second and call, of a few KiB (TO-P1); finer progress is live only. */
+/** At most one per second and call, of a few KiB (TO-P1); finer progress is live only. */
 export const ToolProgress = durable("session.next.tool.progress", 1, {
   assistantMessageID,
   callID,
   structured: JsonRecord,
   content: Schema.Array(ToolContent)
 })
-/** `result` is the provider's own result value, kept for provider-executed tools only. */
+/** `result` is the provider's result value, stored only for provider-executed tools. */
 export const ToolSuccess = durable("session.next.tool.success", 1, {
   assistantMessageID,
   callID,
@@ -204,7 +204,7 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
   provider: providerCall
 })
 
-/** A provider attempt that failed; the next one begins `waitMs` after this event. `attempt` counts from 1. */
+/** A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1. */
 export const Retried = durable("session.next.retried", 1, {
   attempt: Schema.Int,
   waitMs: optional(Schema.NonNegativeInt),
@@ -226,32 +226,36 @@ export const CompactionStarted = durable("session.next.compaction.started", 1, {
 })
 const paths = Schema.Array(Schema.String)
 
-/** Somebody asked for a compaction; it is done at the next safe boundary. */
+/** A compaction is requested; it runs at the next safe boundary. */
 export const CompactionRequested = durable("session.next.compaction.requested", 1, { messageID: MessageID })
-/** `text` is the summary, `recent` the recent context in serialized form. */
+/** `text` is the summary, `recent` the serialized recent context. */
 export const CompactionEnded = durable("session.next.compaction.ended", 2, {
   messageID: MessageID,
   reason: CompactionReason,
   text: Schema.String,
   recent: Schema.String,
-  /** The prompt that opened the running work, word for word up to a bound (CP-50). */
+  /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
   task: optional(Schema.String),
-  /** Prompts from this place on are shown after the checkpoint as they are: no model has answered them (CP-49). */
+  /**
+   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
+   */
   firstKeptSeq: optional(Schema.Int),
   /** Files read and modified so far, over all compactions. */
   readFiles: optional(paths),
   modifiedFiles: optional(paths),
-  /** Estimated tokens of the request that gave the occasion. */
+  /** Estimated tokens of the request that triggered the compaction. */
   tokensBefore: optional(Schema.Finite),
   ...spent
 })
-/** The attempt came to nothing: what the model is shown stays as it was. */
+/** The attempt failed: what the model is shown does not change. */
 export const CompactionFailed = durable("session.next.compaction.failed", 1, {
   messageID: MessageID,
   error: StoredError,
   ...spent
 })
-/** Results of tools in messages up to `through` are shown as placeholders; -1 shows all again. Nothing stored changes. */
+/**
+ * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
+ */
 export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
 
 const question = { assistantMessageID, callID }
@@ -262,26 +266,26 @@ export const QuestionAnswered = durable("session.next.question.answered", 1, {
 })
 export const QuestionDismissed = durable("session.next.question.dismissed", 1, question)
 
-/** What a person, or what a person approved before, decided about a call. Rules decide without it. */
+/** A decision about a call by a person or by an approval that a person saved. Decisions by rules are not recorded. */
 export const PermissionDecided = durable("session.next.permission.decided", 1, {
   ...question,
   permission: Schema.String,
-  /** What the call acts on, shortened: the call has it whole. */
+  /** What the call acts on, truncated; the call has the full text. */
   resources: Schema.Array(Schema.String),
-  /** `approved`: approvals of before allowed it. The others are a person's answers. */
+  /** `approved`: earlier approvals allowed it. The others are a person's answers. */
   decision: Schema.Literal("once", "session", "always", "declined", "corrected", "approved"),
-  /** The patterns that the answer keeps, for the session or for good. */
+  /** The patterns that the answer saves, for the session or permanently. */
   patterns: optional(Schema.Array(Schema.String)),
-  /** The fingerprint of the tool that they are for. */
+  /** The fingerprint of the tool that the patterns apply to. */
   definition: optional(Schema.String),
   /** The numbers of the approvals that the answer saved. */
   saved: optional(Schema.Array(Schema.Int)),
-  /** The numbers of the saved approvals that allowed it, or a part of it. */
+  /** The numbers of the saved approvals that allowed all or part of it. */
   used: optional(Schema.Array(Schema.Int)),
-  /** The user whose process took the decision. */
+  /** The user id of the process that made the decision. */
   uid: optional(Schema.Int)
 })
-/** An approval that this session saved was taken back. */
+/** An approval that this session saved was revoked. */
 export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
   number: Schema.Int,
   permission: Schema.String,
@@ -289,7 +293,7 @@ export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
   uid: optional(Schema.Int)
 })
 
-/** From now on the session and its children may spend this much in all; without fields there is no limit. */
+/** Sets the total budget of the session and its children from now on; without fields there is no limit. */
 export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget })
 
 /** The durable types that this build writes and folds, each at its current version. */
@@ -366,11 +370,11 @@ type LiveOf<D> = D extends LiveDefinition
 /** The name of a durable type, without its version. */
 export type DurableType = DurableDefinition["type"]
 
-/** What every durable event carries beside its payload. */
+/** The fields of every durable event except its payload. */
 export interface Envelope {
-  /** Place in the order over all sessions, from 1, growing, never used twice. */
+  /** Position in the order of all sessions: starts at 1, grows, is never reused. */
   readonly position: number
-  /** Place in the session's own order, contiguous from 0; the value that a cursor holds. */
+  /** Sequence number in the session, contiguous from 0; the value of a cursor. */
   readonly seq: number
   readonly id: EventID
   readonly sessionID: SessionID
@@ -379,9 +383,9 @@ export interface Envelope {
   readonly created: number
 }
 
-/** An event to append: its type and payload. Identity, place and time are given by the log. */
+/** An event to append: its type and payload. The log assigns id, sequence number, position and time. */
 export type Draft = DraftOf<DurableDefinition>
-/** A stored event, decoded to today's shape. */
+/** A stored event, decoded to the current shape. */
 export type SessionEvent = EventOf<DurableDefinition>
 /** The stored event of one type. */
 export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>

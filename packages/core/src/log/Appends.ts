@@ -1,7 +1,7 @@
 /**
- * One transaction's worth of appends: heads, sequence numbers, rows, projections and commit hooks of any number of
- * requests, as a few statements, and how refused ones are kept apart from the others. Called inside a write
- * transaction; knows nothing of queues. Spec: LG-1..LG-6.
+ * Writes a batch of append requests in one transaction: heads, sequence numbers, event rows, projections and commit
+ * hooks, in a few statements. Isolates refused requests from the others. Runs inside a write transaction; the queue is
+ * in `Writer.ts`. Spec: LG-1..LG-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Effect, Either, Exit, Option, Predicate } from "effect"
@@ -19,16 +19,14 @@ import { checksumOf } from "./Checksum.ts"
 import { columns, unavailable } from "./EventRow.ts"
 import type { Commit } from "./Tails.ts"
 
-/**
- * More to do with each commit's events, in the same transaction: a read model of another package. What `R` needs is
- * given by the log.
- */
+/** Extra work in each append's transaction, such as a read model of another package. The log provides `R`. */
 export interface Projector<R = SqlClient.SqlClient> {
   readonly name: string
   /**
-   * Statements on the given `SqlClient` join the append's transaction; its tables must be there, so begin with `CREATE
-   * TABLE IF NOT EXISTS`. Only SQL belongs here: it may run again when a neighbour in the same commit is refused. The
-   * events are of several sessions; when it refuses them, it is asked again about fewer, down to one append.
+   * Statements on the provided `SqlClient` join the append's transaction. Create the tables first, with `CREATE TABLE
+   * IF NOT EXISTS`. Run only SQL here: `project` may run again when another append of the same commit is refused.
+   * `events` can belong to several sessions. After a failure, `project` runs again with smaller groups, down to a
+   * single append.
    */
   readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused, R>
 }
@@ -39,7 +37,7 @@ export interface EncodedDraft {
   readonly id: EventID
 }
 
-/** An append that waits to be written. */
+/** An append that waits in the queue. */
 export interface Request {
   readonly sessionID: SessionID
   readonly drafts: NonEmptyReadonlyArray<EncodedDraft>
@@ -47,11 +45,11 @@ export interface Request {
   readonly created: number
   readonly expectedSeq: number | undefined
   readonly owner: OwnerToken | undefined
-  /** The caller's hook; its typed failures travel inside, to be answered to that caller alone. */
+  /** The caller's hook. Its typed failures are returned to that caller only. */
   readonly commit: ((events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, unknown>) | undefined
 }
 
-/** A hook's own failure, not the log's. */
+/** A failure of the caller's commit hook. */
 export class HookFailed {
   readonly _tag = "HookFailed"
   readonly error: unknown
@@ -60,10 +58,10 @@ export class HookFailed {
   }
 }
 
-/** Why one append was not written; the database itself may have failed as well. */
+/** Why one append was not written; includes database failures. */
 export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | HookFailed
 
-/** What became of one append. */
+/** The result of one append. */
 export type Result = Exit.Exit<Commit, Failure>
 
 type BatchError = SqlError.SqlError | EventRefused | HookFailed
@@ -75,7 +73,10 @@ type Head = {
   readonly owner_epoch: number
 }
 
-/** Under this name, which no session has, the last position comes with the heads: one statement less. */
+/**
+ * A row key that no session id can have: the heads query also returns the last position under it, which saves a
+ * statement.
+ */
 const lastPosition = ""
 
 const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
@@ -100,13 +101,13 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
   )
 }
 
-/** A head that a write moves. The first event's position makes it another incarnation than any before it. */
+/** The new head of a session. A session's incarnation is the position of its first event. */
 export interface Moved {
   readonly seq: number
   readonly incarnation: number
 }
 
-/** Moves the heads of the sessions, making those that are new. */
+/** Updates the sessions' heads and inserts missing ones. */
 export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, Moved>) =>
   eachRun([...heads], (run) =>
     executeRaw(
@@ -117,7 +118,7 @@ export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, 
     )
   )
 
-/** A head with events keeps its incarnation; one without, which is only claimed, begins one with its next event. */
+/** A head with events keeps its incarnation. A head that is only claimed starts one with its first event. */
 export const incarnationOf = (
   head: { readonly seq: number; readonly incarnation: number | null } | undefined,
   position: number
@@ -129,7 +130,7 @@ const refused = (sessionID: SessionID, { details, table }: { readonly details: s
 const isRefusal = (error: unknown): error is Refusal =>
   Predicate.isRecord(error) && !Predicate.hasProperty(error, "_tag") && typeof error["details"] === "string"
 
-/** Writes the projections of the events, then the further projectors in their order. */
+/** Writes the projections of the events, then runs the extra projectors in order. */
 export const writeProjections = (
   sql: SqlClient.SqlClient,
   projectors: ReadonlyArray<Projector<never>>,
@@ -155,13 +156,13 @@ export const writeProjections = (
       )
 }
 
-/** A log begins with the session's creation, and holds it once (LG-2). */
+/** A log starts with `session.created` and contains it exactly once (LG-2). */
 const beginning = ({ type }: SessionEvent) => ({
   table: "session",
   details: type === "session.created" ? "the session exists already" : "there is no such session to append to"
 })
 
-/** The table and the rule that the driver names: `UNIQUE constraint failed: session_message.id`. */
+/** Extracts the table and the rule from the driver's message: `UNIQUE constraint failed: session_message.id`. */
 const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
   const said = error.cause instanceof Error ? error.cause.message : ""
   const [, table = otherwise, column = "a key"] = /: (\w+)\.(\w+)/.exec(said) ?? []
@@ -169,8 +170,8 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
 }
 
 /**
- * Writes all requests, in order. Requests that expected another head, or that an old owner made, are answered so and
- * write nothing; any other failure fails the whole effect.
+ * Writes all requests, in order. A request with a stale `expectedSeq` or a stale owner gets its error and writes
+ * nothing. Any other failure fails the whole effect.
  */
 export const writeBatch = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -202,7 +203,7 @@ export const writeBatch = Effect.fnUntraced(function* (
       const row = { position, id, session_id: sessionID, seq, type: encoded.stored, created, data: encoded.text }
       rows.push({ ...row, checksum: checksumOf(row) })
       const { data, version } = encoded
-      // A draft's type with its payload, in an envelope, is an event of that type.
+      // A draft's type and payload plus an envelope form an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
     moved.set(sessionID, { seq: last + events.length, incarnation })
@@ -223,8 +224,8 @@ export const writeBatch = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether an append itself is at fault, by a rule that it breaks, its hook or a projector, and the database goes on. A
- * defect and an interruption are a hook's or a projector's: statements fail typed.
+ * Whether the append itself is at fault (a broken rule, its hook or a projector), so that the database can continue.
+ * Defects and interruptions come from hooks or projectors: statements fail with typed errors.
  */
 export const isRefused = (cause: Cause.Cause<BatchError>): boolean =>
   Option.match(Cause.failureOption(cause), {
@@ -232,13 +233,13 @@ export const isRefused = (cause: Cause.Cause<BatchError>): boolean =>
     onSome: (error) => !(error instanceof SqlError.SqlError) || reasonOf(error) === "constraint"
   })
 
-/** What an append that was written by itself failed with, for its caller. */
+/** Converts the failure of an append that was written alone to its caller's result. */
 export const toResult = (sessionID: SessionID, cause: Cause.Cause<BatchError>): Result =>
   Exit.failCause(Cause.map(cause, (error) => (error instanceof HookFailed ? error : toAppendError(sessionID, error))))
 
 /**
- * Writes the requests, but for those that are refused: they are found by halving, undone and answered. The rest is
- * written in as few statements as before. Fails when the database fails, and the transaction with it.
+ * Writes the requests except the refused ones, which are found by bisection, rolled back and answered with their error.
+ * The others need no more statements than before. If the database fails, this effect and the transaction fail.
  */
 export const writeApart = (
   sql: SqlClient.SqlClient,
@@ -258,13 +259,13 @@ export const writeApart = (
     }
   )
 
-/** The two halves of the requests, in order. */
+/** Splits the requests into two halves, in order. */
 export const halves = (requests: NonEmptyReadonlyArray<Request>): ReadonlyArray<NonEmptyReadonlyArray<Request>> =>
   [requests.slice(0, requests.length >> 1), requests.slice(requests.length >> 1)].filter((half) =>
     Arr.isNonEmptyArray(half)
   )
 
-/** The log's own error for what a write failed with. */
+/** Converts a write failure to the log's error type. */
 export const toAppendError = (
   sessionID: SessionID,
   error: SqlError.SqlError | EventRefused

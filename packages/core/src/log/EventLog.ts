@@ -1,16 +1,16 @@
 /**
- * The event log: append-only, gap-free events per session, in one global order. This file is the contract; the SQLite
- * implementation is `SqlEventLog.ts`. The log knows nothing of turns or models. Spec: specs/log.md.
+ * The event log: append-only, gap-free events per session, in one global order. This file is the contract;
+ * `SqlEventLog.ts` implements it on SQLite. The log does not know turns or models. Spec: specs/log.md.
  */
 import { Context, Schema, type Effect, type Scope, type Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { EventID, SessionID } from "../Identifiers.ts"
 
-/** `append` expected the session at another sequence number. Nothing was stored: read, decide again, retry. */
+/** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
 export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/SeqConflict")("SeqConflict", {
   sessionID: Schema.String,
-  /** The last sequence number that the caller had seen; -1 for an empty session. */
+  /** The last sequence number the caller saw; -1 for an empty session. */
   expected: Schema.Number,
   actual: Schema.Int
 }) {
@@ -19,7 +19,7 @@ export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/
   }
 }
 
-/** The appending owner no longer owns the session: another process took it over. Nothing was stored. */
+/** Another process took over the session, so this owner must stop. Nothing was stored. */
 export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/core/OwnerLost")("OwnerLost", {
   sessionID: Schema.String,
   ownerID: Schema.String,
@@ -40,10 +40,10 @@ export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>
   }
 }
 
-/** The event contradicts what the session already holds, a used message id for one. Nothing was stored. */
+/** The event contradicts the session's state, for example a message id that is already used. Nothing was stored. */
 export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/core/EventRefused")("EventRefused", {
   sessionID: Schema.String,
-  /** The table whose rule refused it, and the rule in words. */
+  /** The table whose rule rejected the event; `details` describes the rule. */
   table: Schema.String,
   details: Schema.String
 }) {
@@ -52,7 +52,7 @@ export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/cor
   }
 }
 
-/** The database could not do it: busy beyond patience, read-only, full, or broken. `reason` says which. */
+/** The database is unavailable: busy for too long, read-only, full, corrupt or closed. `reason` says which. */
 export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook/core/LogUnavailable")(
   "LogUnavailable",
   {
@@ -66,13 +66,13 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
   }
 }
 
-/** A stored event was changed by other hands, is missing, or does not decode. The row is left as it is. */
+/** A stored event was changed outside Daybook, is missing, or does not decode. The row stays unchanged. */
 export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/core/EventUnreadable")(
   "EventUnreadable",
   {
     sessionID: Schema.String,
     seq: Schema.Int,
-    /** Where it stands among the events of all sessions; not known of a row that is missing. */
+    /** Position in the global order; absent when the row is missing. */
     position: Schema.optionalWith(Schema.Int, { exact: true }),
     type: Schema.String,
     details: Schema.String
@@ -86,12 +86,12 @@ export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybo
   }
 }
 
-/** No such session. The id is as it was given: it may be none that Daybook accepts. */
+/** No such session. `sessionID` is the caller's text and may not be a valid id. */
 export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/core/SessionNotFound")(
   "SessionNotFound",
   {
     sessionID: Schema.String,
-    /** It was there: what was followed or asked for is gone, even where a new session has its id. */
+    /** The session existed and was removed, even if a new session has its id. */
     removed: Schema.optionalWith(Schema.Literal(true), { exact: true })
   }
 ) {
@@ -102,7 +102,7 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybo
   }
 }
 
-/** The cursor is beyond the latest event, or no number at all: it belongs to another database or to a session that was removed. */
+/** The cursor is beyond the latest event or is NaN. It belongs to another database or to a removed session. */
 export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/CursorAhead")("CursorAhead", {
   cursor: Schema.Number,
   latest: Schema.Int
@@ -112,10 +112,10 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/
   }
 }
 
-/** Events after the cursor were pruned. Start again after `floor`, from a fresh copy of the projected state. */
+/** Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/core/CursorExpired")("CursorExpired", {
   cursor: Schema.Number,
-  /** The oldest cursor from which nothing is missing. */
+  /** The oldest valid cursor. */
   floor: Schema.Int
 }) {
   override get message() {
@@ -123,7 +123,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/c
   }
 }
 
-/** This subscriber of live events did not keep up with its bounded buffer. Others are not affected. */
+/** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
 export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/core/SubscriberOverflow")(
   "SubscriberOverflow",
   { sessionID: Schema.String, capacity: Schema.Int }
@@ -133,7 +133,7 @@ export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("
   }
 }
 
-/** A replayed event that the log cannot take. Nothing was stored. */
+/** The log rejects a replayed event. Nothing was stored. */
 export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/core/ReplayRefused")("ReplayRefused", {
   reason: Schema.Literal(
     "divergence",
@@ -153,37 +153,37 @@ export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/c
   }
 }
 
-/** Everything that reading a session's stored events can fail with. */
+/** Every error of reading a session's stored events. */
 export type ReadError = SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
-/** Everything that an append can fail with, beside its own commit hook. */
+/** Every error of an append, except the failure of its commit hook. */
 export type AppendError = SeqConflict | OwnerLost | InvalidDurableEvent | EventRefused | LogUnavailable
 
-/** Proof of ownership that the runner's appends carry. A stale token is refused inside the append's transaction. */
+/** Proof of ownership in the runner's appends. The append's transaction rejects a stale token. */
 export interface OwnerToken {
   readonly ownerID: string
   readonly epoch: number
 }
 
-/** What an append may depend on, and what it may do in its transaction. */
+/** Preconditions and extra work of an append. */
 export interface AppendOptions<E = never> {
-  /** The latest sequence number that the decision was made on; -1 for a session without events. */
+  /** The latest sequence number the decision is based on; -1 for a session without events. */
   readonly expectedSeq?: number
   readonly owner?: OwnerToken
   /**
-   * Runs in the append's transaction after the projections, and sees them (EV-3). Only SQL belongs here: it may run
-   * again when a neighbour in the same group commit is refused. Its failure stores nothing of this append.
+   * Runs in the append's transaction after the projections and sees them (EV-3). Run only SQL here: the hook may run
+   * again when another append of the same group commit is refused. If it fails, nothing of this append is stored.
    */
   readonly commit?: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, E>
 }
 
-/** Where a tail's replay of history ends and following begins. Not a durable event; it moves no cursor. */
+/** Marks where a tail's replay ends and following begins. It is not a durable event and moves no cursor. */
 export interface ReplayComplete {
   readonly type: "replay.complete"
   /** The cursor at the seam. */
   readonly cursor: number
 }
 
-/** An event as another log stored it, to be taken over with its identity and place. */
+/** An event of another log, to be replayed with its id and sequence number. */
 export interface ForeignEvent {
   readonly id: EventID
   readonly sessionID: SessionID
@@ -195,38 +195,40 @@ export interface ForeignEvent {
   readonly data: unknown
 }
 
-/** A session that was removed with everything that belonged to it. */
+/** The record of a removed session; all its rows are deleted. */
 export interface Removal {
-  /** Its place among removals, from 1, growing, never used twice. */
+  /** Number of the removal: starts at 1, grows, is never reused. */
   readonly number: number
   readonly sessionID: SessionID
-  /** The newest position at the time: its events up to here are gone, one after it is of a session made again. */
+  /** The newest position at removal. Events of this id up to it are gone; later ones belong to a new session. */
   readonly position: number
 }
 
-/** Who takes events over, and who hears of it. */
+/** Who replays, and whether tails wake. */
 export interface ReplayOptions {
-  /** Wake tails for the taken events. Off by default: replay rebuilds, it announces nothing (RP-5). */
+  /** Wakes tails for the replayed events. Off by default: replay rebuilds rows and announces nothing (RP-5). */
   readonly notify?: boolean
-  /** Who replays. An exact or new replay claims a session that nobody owns (RP-6). */
+  /** The replaying owner. An exact or new replay claims a session without a replay owner (RP-6). */
   readonly ownerID?: string
-  /** Fail with `foreign-owner` for a session that another owner replays, in place of ignoring the event. */
+  /** If another owner replays the session, fails with `foreign-owner`. By default the replay is ignored. */
   readonly strictOwner?: boolean
 }
 
-/** A place in the life of one session. */
+/** The current end of a session's log. */
 export interface Head {
   /** The latest sequence number. */
   readonly seq: number
-  /** The life itself: a session that is removed and made again under its id has another one. */
+  /** Identifies this life of the session: a session recreated under the same id has another incarnation. */
   readonly incarnation: number
 }
 
-/** Which events of a session are asked for. */
+/** Selects events of one session. Without `after`, from the beginning. */
 export interface From {
   readonly sessionID: SessionID
   readonly after?: number | undefined
-  /** Where the cursor comes from: it is `SessionNotFound`, with `removed`, once this incarnation has ended. */
+  /**
+   * The incarnation the cursor belongs to. Once it has ended, the cursor fails with `SessionNotFound` and `removed`.
+   */
   readonly incarnation?: number | undefined
 }
 
@@ -236,8 +238,8 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
   {
     /**
      * Stores the drafts at the session's next sequence numbers, with their projections and the commit hook, in one
-     * durable transaction, and returns them as stored (EV-1). When it returns, the events survive a power cut. It
-     * cannot be interrupted: the outcome is always known, except for `LogUnavailable`.
+     * durable transaction, and returns the stored events (EV-1). When it returns, the events survive a power cut. It is
+     * uninterruptible, so the outcome is always known, except after `LogUnavailable`.
      */
     readonly append: <E = never>(
       sessionID: SessionID,
@@ -245,9 +247,9 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
       options?: AppendOptions<E>
     ) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E>
     /**
-     * The stored events with `seq > after`, ascending, at most `limit` rows looked at (default and maximum 512).
-     * Unknown types are left out; `cursor` is the last row's sequence number, to go on from, and `hasMore` says
-     * whether rows follow it. With the page's `incarnation`, the next page is of the same session or fails.
+     * Returns the stored events with `seq > after`, ascending; reads at most `limit` rows (default and maximum 512).
+     * Unknown types are skipped. `cursor` is the last row's sequence number, the start of the next page; `hasMore` says
+     * whether rows follow. If you pass the page's `incarnation`, the next page is of the same session or fails.
      */
     readonly read: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
       {
@@ -259,20 +261,20 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
       ReadError
     >
     /**
-     * Replays the events after the cursor, then follows, without gap or repetition (TL-1). It stays with the
-     * incarnation that it began with, and ends only by failing: with `SessionNotFound` when the session is removed.
+     * Replays the events after the cursor, then follows, without gap or repetition (TL-1). The tail stays with the
+     * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
      */
     readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
     /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
     readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
-    /** Events of all sessions after a position, in global order, then follows. */
+    /** Replays the events of all sessions after a position, in global order, then follows. */
     readonly feed: (options?: {
       readonly after?: number | undefined
     }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
     /**
-     * One page of the feed: the events of all sessions after a position, at most `limit` rows looked at (default and
-     * maximum 512), the position to go on from, and whether rows follow. A page ends before an event that cannot be read;
-     * one that would begin with it fails, and says where it stands. It does not follow (LG-18).
+     * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
+     * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
+     * unreadable event; a page that would start with one fails with its position.
      */
     readonly readFeed: (options?: {
       readonly after?: number | undefined
@@ -281,44 +283,52 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
       { readonly events: ReadonlyArray<SessionEvent>; readonly position: number; readonly hasMore: boolean },
       CursorAhead | EventUnreadable | LogUnavailable
     >
-    /** Sessions that were removed, in order, after a number; at most 512. One may exist again by now (LG-19). */
+    /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
     readonly removals: (options?: {
       readonly after?: number | undefined
     }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
-    /** Live events of one session from now on, in a buffer of `capacity` (4,096, at most 65,536) of this subscriber's own. */
+    /**
+     * Live events of one session from now on, through this subscriber's buffer of `capacity` events (default 4,096,
+     * maximum 65,536).
+     */
     readonly live: (options: {
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
     }) => Stream.Stream<LiveEvent, SubscriberOverflow>
     /**
-     * `live`, registered when this returns and until the scope closes: of a text that starts in the log after that, no
-     * delta is missing, but for an overflow.
+     * `live`, already registered when this returns and until the scope closes. Except after an overflow, no delta is
+     * missing from a text that starts in the log after that.
      */
     readonly subscribe: (options: {
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
     }) => Effect.Effect<Stream.Stream<LiveEvent, SubscriberOverflow>, never, Scope.Scope>
-    /** Hands a live event to those connected; nothing is stored, nobody connected is no error. */
+    /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
-    /** Where in the session the event with this id is; undefined when the session has none. By key, however long it is. */
+    /**
+     * The sequence number of the event with this id; undefined if the session has no such event. A key lookup, whatever
+     * the session's length.
+     */
     readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
-    /** The latest sequence number and the incarnation it belongs to: a cursor that cannot be mistaken. */
+    /** The latest sequence number and its incarnation: together an unambiguous cursor. */
     readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
     /** The latest sequence number; -1 for a session without events. */
     readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    /** Takes over events of one session from another log, contiguous, with identity and place (RP-1..RP-5). */
+    /** Replays contiguous events of one session from another log, with their ids and sequence numbers (RP-1..RP-5). */
     readonly replay: (
       events: ReadonlyArray<ForeignEvent>,
       options?: ReplayOptions
     ) => Effect.Effect<void, ReplayRefused | InvalidDurableEvent | EventRefused | LogUnavailable>
-    /** Makes `ownerID` the one whose replays a session takes (RP-6). Not an execution owner. */
+    /** Sets the only owner whose replays the session accepts (RP-6). This is not execution ownership. */
     readonly claimReplay: (sessionID: SessionID, ownerID: string) => Effect.Effect<void, LogUnavailable>
-    /** Deletes the session with everything that belongs to it, in one transaction (EV-10). True if it was there. */
+    /**
+     * Deletes the session and everything that belongs to it, in one transaction (EV-10). Returns whether it existed.
+     */
     readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /**
-     * Calls back after each append of this process with its events, before the append returns, until the scope closes.
-     * Appends that run at once call at once: positions tell their order. A listener's defect is logged and isolated
-     * (EV-7); its interruption is the append's. The events stay either way.
+     * Calls the listener with the events of each append of this process, before the append returns, until the scope
+     * closes. Concurrent appends call listeners concurrently; positions give the order. A listener's defect is logged
+     * and isolated (EV-7); its interruption interrupts the append. The events stay stored either way.
      */
     readonly listen: (
       listener: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>

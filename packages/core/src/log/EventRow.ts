@@ -1,4 +1,4 @@
-/** The `event` table's rows: their schema, the pages that readers ask for, and the way to events and back. */
+/** Owns the `event` table's rows: their columns, page queries, and conversion to events. */
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Effect, Either, Option, Schema } from "effect"
 import * as Registry from "../events/Registry.ts"
@@ -21,7 +21,7 @@ export interface EventRow {
 const isEventID = Schema.is(EventID)
 const isSessionID = Schema.is(SessionID)
 
-/** The session that was checked last: the rows of a page are of one, or of a few. */
+/** The last valid session id: the rows of a page belong to one session or a few. */
 let knownSession: unknown
 
 const isKnownSession = (id: unknown): boolean => {
@@ -31,7 +31,7 @@ const isKnownSession = (id: unknown): boolean => {
   return true
 }
 
-/** Spelled out: the table is STRICT, and decoding the envelope by a schema would cost more than reading the row. */
+/** Checked by hand: the table is STRICT, and decoding with a schema costs more than reading the row. */
 const isRow = (raw: Raw): raw is Raw & EventRow =>
   typeof raw["id"] === "string" &&
   isKnownSession(raw["session_id"]) &&
@@ -42,9 +42,9 @@ const isRow = (raw: Raw): raw is Raw & EventRow =>
   typeof raw["data"] === "string" &&
   isEventID(raw["id"])
 
-/** Rows in one page: what a reader holds in memory, whatever the length of the log. */
+/** Rows per page: bounds a reader's memory, whatever the length of the log. */
 export const pageSize = 512
-/** A payload longer than this is a page of its own, so that a page is 32 MiB at the most, or one event. */
+/** A longer payload is a page of its own, so a page holds at most 32 MiB or one event. */
 const longPayload = 64 * 1024
 
 /** The columns that an insert writes. */
@@ -52,21 +52,23 @@ export const columns = ["position", "id", "session_id", "seq", "type", "created"
 
 type Raw = Readonly<Record<string, unknown>>
 
-/** Rows as arrays from the driver, named here: that takes half as long as objects from the driver. */
+/** Requests rows as arrays and names the columns here, which takes half the time of the driver's objects. */
 const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
   Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
 
-/** A page is read without its long payloads (their length is in the row's head) and ends before the first of them. */
+/** A page is read without long payloads (the row's header holds their length) and ends before the first one. */
 const payload = (sql: SqlClient.SqlClient, limit: number) =>
   limit === 1 ? sql`data` : sql`CASE WHEN octet_length(data) <= ${longPayload} THEN data END`
 
-/** The rows of a page that hold their payload, after the first `from`, which need none; and how many were wanted. */
+/**
+ * Truncates the rows at the first missing payload; the first `from` rows need none. Also returns the effective limit.
+ */
 export const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
   const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
   return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
 }
 
-/** One page of a session's rows after a cursor, with their checksums; a long one comes alone. */
+/** Selects one page of a session's rows after a cursor, with their checksums. A long payload comes alone. */
 export const selectCheckedPage = (
   sql: SqlClient.SqlClient,
   sessionID: string,
@@ -83,8 +85,8 @@ export const selectCheckedPage = (
   )
 
 /**
- * One page of a session's rows after a cursor; long payloads are null unless it is a page of one. The first row has the
- * session's head and incarnation, of the same snapshot, in one text: each further column costs every row its share.
+ * Selects one page of a session's rows after a cursor. Long payloads are null unless the limit is 1. The first row also
+ * holds the session's head and incarnation, of the same snapshot, as one text: every further column slows every row.
  */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   rowsOf(
@@ -105,7 +107,7 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
     })
   )
 
-/** One page of all sessions' rows after a position. */
+/** Selects one page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   rowsOf(
     sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)}, checksum FROM event
@@ -134,7 +136,7 @@ const unreadable = (row: Raw, details: string) =>
 const parseJson = (text: string): Either.Either<unknown, string> =>
   Either.try({ try: () => JSON.parse(text), catch: (cause) => (cause instanceof Error ? cause.message : "bad JSON") })
 
-/** The event of a row as it stands, its checksum not looked at: what decoding costs without it. */
+/** Decodes a row without verifying its checksum. */
 export const decodeRow = (raw: Raw & EventRow): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
   const { created, data, id, position, seq, session_id, type } = raw
   if (!Registry.isKnown(type)) return Option.none()
@@ -143,31 +145,31 @@ export const decodeRow = (raw: Raw & EventRow): Option.Option<Either.Either<Sess
   return Option.map(Registry.decode(type, parsed.right), (decoded) => {
     if (Either.isLeft(decoded)) return Either.left(unreadable(raw, decoded.left.message))
     const { data, type, version } = decoded.right
-    // The registry pairs each type with its own payload, which the compiler cannot see through the lookup.
+    // The registry returns each type with its own payload; the lookup hides that from the compiler.
     return Either.right({ position, seq, id, sessionID: session_id, version, created, type, data } as SessionEvent)
   })
 }
 
 /**
- * The event of a row: none for a type this build does not know, an error for a row that was changed after it was written
- * and for a known type that does not decode.
+ * Decodes a row. None for a type that this build does not know; an error if the checksum differs or a known type does
+ * not decode.
  */
 export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, EventUnreadable>> =>
   !isRow(raw)
-    ? Option.some(Either.left(unreadable(raw, "its id, or its session's, is none of ours")))
+    ? Option.some(Either.left(unreadable(raw, "its id or session id is not valid")))
     : checksumOf(raw) !== raw["checksum"]
       ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
       : decodeRow(raw)
 
-/** What a page's rows give: their events, unknown types left out, up to the first row that cannot be read. */
+/** A decoded page: its events without unknown types, up to the first unreadable row. */
 export interface Decoded {
   readonly events: ReadonlyArray<SessionEvent>
-  /** Rows before the one that cannot be read; all of them where there is none. */
+  /** Rows before the unreadable one; all rows if there is none. */
   readonly rows: number
   readonly stopped: EventUnreadable | undefined
 }
 
-/** Decodes a page's rows. */
+/** Decodes a page's rows, up to the first unreadable one. */
 export const toEvents = (rows: ReadonlyArray<Raw>): Decoded => {
   const events: Array<SessionEvent> = []
   for (let index = 0; index < rows.length; index++) {
@@ -179,7 +181,7 @@ export const toEvents = (rows: ReadonlyArray<Raw>): Decoded => {
   return { events, rows: rows.length, stopped: undefined }
 }
 
-/** The log's own error for a driver's. */
+/** Converts a driver error to the log's error. */
 export const unavailable =
   (operation: string) =>
   (error: SqlError.SqlError): LogUnavailable => {

@@ -1,6 +1,7 @@
 /**
- * Reading the log: pages, tails and the feed. A tail registers its signal before it reads, pages through rows to the
- * end, says so once, and looks again after each wake: no gap and no repetition between replay and following (TL-1).
+ * Reads the log: pages, tails and the feed. A tail registers its signal before it reads, pages to the end, marks the
+ * seam once, then reads again after each wake. So there is no gap and no repetition between replay and following
+ * (TL-1).
  */
 import type { SqlClient } from "@effect/sql"
 import { Chunk, Effect, Either, Option, Stream } from "effect"
@@ -26,7 +27,7 @@ type Page = {
   readonly events: ReadonlyArray<SessionEvent>
   readonly cursor: number
   readonly hasMore: boolean
-  /** Of a page of one session: which life of its id the page is of. */
+  /** Pages of one session: the incarnation they belong to. */
   readonly incarnation?: number | undefined
 }
 
@@ -39,7 +40,7 @@ const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number =
   return typeof last === "number" ? last : after
 }
 
-/** The session's head and floor; `SessionNotFound` when it has no events, replay claims aside. */
+/** Returns the session's head and floor; `SessionNotFound` if it has no events, even if it is claimed for replay. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<{ readonly seq: number; readonly floor: number; readonly incarnation: number | null }>`
     SELECT seq, floor, incarnation FROM event_sequence WHERE session_id = ${sessionID}`.pipe(
@@ -52,10 +53,10 @@ export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
     )
   )
 
-/** Cursors stand on whole numbers; what is no number at all is refused as ahead of everything. */
+/** Rounds a cursor down to a whole number. NaN stays NaN and is rejected as ahead of every event. */
 const cursorOf = (after: number | undefined, start: number): number => Math.floor(after ?? start)
 
-/** A place in a session; the incarnation is that of the page before, or what the caller knows of. */
+/** A place in a session. The incarnation is the previous page's or the caller's, if known. */
 type Place = {
   readonly sessionID: SessionID
   readonly after: number
@@ -64,7 +65,7 @@ type Place = {
 
 const removed = ({ sessionID }: Place) => new SessionNotFound({ sessionID, removed: true })
 
-/** What the session says of the place, where no rows follow it one by one. */
+/** Checks the place against the session's head, if the rows do not follow it contiguously. */
 const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
   head(sql, place.sessionID).pipe(
     Effect.catchTag("SessionNotFound", (error) => (place.incarnation === undefined ? error : removed(place))),
@@ -76,15 +77,15 @@ const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
     })
   )
 
-/** How many of the rows follow the place one by one. */
+/** How many rows follow the place contiguously. */
 const following = (place: Place, rows: Rows): number => {
   if (lastOf(rows, place.after, "seq") - place.after === rows.length) return rows.length
   return rows.findIndex((row, index) => row["seq"] !== place.after + 1 + index)
 }
 
 /**
- * The page that rows make which follow the place one by one; their incarnation and head are of the same snapshot. It ends
- * before an event that cannot be read: the next page begins with that one, and fails.
+ * Builds a page from contiguous rows; their incarnation and head come from the same snapshot. The page ends before an
+ * unreadable event; the next page starts with that event and fails.
  */
 const contiguous = (
   place: Place,
@@ -107,7 +108,7 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
         unavailable("read")
       )
       const { limit, rows } = beforeLong(found, most)
-      // The next row is a long one: it comes alone.
+      // The next row has a long payload: read it alone.
       if (limit === 0) return yield* page(sql, place, 1)
       const [first] = rows
       const good = following(place, rows)
@@ -117,12 +118,12 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
       const { incarnation, seq } = yield* checkPlace(sql, place)
       if (first !== undefined) return yield* missing(place)
       if (seq <= place.after) return { events: [], cursor: place.after, incarnation, hasMore: false }
-      // An event came after the look; or its row is gone, and does not come by looking again.
+      // Either an event arrived after the first look, or its row is missing and a second look does not find it.
       if (empty) return yield* missing(place)
     }
   })
 
-/** A hole that no pruning made: the file was changed by other hands. */
+/** A gap that pruning did not make: something outside Daybook changed the file. */
 const missing = ({ after, sessionID }: Place): EventUnreadable =>
   new EventUnreadable({ sessionID, seq: after + 1, type: "unknown", details: "the row is missing" })
 
@@ -139,7 +140,7 @@ const feedPage = (
       if (limit === 0) return feedPage(sql, after, 1)
       const { events, rows: read, stopped } = toEvents(rows)
       if (read === 0 && stopped !== undefined) return stopped
-      // What stands before it can be read: the next page begins with it, and fails.
+      // The page ends before the unreadable row; the next page starts with it and fails.
       const cursor = lastOf(read === rows.length ? rows : rows.slice(0, read), after, "position")
       return Effect.succeed({ events, cursor, hasMore: stopped !== undefined || rows.length === limit })
     })
@@ -152,14 +153,14 @@ export const read = (sql: SqlClient.SqlClient) =>
       after: cursorOf(options.after, -1),
       incarnation: options.incarnation
     }
-    // What is no number at all is the default.
+    // NaN becomes the default.
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
     return yield* page(sql, place, limit)
   })
 
 type State = {
   readonly cursor: number
-  /** Of a session: known from the first page on. */
+  /** The session's incarnation, known after the first page. */
   readonly incarnation: number | undefined
   readonly step: "look" | "mark" | "wait"
   readonly marked: boolean
@@ -171,11 +172,11 @@ type Following<E, Item> = {
   readonly incarnation?: number | undefined
   readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
   readonly position: (event: SessionEvent) => number
-  /** What stands at the seam between replay and following, if anything. */
+  /** The marker between replay and following, if any. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
 }
 
-/** Pages to the end, the seam once, then a page after each wake. */
+/** Reads pages to the end, emits the seam once, then reads a page after each wake. */
 const follow = <E, Item>({
   incarnation: of,
   next,
@@ -197,7 +198,7 @@ const follow = <E, Item>({
       const found: Page =
         recent === undefined || last === undefined
           ? yield* next(cursor, incarnation)
-          : // More may follow that is not kept: a signal rings for it, then or earlier.
+          : // ~|More may follow that is not kept: a signal rings for it, then or earlier.|Events beyond the kept ones ring the signal themselves, so no further page is needed now.
             { events: recent, cursor: position(last), incarnation, hasMore: false }
       if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
       const state: State = {
@@ -210,7 +211,7 @@ const follow = <E, Item>({
     })
   )
 
-/** The marker that a tail may ask for, and nothing for one that does not. */
+/** The seam marker for tails that request it; `noMarker` is for the others. */
 export const marker = (cursor: number): Chunk.Chunk<ReplayComplete> => Chunk.of({ type: "replay.complete", cursor })
 export const noMarker = (): Chunk.Chunk<never> => Chunk.empty()
 
@@ -232,7 +233,7 @@ export const tail =
       )
     )
 
-/** The newest position that any event ever had. */
+/** The newest position ever assigned. */
 const lastPosition = (sql: SqlClient.SqlClient) =>
   sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(
     retryBusy,
@@ -261,7 +262,7 @@ export const feed =
       })
     )
 
-/** One page of all sessions' events, with what `read` says of one session's. */
+/** Reads one page of all sessions' events. Options as for `read`. */
 export const readFeed = (sql: SqlClient.SqlClient) =>
   Effect.fn("EventLog.readFeed")(function* (
     options: { readonly after?: number | undefined; readonly limit?: number | undefined } = {}

@@ -1,6 +1,6 @@
 /**
- * Taking over events of another log, with their identity and place. What is there already must be the same; what is
- * new must follow without a gap. Replay rebuilds rows and does no work (RP-5). Spec: RP-1..RP-6.
+ * Replays events of another log with their ids and sequence numbers. Events that are already stored must be identical;
+ * new ones must follow the head without a gap. Replay writes rows and starts no work (RP-5). Spec: RP-1..RP-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
 import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } from "effect"
@@ -22,7 +22,7 @@ import {
 import { checksumOf } from "./Checksum.ts"
 import { columns, pageSize, unavailable } from "./EventRow.ts"
 
-/** The envelope of a foreign event, checked before anything else looks at it (EV-5). */
+/** The envelope of a foreign event, validated before anything else reads it (EV-5). */
 const Foreign = Schema.Struct({
   id: EventID,
   sessionID: SessionID,
@@ -32,7 +32,7 @@ const Foreign = Schema.Struct({
   data: Schema.Record({ key: Schema.String, value: Schema.Unknown })
 })
 
-/** Deep equality of JSON values, whatever the order of their keys. */
+/** Converts a JSON value to a form that compares deeply, ignoring key order. */
 const canonical = (value: unknown): unknown =>
   Array.isArray(value)
     ? Data.array(value.map(canonical))
@@ -40,7 +40,7 @@ const canonical = (value: unknown): unknown =>
       ? Data.struct(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, canonical(inner)])))
       : value
 
-/** Whether two JSON values are the same. */
+/** Whether two JSON values are deeply equal, ignoring key order. */
 export const sameJson = (a: unknown, b: unknown): boolean => Equal.equals(canonical(a), canonical(b))
 
 const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: string) =>
@@ -50,7 +50,7 @@ type StoredRow = { readonly id: string; readonly type: string; readonly data: st
 
 type Checked = readonly [ForeignEvent, Registry.Decoded]
 
-/** Checks the envelopes and payloads, one session, no holes and no id twice, without the database. */
+/** Validates without the database: envelopes, payloads, a single session, no gaps and no repeated ids. */
 export const check = (
   events: ReadonlyArray<ForeignEvent>
 ): Either.Either<ReadonlyArray<Checked>, ReplayRefused | InvalidDurableEvent> => {
@@ -89,7 +89,7 @@ export const check = (
   return Either.right(checked)
 }
 
-/** A stored payload that was changed by other hands may be no JSON: it differs from everything. */
+/** A stored payload that is not valid JSON (the file was edited) equals nothing. */
 const isSameData = ({ data }: StoredRow, given: unknown): boolean =>
   Either.match(Schema.decodeEither(Schema.parseJson())(data), {
     onLeft: () => false,
@@ -103,7 +103,7 @@ const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefu
   return isSameData(stored, event.data) ? undefined : refuse(event, "divergence", "its data differs")
 }
 
-/** Takes the events over, inside a write transaction; returns those that were new, if any were. */
+/** Replays the events inside a write transaction. Returns the new ones, or undefined if there are none. */
 export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
@@ -146,7 +146,7 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
     if (last !== undefined && Arr.isNonEmptyArray(fresh)) {
       yield* writeHeads(sql, new Map([[sessionID, { seq: last.seq, incarnation }]]))
       yield* insertRows(sql, "event", columns, rows)
-      // In pages, so that no statement grows with the length of the replay.
+      // Paged, so that no statement grows with the length of the replay.
       yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page), {
         discard: true
       })
@@ -158,7 +158,7 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
     return Arr.isNonEmptyArray(fresh) ? ({ incarnation, events: fresh } satisfies Commit) : undefined
   })
 
-/** The log's own errors for what the transaction failed with. */
+/** Converts a transaction failure to the log's error types. */
 export const toReplayError = (
   error: SqlError.SqlError | EventRefused | ReplayRefused | InvalidDurableEvent,
   sessionID: SessionID

@@ -1,4 +1,4 @@
-/** The event log on SQL: contract in `EventLog.ts`, group commit in `Writer.ts`, reading in `Reader.ts`. */
+/** Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. */
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Clock, Effect, Either, Exit, Layer, Mailbox, Schedule, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -16,17 +16,19 @@ import * as Tails from "./Tails.ts"
 import * as Writer from "./Writer.ts"
 
 export interface Options {
-  /** Read models of other packages, written in each append's transaction, in this order, after the core's own. */
+  /**
+   * Read models of other packages. They run in each append's transaction, in this order, after the core projections.
+   */
   readonly projectors?: ReadonlyArray<Projector>
 }
 
 type Subscriber = { readonly mailbox: Mailbox.Mailbox<LiveEvent, SubscriberOverflow>; readonly capacity: number }
 
-/** Events one live subscriber may be behind. */
+/** Default number of events that a live subscriber may fall behind. */
 const liveCapacity = 4096
 const mostCapacity = 65_536
 
-/** A whole number in bounds, whatever was asked for: the one who publishes must not trip over it. */
+/** Clamps the requested capacity to a valid integer, so that publishing never fails on it. */
 const bufferOf = (asked: number | undefined): number =>
   asked === undefined || Number.isNaN(asked) ? liveCapacity : Math.max(1, Math.min(Math.trunc(asked), mostCapacity))
 
@@ -49,9 +51,9 @@ const encodeDrafts = (
     : Either.left(new InvalidDurableEvent({ type: "none", details: "an append needs at least one event" }))
 }
 
-/** Wakes tails for commits of other processes; asks the database only while a tail is open (TL-8, LG-12). */
+/** Wakes tails for commits of other processes. Queries the database only while a tail is open (TL-8, LG-12). */
 const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tails: Tails.Tails) {
-  // On the writing connection the number changes for others' commits only.
+  // On the writing connection `data_version` changes only for commits of other connections.
   const version = Effect.map(
     sql<{ readonly data_version: number }>`PRAGMA data_version`,
     ([row]) => row?.data_version ?? 0
@@ -120,7 +122,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
           owner: appendOptions?.owner,
           commit: appendOptions?.commit
         }),
-        // The hook's failure went through the writer untouched: it is this caller's own E.
+        // The writer passes the hook's failure through unchanged, so it has the caller's type E.
         (error) => (error instanceof HookFailed ? (error.error as E) : error)
       )
       if (listeners.size > 0) yield* notify(events)
@@ -154,7 +156,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     for (const subscriber of subscribers.get(event.sessionID) ?? []) {
       const { capacity, mailbox } = subscriber
       if (mailbox.unsafeOffer(event)) continue
-      // Its own bound, its own end: the others go on (TL-10).
+      // Only this subscriber ends; the others continue (TL-10).
       mailbox.unsafeDone(Exit.fail(new SubscriberOverflow({ sessionID: event.sessionID, capacity })))
       unsubscribe(event.sessionID, subscriber)
     }
@@ -221,7 +223,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
           Effect.tap(
             sql<{ readonly seq: number }>`DELETE FROM event_sequence WHERE session_id = ${sessionID} RETURNING seq`,
             ([row]) =>
-              // One that was only claimed for replay had nothing that anybody could have kept.
+              // A session that was only claimed for replay had no events, so there is nothing to record.
               row === undefined || row.seq < 0
                 ? Effect.void
                 : sql`INSERT INTO session_removal (session_id, position)

@@ -1,9 +1,9 @@
 /**
- * Who follows what. Each tail owns one dirty signal, which holds one ring at the most: a commit rings it, the tail looks
- * again.
- * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode; a tail that
- * is further behind, or rows of another process, come from the database. Signals carry no data and may be spurious;
- * rows are the truth. State exists only while somebody tails (TL-2, TL-3). Spec: LG-8..LG-10.
+ * Wakes tails after commits. Each tail owns one signal that holds at most one ring: a commit rings it and the tail
+ * reads again.
+ * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode. Tails that
+ * are further behind, and rows of other processes, are read from the database. Signals carry no data and may be
+ * spurious; rows are the truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10.
  */
 import { Effect, type Scope } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -12,7 +12,10 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 /** Decoded events kept per followed session or feed. */
 const recentLimit = 512
 
-/** Rings that came while nobody waited are one ring. A callback and no queue: a thousand tails wake at every commit. */
+/**
+ * Rings that arrive while no one waits merge into one. A callback instead of a queue, because a thousand tails wake at
+ * every commit.
+ */
 class Signal {
   private dirty = false
   private waiting: (() => void) | undefined
@@ -34,7 +37,7 @@ class Signal {
   })
 }
 
-/** What one append stored, and the incarnation of its session. */
+/** The events of one append and the incarnation of their session. */
 export interface Commit {
   readonly incarnation: number
   readonly events: NonEmptyReadonlyArray<SessionEvent>
@@ -42,36 +45,39 @@ export interface Commit {
 
 type Followed = {
   readonly signals: Set<Signal>
-  /** Contiguous in `at`, and of one incarnation; the last one is the newest commit of this process. */
+  /** Contiguous by `at` and of one incarnation; the last one is this process's newest commit. */
   recent: Array<SessionEvent>
-  /** Of a session's events; undefined for the feed. */
+  /** The session's incarnation; undefined for the feed. */
   incarnation: number | undefined
   readonly at: (event: SessionEvent) => number
 }
 
 export interface Tail {
-  /** Waits until something may be new. */
+  /** Waits until there may be new events. */
   readonly wake: Effect.Effect<void>
-  /** Kept events of the incarnation directly after the cursor; undefined when only the database can tell. */
+  /** The kept events of this incarnation directly after the cursor; undefined if the database must be read. */
   readonly recent: (after: number, incarnation: number | undefined) => ReadonlyArray<SessionEvent> | undefined
 }
 
 export interface Tails {
-  /** Registers a signal for a session, or for all (`undefined`), until the scope closes. Do this before reading. */
+  /**
+   * Registers a signal for one session, or for all sessions (`undefined`), until the scope closes. Call it before
+   * reading.
+   */
   readonly follow: (sessionID: string | undefined) => Effect.Effect<Tail, never, Scope.Scope>
-  /** Keeps the committed events for those who follow, and rings them. */
+  /** Keeps the committed events for their tails and rings them. */
   readonly announce: (commits: ReadonlyArray<Commit>) => void
-  /** Rings the session's tails, and forgets what was kept of it: it was removed. */
+  /** Rings the tails of a removed session and drops its kept events. */
   readonly reset: (sessionID: string) => void
-  /** Rings everybody, and sends them to the database: another process has committed. */
+  /** Drops all kept events and rings every tail: another process committed. */
   readonly ringAll: () => void
   /** Waits while nothing is tailed. */
   readonly tailed: Effect.Effect<void>
-  /** Sessions with tails, and the feed as `*`; for tests and metrics. */
+  /** Sessions that have tails, with the feed as `*`; for tests and metrics. */
   readonly followed: () => ReadonlyArray<string>
 }
 
-/** The key of the feed over all sessions: no session id looks like it. */
+/** The key of the feed over all sessions; not a valid session id. */
 const feedKey = "*"
 
 const keep = (followed: Followed, event: SessionEvent, incarnation?: number): void => {
@@ -80,11 +86,11 @@ const keep = (followed: Followed, event: SessionEvent, incarnation?: number): vo
   if (!joins || followed.incarnation !== incarnation) followed.recent = []
   followed.incarnation = incarnation
   followed.recent.push(event)
-  // Cut in halves, not one by one: the cost of a commit stays its own.
+  // Truncated in halves, not event by event, so that the cost per commit stays constant.
   if (followed.recent.length > 2 * recentLimit) followed.recent = followed.recent.slice(-recentLimit)
 }
 
-/** No tails yet. */
+/** Creates the registry, without tails. */
 export const make = (): Tails => {
   const all = new Map<string, Followed>()
   const latch = Effect.unsafeMakeLatch(false)
@@ -151,7 +157,7 @@ export const make = (): Tails => {
     },
     ringAll: () => {
       for (const followed of all.values()) {
-        // A ring for a commit of ours may be waiting too: what is kept would answer for both.
+        // A ring for our own commit may be pending too, and the kept events would hide the other process's rows.
         followed.recent = []
         ring(followed)
       }

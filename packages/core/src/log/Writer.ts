@@ -40,24 +40,24 @@ type Waiting = {
 /** Appends in one transaction. */
 const batchLimit = 256
 
-/** Sessions that are remembered as refused; of more than these the oldest are written with the others again. */
+/** Maximum number of suspect sessions. When it is exceeded, the oldest ones are trusted again. */
 const suspectLimit = 1024
 
-/** A broken invariant of the batch writer: it answers every request. */
+/** Broken invariant: the batch writer must answer every request. */
 const unanswered: Result = Exit.die("the writer left an append unanswered")
 
 export interface Writer {
-  /** Writes the request and answers when it is durable. Not interruptible once it is queued. */
+  /** Writes the request and returns when it is durable. Not interruptible once queued. */
   readonly submit: (request: Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>
 }
 
-/** Starts the writer in the current scope. `announce` sees what is committed before any caller is answered. */
+/** Starts the writer in the current scope. `announce` receives the commits before any caller is answered. */
 export const make = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   projectors: ReadonlyArray<Projector<never>>,
   announce: (commits: ReadonlyArray<Commit>) => void
 ) {
-  // No longer than there are callers: each of them waits for its answer.
+  // Bounded by the number of callers: each waits for its answer.
   const queue = yield* Queue.unbounded<Waiting>()
 
   /** Sessions whose last append was refused. */
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (
       })
     )
 
-  /** The groups one after another in one transaction; what is refused of a group stays out. */
+  /** Writes the groups in order, in one transaction, and leaves out the refused requests. */
   const apart = (groups: ReadonlyArray<NonEmptyReadonlyArray<Request>>) =>
     retryBusy(
       immediately(sql)(
@@ -98,7 +98,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
     )
 
-  /** The suspects behind the others, each by itself; their results stand where their requests do. */
+  /** Writes the suspects after the others, each separately, and returns the results in request order. */
   const split = (
     requests: NonEmptyReadonlyArray<Request>,
     trusted: ReadonlyArray<Request>,
@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function* (
     return Effect.catchAllCause(
       suspected.length === 0 ? whole(requests) : split(requests, trusted, suspected),
       (cause): Effect.Effect<ReadonlyArray<Result>> => {
-        // Nobody's fault, and each alone would wait as long again.
+        // Busy: retrying one by one would only repeat the wait.
         const failure = Option.getOrUndefined(Cause.failureOption(cause))
         return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
           ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
@@ -128,13 +128,13 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const step = Effect.fnUntraced(function* (first: Waiting) {
-    // Callers that the last commit answered get to append again before the batch is closed.
+    // Lets callers that the last commit answered append again before the batch is closed.
     yield* Effect.yieldNow()
     const rest = yield* Queue.takeUpTo(queue, batchLimit - 1)
     const batch: Arr.NonEmptyArray<Waiting> = [first, ...Chunk.toReadonlyArray(rest)]
     const results = yield* together(Arr.map(batch, ({ request }) => request))
     const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
-    // Suspects were written last, wherever they came.
+    // Suspects were written last, wherever they were in the batch.
     commits.sort((a, b) => a.events[0].position - b.events[0].position)
     announce(commits)
     for (const [index, { answer, request }] of batch.entries()) {
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
 
   const closed = new LogUnavailable({ operation: "append", reason: "closed", cause: "the database is closed" })
 
-  // A batch that was taken is finished and answered even while the scope closes; what waits behind it is told.
+  // Finishes and answers a batch already taken, even while the scope closes. Queued requests fail as closed.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* Queue.takeAll(queue)
@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function* (
       Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause)
     ),
     Effect.forever,
-    // A caller that appends without a pause waits for this fiber: so the event loop has its turn beside it, too (EX-14).
+    // A caller that appends without pause waits on this fiber, so this fiber must yield to the event loop (EX-14).
     fairly,
     Effect.forkScoped
   )
@@ -179,7 +179,9 @@ export const make = Effect.fnUntraced(function* (
   return { submit } satisfies Writer
 })
 
-/** Not a conflict, which costs nothing to answer, and not the database's own failure. */
+/**
+ * True for refused events and hook failures. False for conflicts, which are cheap to answer, and for database failures.
+ */
 const wasRefused = (result: Result): boolean =>
   Exit.isFailure(result) &&
   Option.match(Cause.failureOption(result.cause), {

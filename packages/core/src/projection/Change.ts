@@ -1,7 +1,7 @@
 /**
- * Changes to projected rows, as data. One event makes a few of them; the changes of many events join into one insert
- * or update per row, so that a group commit writes each row once. Joining never alters the outcome: applying the joined
- * changes equals applying each (PJ-3).
+ * Represents changes to projected rows as data. One event makes a few changes; those of many events join into one
+ * insert or update per row, so that a group commit writes each row once. Joining never alters the outcome: applying the
+ * joined changes equals applying each change (PJ-3).
  */
 import { Either } from "effect"
 import { tableNames, tables, type Rows, type TableName, type Value } from "./Tables.ts"
@@ -11,7 +11,10 @@ export type Insert<Name extends TableName> = {
   readonly table: Name
   readonly row: Rows[Name]
 }
-/** Sets columns and adds to numbers of the one row with `key`. A missing row, or a `once` column that is set, refuses. */
+/**
+ * Sets columns of the row with `key` and adds to its numbers. Refused if the row is missing or a `once` column is
+ * already set.
+ */
 export type Update<Name extends TableName> = {
   readonly op: "update"
   readonly table: Name
@@ -24,13 +27,16 @@ export type Change = { readonly [Name in TableName]: Insert<Name> | Update<Name>
 /** A change that contradicts the rows. */
 export type Refusal = { readonly table: TableName; readonly details: string }
 
-/** A row, or an update of one, whatever its table: what the writers work with. */
+/** A row of any table, as the writers use it. */
 export type AnyRow = { readonly [column: string]: Value }
-/** What to add to which columns, column by column, in order: sums of fractions depend on it, and a rebuild must come to the same (PJ-3). */
+/**
+ * The amounts to add, grouped by column, in order. Sums of fractions depend on the order, and a rebuild must give the
+ * same sums (PJ-3).
+ */
 export type Additions = ReadonlyArray<readonly [column: string, amount: number]>
 export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: Additions }
 
-/** What a set of changes comes to, per table: rows to insert, and rows to update. */
+/** Joined changes per table: rows to insert and rows to update. */
 export type Joined = {
   readonly [Name in TableName]: { readonly inserts: Map<string, AnyRow>; readonly updates: Map<string, AnyUpdate> }
 }
@@ -44,16 +50,16 @@ const refuse = (table: TableName, details: string): Either.Either<never, Refusal
 const onceTaken = (table: TableName, row: AnyRow, set: AnyRow): string | undefined =>
   tables[table].once.find((column) => set[column] !== undefined && row[column] !== undefined && row[column] !== null)
 
-/** The row after the update; refused when a `once` column is set already. */
+/** Returns the updated row; refused if a `once` column is already set. */
 export const applyUpdate = (table: TableName, row: AnyRow, update: AnyUpdate): Either.Either<AnyRow, Refusal> => {
   const taken = onceTaken(table, row, update.set)
-  if (taken !== undefined) return refuse(table, `${describe(table, update.key)} has its ${taken} already`)
+  if (taken !== undefined) return refuse(table, `${describe(table, update.key)} already has its ${taken}`)
   const next: Record<string, Value> = { ...row, ...update.set }
   for (const [column, amount] of update.add) next[column] = Number(next[column] ?? 0) + amount
   return Either.right(next)
 }
 
-/** A row's name in a message to a person. */
+/** Names a row in error messages. */
 export const describe = (table: TableName, key: AnyRow): string => {
   const own = key["key"] ?? key["id"] ?? ""
   return table === "session_part" ? `part ${own} of ${key["message_id"] ?? ""}` : `${own}`
@@ -69,21 +75,21 @@ const empty = (): Joined => ({
 
 const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {
   const taken = onceTaken(table, first.set, then.set)
-  if (taken !== undefined) return refuse(table, `${describe(table, then.key)} gets its ${taken} twice`)
-  // Column by column, each column's amounts in their order: the order in which a statement takes them.
+  if (taken !== undefined) return refuse(table, `${describe(table, then.key)} sets its ${taken} twice`)
+  // Sorted by column; each column's amounts keep their order, in which the statement adds them.
   const add = [...first.add, ...then.add].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
   return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add })
 }
 
-/** Joins changes, in order, to one insert or update per row. */
+/** Joins changes, in order, into one insert or update per row. */
 export const join = (changes: Iterable<Change>): Either.Either<Joined, Refusal> => {
   const joined = empty()
   for (const change of changes) {
     const { inserts, updates } = joined[change.table]
     if (change.op === "insert") {
       const key = keyOf(change.table, change.row)
-      if (inserts.has(key)) return refuse(change.table, `${describe(change.table, change.row)} is there already`)
-      if (updates.has(key)) return refuse(change.table, `${describe(change.table, change.row)} is not there yet`)
+      if (inserts.has(key)) return refuse(change.table, `${describe(change.table, change.row)} already exists`)
+      if (updates.has(key)) return refuse(change.table, `${describe(change.table, change.row)} does not exist yet`)
       inserts.set(key, change.row)
       continue
     }

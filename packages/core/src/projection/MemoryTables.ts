@@ -1,6 +1,6 @@
 /**
- * The projected tables in memory: the same changes, the same rules, plain maps. It folds a session's new events for the
- * runner, rebuilds and verifies projections, and is what the SQL writer is proven equal to. Spec: PJ-4.
+ * Keeps the projected tables in memory, with the same changes and rules, in plain maps. It folds a session's new events
+ * for the runner, rebuilds and verifies projections, and is the reference for the SQL writer. Spec: PJ-4.
  */
 import { Either } from "effect"
 import { applyUpdate, describe, join, keyOf, type AnyRow, type Change, type Joined, type Refusal } from "./Change.ts"
@@ -11,13 +11,13 @@ type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
 export interface MemoryTables {
   /** Applies the changes of one append, all or none. */
   readonly apply: (changes: Iterable<Change>) => Either.Either<void, Refusal>
-  /** Puts a stored row in, to go on folding from. */
+  /** Loads a stored row, as a base for folding further events. */
   readonly load: <Name extends TableName>(table: Name, row: Rows[Name]) => void
   /** The rows of a table, in insertion order. */
   readonly rows: <Name extends TableName>(table: Name) => ReadonlyArray<Rows[Name]>
 }
 
-/** Empty tables. */
+/** Creates empty tables. */
 export const make = (): MemoryTables => {
   const maps: RowMaps = {
     session: new Map(),
@@ -28,7 +28,7 @@ export const make = (): MemoryTables => {
   }
   const inputs = new Map<string, string>()
   const messages = new Map<string, string>()
-  /** Sessions by their addresses. */
+  /** Session keys by address. */
   const addresses = new Map<string, string>()
 
   const apply = (changes: Iterable<Change>): Either.Either<void, Refusal> => {
@@ -40,14 +40,14 @@ export const make = (): MemoryTables => {
       const { inserts, updates } = joined.right[table]
       for (const [key, row] of inserts) {
         if (rows.has(key)) {
-          return Either.left({ table, details: `${describe(table, row)} is there already` })
+          return Either.left({ table, details: `${describe(table, row)} already exists` })
         }
         staged.push(() => rows.set(key, row))
       }
       for (const [key, update] of updates) {
         const row = rows.get(key)
         if (row === undefined) {
-          return Either.left({ table, details: `${describe(table, update.key)} is not there` })
+          return Either.left({ table, details: `${describe(table, update.key)} does not exist` })
         }
         const next = applyUpdate(table, row, update)
         if (Either.isLeft(next)) return Either.left(next.left)
@@ -69,7 +69,7 @@ export const make = (): MemoryTables => {
     return Either.right(undefined)
   }
 
-  /** The addresses that the changes give, with the sessions that get them. */
+  /** The addresses that the changes assign, with their sessions. */
   const placed = function* ({ session: { inserts, updates } }: Joined): Generator<readonly [string, string]> {
     for (const [key, row] of inserts) if (typeof row["address"] === "string") yield [row["address"], key]
     for (const [key, { set }] of updates) if (typeof set["address"] === "string") yield [set["address"], key]
@@ -80,7 +80,7 @@ export const make = (): MemoryTables => {
     if (typeof before === "string") addresses.delete(before)
   }
 
-  /** An id names one input or message, and both only when the message is that input promoted (IN-6). */
+  /** An id names either an input or a message, or both if the message is that input, promoted (IN-6). */
   const reserved = (joined: Joined) => {
     const promotedAs = (id: string): unknown => {
       for (const row of joined.session_input.inserts.values()) if (row["id"] === id) return row["promoted_seq"] ?? null
@@ -112,7 +112,7 @@ export const make = (): MemoryTables => {
         messages.set(String(maps[table].get(keyOf(table, row))?.["id"]), keyOf(table, row))
       }
     },
-    // The maps hold what `load` and the fold put in under the table's own row type.
+    // `load` and the fold store only rows of the table's type in each map.
     rows: <Name extends TableName>(table: Name) => [...maps[table].values()] as unknown as ReadonlyArray<Rows[Name]>
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The fold, one event at a time: which rows an event changes. Pure and total over the event types: no clock, no ids,
- * no database. It never reads: what an event does not carry, it does not need (EV-9). Spec: specs/projections.md.
+ * Folds one event into row changes. Pure and total over the event types: no clock, no ids, no database. It never reads:
+ * an event carries everything the fold needs (EV-9). Spec: specs/projections.md.
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import { addressKey } from "../session/Address.ts"
@@ -10,7 +10,7 @@ import type { MessageRow, PartRow, SessionRow } from "./Tables.ts"
 
 const json = (value: unknown): string => JSON.stringify(value)
 
-/** Text columns are UTF-8, which has no bytes for half a surrogate pair: it becomes U+FFFD here, not in the driver. */
+/** Text columns are UTF-8, which cannot encode a lone surrogate: it becomes U+FFFD here, not in the driver. */
 export const plain = (value: string): string => value.replace(/\p{Surrogate}/gu, "\uFFFD")
 
 const plainOrNull = (value: string | undefined): string | null => (value === undefined ? null : plain(value))
@@ -47,7 +47,7 @@ const settleMessage = (event: SessionEvent, id: string, settled: unknown): Chang
   set: { settled: json(settled), time_settled: event.created }
 })
 
-/** A shell's output is a part under its call id: the event that ends it names no message. */
+/** A shell's output is a part with its call id as message id, because the event that ends it names no message. */
 type Kind = "text" | "reasoning" | "tool" | "shell"
 
 const openPart = (event: SessionEvent, messageID: string, kind: Kind, key: string, row: Partial<PartRow>): Change => ({
@@ -137,7 +137,7 @@ const input = (
   }
 })
 
-/** What a request to a provider adds to the session's totals. */
+/** Cost and tokens of a provider request, to add to the session's totals. */
 const spent = ({ cost, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined }) => ({
   ...(cost === undefined ? {} : { cost }),
   ...(tokens === undefined
@@ -151,7 +151,7 @@ const spent = ({ cost, tokens }: { readonly cost?: number | undefined; readonly 
       })
 })
 
-/** The changes that one event makes, in order. */
+/** Returns the changes of one event, in order. */
 export const project = (event: SessionEvent): ReadonlyArray<Change> => {
   switch (event.type) {
     case "session.created":
@@ -173,7 +173,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.renamed":
       return [session(event, { title: plain(event.data.title) })]
     case "session.next.prompted":
-      // Visible at once: a later retry of the id finds a promoted input (IN-11).
+      // Visible immediately: a later retry of the id finds a promoted input (IN-11).
       return [input(event, event.seq), message(event, event.data.messageID, "user", {})]
     case "session.next.prompt.admitted":
       return [input(event, null), session(event, {})]
@@ -193,7 +193,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
           op: "update",
           table: "session_input",
           key: { id: event.data.messageID, session_id: event.sessionID },
-          // Both once: of a promotion and a withdrawal one wins.
+          // `promoted_seq` is set once, so only one of promotion and withdrawal succeeds.
           set: { promoted_seq: event.seq, withdrawn_seq: event.seq }
         },
         session(event, {})
@@ -293,7 +293,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
         updatePart(event, event.data.assistantMessageID, "tool", event.data.callID, {
           status: "running",
           name: plain(event.data.tool),
-          // The decoded input takes the raw text's place (3.1 of the reference's message states).
+          // The decoded input replaces the raw text (3.1 of the reference's message states).
           raw: null,
           called: json({ input: event.data.input, provider: event.data.provider }),
           time_ran: event.created
@@ -330,7 +330,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [session(event, { compaction_requested: event.data.messageID })]
     case "session.next.compaction.started": {
       const { messageID, reason } = event.data
-      // A manual one answers the request; an automatic one leaves a request as it is.
+      // A manual compaction answers the request; an automatic one leaves it pending.
       return [
         session(event, {
           compaction_running: messageID,

@@ -1,6 +1,6 @@
 /**
- * Deriving the projected tables again from the event rows alone, page by page, with the fold and the writer that
- * appends use. Rows that are not the fold's stay: context epochs, and what further projectors keep. Spec: PJ-8 (RP-7).
+ * Rebuilds the projected tables from the event rows alone, page by page, with the fold and the writer that appends use.
+ * Rows that the fold does not own stay: context epochs and rows of extra projectors. Spec: PJ-8 (RP-7).
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { Effect, Either, Option } from "effect"
@@ -14,10 +14,10 @@ import { project } from "./Projection.ts"
 import { write } from "./SqlTables.ts"
 import { tables } from "./Tables.ts"
 
-/** What a rebuild can fail with. The session it failed on keeps its rows as they were. */
+/** Errors of a rebuild. The session that fails keeps its rows. */
 export type RebuildError = SessionNotFound | CursorExpired | EventUnreadable | EventRefused | LogUnavailable
 
-/** What was derived again. */
+/** Number of rebuilt sessions and of their events. */
 export interface Rebuilt {
   readonly sessions: number
   readonly events: number
@@ -25,7 +25,7 @@ export interface Rebuilt {
 
 const nothing: Rebuilt = { sessions: 0, events: 0 }
 
-/** The session's row is written over, not deleted: deleting it would take along what refers to it. */
+/** Overwrites the session's row: deleting it would delete every row that refers to it. */
 const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
   const { columns } = tables.session
   return sql.unsafe(
@@ -35,7 +35,7 @@ const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
   )
 }
 
-/** Writes what the events of one page come to, over the session row that is there. */
+/** Writes the changes of one page's events over the existing session row. */
 export const writePage = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -51,7 +51,7 @@ export const writePage = Effect.fnUntraced(function* (
   )
 })
 
-/** The events of one page, each with its place and its checksum compared. */
+/** Reads one page of events and verifies their sequence numbers and checksums. */
 const readPage = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) {
   const rows = yield* selectCheckedPage(sql, sessionID, after)
   const events: Array<SessionEvent> = []
@@ -91,7 +91,7 @@ const one = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Rebu
     Effect.mapError((error) => (error instanceof SqlError.SqlError ? unavailable("rebuild")(error) : error))
   )
 
-/** The sessions after one, in the order of their ids. */
+/** Selects the sessions after an id, in id order. */
 export const selectSessions = (sql: SqlClient.SqlClient, after: string, limit: number) =>
   sql<{ readonly session_id: string; readonly seq: number; readonly floor: number }>`
     SELECT session_id, seq, floor FROM event_sequence WHERE session_id > ${after} ORDER BY session_id LIMIT ${limit}`
@@ -113,8 +113,8 @@ const all = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
 })
 
 /**
- * Derives the projected rows of one session, or of all, again: the same bytes as the live ones (RP-7). Each session is
- * one write transaction; a session that fails keeps its rows, those before it are done.
+ * Rebuilds the projected rows of one session, or of all, byte for byte equal to the live rows (RP-7). Each session is
+ * one write transaction. If a session fails, it keeps its rows; the sessions before it are rebuilt.
  */
 export const rebuild = Effect.fn("Rebuild.rebuild")(function* (
   which: SessionID | "all"

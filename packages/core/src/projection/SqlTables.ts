@@ -1,6 +1,7 @@
 /**
- * Writes joined changes to the projected tables, a few statements however many rows. Runs inside the caller's
- * transaction. Row counts are rounded to a few sizes, so that the driver's cache of prepared statements holds. Spec: PJ-4.
+ * Writes joined changes to the projected tables in a few statements, however many rows. Runs inside the caller's
+ * transaction. Statements come in a few sizes only, so that the driver's cache of prepared statements stays effective.
+ * Spec: PJ-4.
  */
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Array as Arr, Effect, Predicate } from "effect"
@@ -8,10 +9,10 @@ import { execute, executeRaw } from "../storage/Database.ts"
 import { describe, type AnyRow, type AnyUpdate, type Joined, type Refusal } from "./Change.ts"
 import { tableNames, tables, type TableName, type Value } from "./Tables.ts"
 
-/** Statement sizes, largest first: any number of rows is a sum of a few of them. */
+/** Rows per statement, largest first; any number of rows is a sum of a few of these. */
 const sizes = [64, 16, 4, 1] as const
 
-/** Cuts rows into runs of the sizes above. */
+/** Splits rows into runs of the sizes above. */
 export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
   const runs: Array<Arr.NonEmptyReadonlyArray<A>> = []
   let from = 0
@@ -24,7 +25,7 @@ export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyRea
   return runs
 }
 
-/** Does the same with each run of the rows, in order. Most often there is one. */
+/** Runs the effect for each run of rows, in order. Usually there is one run. */
 export const eachRun = <A, E, R>(
   rows: ReadonlyArray<A>,
   run: (rows: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<unknown, E, R>
@@ -33,7 +34,7 @@ export const eachRun = <A, E, R>(
   return runs.length === 1 && runs[0] !== undefined ? run(runs[0]) : Effect.forEach(runs, run, { discard: true })
 }
 
-/** Texts of statements by what tells them apart: there are a few dozen, and writing one out costs as much as running it. */
+/** Statement texts by name. There are a few dozen, and building one costs as much as running it. */
 const texts = new Map<string, string>()
 
 const textOf = (name: string, write: () => string): string => {
@@ -55,7 +56,7 @@ const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Ar
   return flat
 }
 
-/** Inserts the rows with as few statements as the sizes allow. */
+/** Inserts the rows in as few statements as the sizes allow. */
 export const insertRows = (
   sql: SqlClient.SqlClient,
   table: string,
@@ -78,7 +79,7 @@ const changedRows = (result: unknown): number =>
 
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
-/** `cost = cost + ? + ?`: one sum a column, its amounts in their order. */
+/** `cost = cost + ? + ?`: one sum per column, its amounts in order. */
 const sums = (
   add: ReadonlyArray<string>,
   current: (column: string) => string,
@@ -89,7 +90,7 @@ const sums = (
     return `${name} = ${[current(name), ...amounts].join(" + ")}`
   })
 
-/** The statement that applies updates of one shape: those that set and add to the same columns. */
+/** Builds the statement for updates of one shape: the same columns set and the same columns added to. */
 export const updateStatement = (table: TableName, { add, set }: Shape, rows: number): string => {
   const { key, once } = tables[table]
   const guarded = set.filter((column) => (once as ReadonlyArray<string>).includes(column))
@@ -153,14 +154,14 @@ const updateRows = (
           for (const column of key) parameters.push(update.key[column] ?? null)
         }
         const write = () => updateStatement(table, shape, run.length)
-        // Many steps of one session in one write are a rebuild or a replay: not worth keeping.
+        // Only a rebuild or a replay writes many steps of one session at once: not worth caching.
         const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
         return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
           changedRows(result) === run.length
             ? Effect.void
             : Effect.fail<Refusal>({
                 table,
-                details: `${describe(table, run[0].key)} is not there, or what is set once was set before`
+                details: `${describe(table, run[0].key)} does not exist, or a column that is set once is already set`
               })
         )
       }),
@@ -168,7 +169,10 @@ const updateRows = (
   )
 }
 
-/** A message id that a waiting or another promoted input holds (IN-6); both directions meet here, at the commit. */
+/**
+ * Finds a message id that belongs to a waiting input or to another promoted one (IN-6). Messages and inputs are both
+ * checked here, before the commit.
+ */
 const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<unknown, SqlError.SqlError | Refusal> => {
   const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
     ({ id }) => id ?? null
@@ -192,7 +196,7 @@ const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<un
   )
 }
 
-/** Writes the changes, or refuses them all. */
+/** Writes all changes, or refuses them all. */
 export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
   const steps: Array<Effect.Effect<unknown, SqlError.SqlError | Refusal>> = []
   for (const table of tableNames) {

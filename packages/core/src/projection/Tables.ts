@@ -1,16 +1,19 @@
 /**
- * The projected tables as data: their rows, keys and rules. The fold writes changes to these rows; the SQL writer and
- * the in-memory writer carry them out. The tables themselves are made in `storage/migrations`. Spec: PJ-1, PJ-2.
+ * Describes the projected tables as data: rows, keys and rules. The fold creates changes to these rows; the SQL writer
+ * and the in-memory writer apply them. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2.
  */
 
-/** A column's value. JSON columns hold text. */
+/** A column's value. JSON columns contain text. */
 export type Value = string | number | null
 
-/** `session`: one row a session. `location`, `model`, `activity_error` and `budget` are JSON; times are milliseconds since the epoch. */
+/**
+ * `session`: one row per session. `location`, `model`, `activity_error` and `budget` are JSON; times are milliseconds
+ * since the epoch.
+ */
 export type SessionRow = {
   readonly id: string
   readonly parent_id: string | null
-  /** The message that the session's history ends in; null while the history is linear. */
+  /** The last message of the session's history; null while the history is linear. */
   readonly leaf_id: string | null
   readonly directory: string
   readonly location: string
@@ -39,29 +42,29 @@ export type SessionRow = {
   readonly time_updated: number
 }
 
-/** `session_input`: the durable inbox. Rows stay after promotion and keep their id taken. */
+/** `session_input`: the durable inbox. Rows stay after promotion, so their ids stay taken. */
 export type InputRow = {
   readonly id: string
   readonly session_id: string
   readonly prompt: string
   readonly delivery: string
   readonly admitted_seq: number
-  /** The event that took it out of the inbox: its promotion, or its withdrawal. */
+  /** The event that took the input out of the inbox: its promotion or its withdrawal. */
   readonly promoted_seq: number | null
-  /** The event that took it back. */
+  /** The withdrawal, if the input was withdrawn. */
   readonly withdrawn_seq: number | null
   readonly time_created: number
 }
 
 /**
- * `session_message`: one row a message. `data` comes from the creating event and never changes; `settled` from the
- * event that ended it. A user message has no data of its own: its prompt is the input row's.
+ * `session_message`: one row per message. `data` comes from the creating event and never changes; `settled` comes from
+ * the ending event. A user message has no data: the input row holds its prompt.
  */
 export type MessageRow = {
   readonly id: string
   readonly session_id: string
   readonly seq: number
-  /** Null means the message before it in sequence order. */
+  /** Null means the previous message in sequence order. */
   readonly parent_id: string | null
   readonly type: string
   readonly data: string | null
@@ -71,14 +74,14 @@ export type MessageRow = {
 }
 
 /**
- * `session_part`: one row a text, reasoning or tool part of an assistant message, or a shell's output, so that a long answer costs its own
- * length once. `opened`, `called`, `progress` and `settled` are JSON, each written by one kind of event.
+ * `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell output, so that a
+ * long answer is stored once. `opened`, `called`, `progress` and `settled` are JSON, each written by one kind of event.
  */
 export type PartRow = {
   readonly session_id: string
   readonly message_id: string
   readonly kind: string
-  /** The text's, reasoning's or call's id. */
+  /** The id of the text, the reasoning or the call. */
   readonly key: string
   readonly seq: number
   readonly name: string | null
@@ -93,7 +96,7 @@ export type PartRow = {
   readonly time_settled: number | null
 }
 
-/** `session_instruction`: instruction files that a session's reads came upon; `paths` is a JSON list. */
+/** `session_instruction`: instruction files that the session's reads found; `paths` is a JSON array. */
 export type InstructionRow = {
   readonly session_id: string
   readonly seq: number
@@ -112,7 +115,7 @@ export type TableName = keyof Rows
 type Spec<Row> = {
   readonly columns: ReadonlyArray<keyof Row & string>
   readonly key: ReadonlyArray<keyof Row & string>
-  /** Columns that an update may set only while they are null: a thing is promoted or settled once. */
+  /** Columns that an update may set only while they are null: an input is promoted once, a part settled once. */
   readonly once: ReadonlyArray<keyof Row & string>
 }
 
@@ -196,7 +199,7 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
   }
 }
 
-/** Tables in an order that foreign keys allow. */
+/** Tables in an order that satisfies foreign keys. */
 export const tableNames: ReadonlyArray<TableName> = [
   "session",
   "session_input",
