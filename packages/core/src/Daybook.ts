@@ -1,4 +1,4 @@
-/** The embedded runtime: everything of `@daybook/core` as one layer. Spec: specs/architecture.md. */
+/** The embedded runtime: all of `@daybook/core` as one layer. Spec: specs/architecture.md. */
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import type { SqlClient } from "@effect/sql"
@@ -53,77 +53,88 @@ import * as References from "./tool/References.ts"
 import * as ToolOutputStore from "./tool/ToolOutputStore.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
 
-/** What a host chooses. Only the database is needed. */
+/** Options of the runtime. Only `filename` is required. */
 export interface Options {
-  /** The database: a path, or `:memory:` for a store that ends with the layer. */
+  /** Path of the database, or `:memory:` for a store that ends with the layer. */
   readonly filename: string
-  /** Agents beside `build`. */
+  /** Further agents besides `build`. */
   readonly agents?: ReadonlyArray<Agents.Agent>
-  /** Who answers permission questions. Nobody by default: what needs a question is refused. */
+  /** Answers permission questions. By default no one does: a call that needs a question is refused. */
   readonly permissionAsker?: Layer.Layer<PermissionAsker>
-  /** Whether somebody answers what models ask (`Sessions.questions`); without, they are not offered `question`. */
+  /**
+   * Whether the host answers the models' questions (`Sessions.questions`). By default models do not get the `question`
+   * tool.
+   */
   readonly questions?: boolean
-  /** How deep sessions may start sessions with `task`; 3 by default, 0 for not at all. */
+  /** How deep sessions may start sessions with `task`. Default: 3. 0 disables it. */
   readonly taskDepth?: number
-  /** When and how much is compacted; what is left out is as the seed has it (16,384 reserved, 20,000 kept). */
+  /** When and how much to compact. Omitted fields have their defaults (16,384 tokens reserved, 20,000 kept). */
   readonly compaction?: Partial<CompactionSettings>
-  /** What a session and its children may spend in all, where the session has no limit of its own. */
+  /** The total budget of a session and its children, unless the session has its own. */
   readonly budget?: Budget
-  /** Prices by `provider/model`, before those of the resolver: without a price, budgets of cost are refused. */
+  /**
+   * Prices by `provider/model`; they take precedence over the resolver's. Without a price, cost budgets are refused.
+   */
   readonly prices?: Readonly<Record<string, Price>>
-  /** Inputs that may wait in one session; 1,000 by default, 1 at least. */
+  /** Maximum number of waiting inputs per session. Default: 1,000; minimum: 1. */
   readonly inboxLimit?: number
-  /** Steers that become visible at one safe boundary; 100 by default, 1 at least, the rest follow at the next. */
+  /**
+   * Maximum number of steers promoted at one safe boundary. Default: 100; minimum: 1. The rest follow at the next
+   * boundary.
+   */
   readonly steerBatchLimit?: number
   /**
-   * Where the whole of cut tool outputs is kept; beside the database by default, for as long as it for `:memory:`.
-   * False: nothing of them is, and what is cut says so.
+   * The folder for the full text of truncated tool outputs. Default: beside the database; for `:memory:`, a temporary
+   * folder. False: they are not kept, and the truncated output says so.
    */
   readonly toolOutputs?: string | false
   /**
-   * What to do at the start with what dead processes left. `manual`: nothing, so that nothing is spent unasked;
-   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: activities that were cut off go on, and every prompt
-   * that waits is run, those admitted with `resume: false` too.
+   * What to do at startup with work of dead processes. `manual` (default): nothing, so that nothing is spent unasked;
+   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: continues interrupted activities and runs every
+   * waiting prompt, including those admitted with `resume: false`.
    */
   readonly recovery?: "manual" | "resume"
   /**
-   * How long an owner that no longer renews its lease keeps its sessions, in milliseconds: 15,000 by default, 1,000 to
-   * 60,000. A process that is known to be gone on this machine keeps nothing.
+   * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000; range:
+   * 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
    */
   readonly leaseMs?: number
-  /** Read models of other packages, written in the transaction of each append. */
+  /** Read models of other packages, written in each append's transaction. */
   readonly projectors?: ReadonlyArray<Projector>
-  /** The user's own folder, with `AGENTS.md` and `skills/`; without it, nothing of the user's is read. */
+  /** The user's folder, with `AGENTS.md` and `skills/`. By default no user files are read. */
   readonly userFolder?: string
   /** Further instructions: files, globs, and http(s) URLs. */
   readonly instructions?: ReadonlyArray<string>
   /** Further folders of skills. */
   readonly skills?: ReadonlyArray<string>
-  /** Folders and files outside the Location that prompts mention as `@name` and `read` reads as `name:path`. */
+  /** Folders and files outside the Location. Prompts mention them as `@name`; `read` reads them as `name:path`. */
   readonly references?: References.WrittenReferences
-  /** MCP servers by name: their tools are offered, and prompts mention their resources as `@name:uri`. */
+  /** MCP servers by name. Models get their tools, and prompts mention their resources as `@name:uri`. */
   readonly mcp?: Mcp.McpServers
-  /** Variables of this process's environment that children get by name, besides a few harmless ones. */
+  /** Names of environment variables that children inherit, besides a few harmless ones. */
   readonly environment?: EnvironmentGrants
   /**
-   * How MCP servers without `cwd` start. `folder`: where, `mcp` beside the database by default, a temporary one for
-   * `:memory:`; it is kept empty. `path`: their `PATH`, this process's own by default.
+   * How MCP servers without `cwd` start. `folder`: the working directory, kept empty; default: `mcp` beside the
+   * database, a temporary folder for `:memory:`. `path`: their `PATH`; default: this process's.
    */
   readonly serverStart?: Mcp.StartOptions
   /**
-   * Whose projects count: what they bring, and what was allowed in them. `trustAll` by default, for applications that made
-   * the folders of their sessions; one that works in folders of others gives `TrustStore.make`, or a rule of its own.
+   * Which projects are trusted: whether their configuration and saved approvals apply. Default: `trustAll`, for
+   * applications that create their sessions' folders. An application that works in other people's folders passes
+   * `TrustStore.make` or its own rule.
    */
   readonly trust?: Trust
-  /** How commands and MCP servers are confined; not at all by default. */
+  /** How commands and MCP servers are sandboxed. Default: not at all. */
   readonly sandbox?: SandboxSettings
-  /** Texts that prompts call as `/name`. */
+  /** Texts that prompts insert as `/name`. */
   readonly templates?: ReadonlyArray<Templates.Template>
-  /** Whether a project's own instructions and skills are read; true unless DAYBOOK_DISABLE_PROJECT_CONFIG is set. */
+  /**
+   * Whether a project's instructions and skills are read. Default: true, unless DAYBOOK_DISABLE_PROJECT_CONFIG is set.
+   */
   readonly projectConfig?: boolean
 }
 
-/** What the layer offers. The log, the stores and the connections are there for readers and for projectors' tables. */
+/** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
   | Sessions
   | HostTools.HostTools
@@ -141,7 +152,7 @@ export type Services =
   | SqlClient.SqlClient
   | Database.ReadSql
 
-/** A folder of nobody else's, that goes with the layer. */
+/** A private temporary folder, removed with the layer. */
 const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   Effect.acquireRelease(
     Effect.mapError(
@@ -157,7 +168,7 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   )
 )
 
-/** Where outputs are kept; undefined for a temporary folder. */
+/** The folder for outputs; undefined for a temporary one. */
 const outputsFolder = ({ filename, toolOutputs }: Options): string | undefined => {
   if (typeof toolOutputs === "string") return toolOutputs
   return filename === ":memory:" ? undefined : join(dirname(filename), "tool-output")
@@ -171,7 +182,7 @@ const outputs = (options: Options) => {
     : ToolOutputStore.layer({ root })
 }
 
-/** The sandbox of children; of this runtime's own files they see nothing. */
+/** The sandbox of child processes; it hides this runtime's files from them. */
 const sandbox = (options: Options) => {
   const { filename, sandbox: settings = {}, userFolder } = options
   const own = filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
@@ -180,14 +191,14 @@ const sandbox = (options: Options) => {
   return Sandbox.layer({ ...settings, hidden: [...hidden, ...(settings.hidden ?? [])] })
 }
 
-/** Their tools are the host's. */
+/** Registers MCP tools as host tools. */
 const servers = (options: Options) => {
   const { filename, mcp = {}, serverStart } = options
   const folder = filename === ":memory:" ? undefined : join(dirname(filename), "mcp")
   return Layer.provide(Mcp.layer(mcp, { folder, ...serverStart }), [HostTools.layer, sandbox(options)])
 }
 
-/** Prompts are expanded with the templates of the host, its user and the project, and the servers' resources. */
+/** Expands prompts with the templates of host, user and project, and the servers' resources. */
 const expander = (options: Options, mcp: ReturnType<typeof servers>) =>
   PromptExpander.layer.pipe(
     Layer.provide(
@@ -224,13 +235,13 @@ const locationLayer = (options: Options) =>
     Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment), sandbox(options)])
   )
 
-/** Deeper than a family may be is as deep as that. */
+/** Limits the depth to that of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
-/** Sessions that go on at the same time after a start. */
+/** Maximum number of sessions resumed at the same time after startup. */
 const resumedAtOnce = 16
 
-/** In the background: whether an owner lives may take a lease to know. */
+/** Runs in the background: it can take a lease's time to find out whether an owner is alive. */
 const resumeLeft = Layer.scopedDiscard(
   Effect.gen(function* () {
     const [sessions, execution, store] = [
@@ -243,22 +254,22 @@ const resumeLeft = Layer.scopedDiscard(
     const left = new Map<SessionID, Effect.Effect<void, unknown>>()
     for (const { id } of waiting) left.set(id, Effect.zipRight(execution.wake(id), execution.settled(id)))
     for (const { id } of cutOff) left.set(id, sessions.resume(id))
-    // Where a living process works, it may have looked at the inbox for the last time: the wake waits for its end.
+    // The session's living owner may have read the inbox for the last time; this wake runs after the owner ends.
     for (const { id } of yield* store.withWaiting) if (!left.has(id)) yield* execution.wake(id)
     yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(goOn), {
       concurrency: resumedAtOnce,
       discard: true
     })
   }).pipe(
-    Effect.catchAllCause((cause) => Effect.logError("what dead processes left could not be taken up", cause)),
+    Effect.catchAllCause((cause) => Effect.logError("resuming the work of dead processes failed", cause)),
     Effect.forkScoped
   )
 )
 
 /**
  * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
- * `HostContext`). It needs a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around a
- * LanguageModel of your own. Closing the layer interrupts what runs, settles it, and closes the database.
+ * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around
+ * your own LanguageModel. Closing the layer interrupts running work, settles it, and closes the database.
  *
  * @example
  * ```ts
@@ -272,7 +283,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
     agents(options),
     NodeContext.layer
   )
-  // One value each, which is built once.
+  // Shared values: a layer used by reference is built once.
   const mcp = servers(options)
   const eventLog = SqlEventLog.layer({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
@@ -312,7 +323,7 @@ export const layer = (options: Options): Layer.Layer<Services, Database.Database
   )
   const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
   const { prices, trust = trustAll } = options
-  // Every service takes it when it is built, those of each Location too.
+  // Every service takes it when it is built, including those of each Location.
   const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))
   if (prices === undefined) return trusting
   return Layer.provide(

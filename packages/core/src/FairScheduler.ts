@@ -1,19 +1,19 @@
 /**
- * A scheduler that lets the event loop run between fibers. Effect's own scheduler continues in microtasks for up to 2,048
- * rounds; while its fibers are busy, no socket is read and no timer fires, so one long answer would hold up every client
- * of the process. Spec: EX-14 in specs/execution.md.
+ * Lets the event loop run between fibers. Effect's scheduler continues in microtasks for up to 2,048 rounds; while its
+ * fibers are busy, no socket is read and no timer fires, so one long answer would block every client of the process.
+ * Spec: EX-14 in specs/execution.md.
  *
- * It decides only when a fiber resumes. It must not preempt fibers more often than Effect does: a fiber that is preempted
- * after it took a semaphore's permit, and interrupted before it runs again, never returns the permit.
+ * It decides only when a fiber resumes. It must not preempt fibers more often than Effect does: a fiber that is
+ * preempted after it took a semaphore's permit, and interrupted before it runs again, never returns the permit.
  */
 import { Effect, FiberRef, Scheduler } from "effect"
 
-/** How long fibers may run before the event loop runs. */
+/** Maximum time that fibers run before the event loop runs. */
 const turnMs = 12
 
-/** Fibers resume in microtasks for some milliseconds, then after the event loop has run. */
+/** Creates a scheduler that resumes fibers in microtasks for `turnMs`, then after the event loop has run. */
 export const make = (now: () => number = () => performance.now()): Scheduler.Scheduler => {
-  /** When the first fiber resumed since the event loop ran. */
+  /** When the first fiber resumed after the event loop ran. */
   let began: number | undefined
 
   const isOver = (): boolean => {
@@ -28,10 +28,10 @@ export const make = (now: () => number = () => performance.now()): Scheduler.Sch
   return Scheduler.makeBatched((resume) => (isOver() ? setImmediate(resume) : queueMicrotask(resume)))
 }
 
-/** The process's own. */
+/** The scheduler of this process. */
 const fairScheduler: Scheduler.Scheduler = make()
 
-/** The fair scheduler in place of Effect's own; one that the host chose stays. */
+/** The fair scheduler, unless the host chose another one than Effect's default. */
 export const current: Effect.Effect<Scheduler.Scheduler> = Effect.map(
   FiberRef.get(FiberRef.currentScheduler),
   (chosen) => (chosen === Scheduler.defaultScheduler ? fairScheduler : chosen)

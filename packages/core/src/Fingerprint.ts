@@ -1,8 +1,8 @@
-/** A digest of JSON that does not depend on the order of keys. Pure. Spec: PM-41. */
+/** Computes a digest of JSON that does not depend on key order. Pure. Spec: PM-41. */
 import { createHash } from "node:crypto"
 import { Predicate } from "effect"
 
-/** The JSON of a value with the keys of every object sorted by code unit. What is undefined is left out, as in JSON. */
+/** The JSON of a value, with object keys sorted by code unit and undefined fields omitted. */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each ?? null)).join(",")}]`
   if (!Predicate.isRecord(value)) return JSON.stringify(value)

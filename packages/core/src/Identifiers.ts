@@ -1,7 +1,6 @@
 /**
- * The identifiers of Daybook: which strings are accepted, and how new ones are made.
- * A supplied `ses_`/`msg_` id may end in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID.
- * Spec: specs/storage.md ST-1.
+ * Defines Daybook's identifiers: which strings are valid, and how new ones are generated. A caller's `ses_` or `msg_`
+ * id ends in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID. Spec: specs/storage.md ST-1.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { monotonicFactory } from "ulid"
@@ -17,29 +16,29 @@ const identifier = <const Prefix extends string>(prefix: Prefix, what: string) =
     Schema.brand(what)
   )
 
-/** `ses_*`: one session, and the name of its event stream. */
+/** `ses_*`: a session and its event stream. */
 export const SessionID = identifier("ses", "SessionID")
 export type SessionID = typeof SessionID.Type
 
-/** `msg_*`: one prompt and the message it becomes, or one assistant, system or other projected message. */
+/** `msg_*`: a prompt and the message it becomes, or an assistant, system or other projected message. */
 export const MessageID = identifier("msg", "MessageID")
 export type MessageID = typeof MessageID.Type
 
-/** `evt_*`: one durable event, unique over all sessions. */
+/** `evt_*`: a durable event, unique over all sessions. */
 export const EventID = identifier("evt", "EventID")
 export type EventID = typeof EventID.Type
 
-/** `prt_*`: one text or reasoning part of an assistant message. */
+/** `prt_*`: a text or reasoning part of an assistant message. */
 export const PartID = identifier("prt", "PartID")
 export type PartID = typeof PartID.Type
 
-/** `act_*`: one activity, from the input that opens it until it settles. */
+/** `act_*`: an activity, from the input that opens it until it settles. */
 export const ActivityID = identifier("act", "ActivityID")
 export type ActivityID = typeof ActivityID.Type
 
 /**
- * Makes new identifiers, in ascending order within one process: the time comes from the `Clock`, the rest from the
- * system's cryptographic random source, so that processes that share a database never meet.
+ * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
+ * system's cryptographic random source, so that processes that share a database do not collide.
  */
 export class Identifiers extends Context.Tag("@daybook/core/Identifiers")<
   Identifiers,
@@ -52,7 +51,7 @@ export class Identifiers extends Context.Tag("@daybook/core/Identifiers")<
   }
 >() {}
 
-/** Random fractions from the system's source, fetched many at a time: one by one they cost more than an insert. */
+/** Random fractions from the system's source, fetched in blocks: fetching each alone costs more than an insert. */
 const fractions = (): (() => number) => {
   const pool = new Uint8Array(1024)
   let used = pool.length
@@ -78,5 +77,5 @@ const make = Effect.sync(() => {
   })
 })
 
-/** Ids from the process's clock and the system's random source. */
+/** Generates ids from the process's clock and the system's random source. */
 export const layer = Layer.effect(Identifiers, make)

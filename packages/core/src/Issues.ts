@@ -1,14 +1,14 @@
-/** What is wrong with a value that does not fit its schema, in a sentence for a person or a model. */
+/** Describes schema violations in a sentence for a person or a model. */
 import { ParseResult } from "effect"
 
 const maximumIssues = 5
 const maximumMessage = 1_000
 
-/** At most a thousand characters. */
+/** Truncates the text to a thousand characters. */
 export const clip = (text: string): string =>
   text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`
 
-/** One clause per fault, naming the field and what it expects; `whole` names the value itself. */
+/** One clause per issue, with the field and what it expects. `whole` names the value itself. */
 export const describeIssues = (error: ParseResult.ParseError, whole: string): string => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
   const lines = issues.slice(0, maximumIssues).map(({ message, path }) => {

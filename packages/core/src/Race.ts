@@ -1,10 +1,13 @@
 /**
- * The first of two to end, with nothing of either left running. `Effect.raceFirst` does not wait for its sides when its
- * own fiber is interrupted: what comes after it, finalizers included, would run beside them.
+ * Races two effects and leaves neither running. `Effect.raceFirst` does not wait for its sides when its fiber is
+ * interrupted, so later code, finalizers included, would run beside them.
  */
 import { Deferred, Effect, Fiber } from "effect"
 
-/** The exit of whichever side ends first; the other is interrupted, and both have ended when this returns or is interrupted. */
+/**
+ * Returns the exit of the side that ends first and interrupts the other. Both have ended when this returns or is
+ * interrupted.
+ */
 export const firstOf = <A, E, R, A2, E2, R2>(
   one: Effect.Effect<A, E, R>,
   other: Effect.Effect<A2, E2, R2>

@@ -1,10 +1,10 @@
-/** Spans of what runs thousands of times a second. Everything else names its span with `Effect.fn`. */
+/** Spans for code that runs thousands of times a second. All other code uses `Effect.fn`. */
 import { Context, DefaultServices, Effect, Tracer } from "effect"
 
-/** Effect's own tracer, which shows its spans to nobody. */
+/** Effect's default tracer, which exports no spans. */
 const unheard = Context.get(DefaultServices.liveServices, Tracer.Tracer)
 
-/** `Effect.withSpan` for hosts that have installed a tracer: without one, the span would cost more than its effect. */
+/** `Effect.withSpan`, only if the host installed a tracer: otherwise the span would cost more than its effect. */
 export const withSpan =
   (name: string) =>
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>

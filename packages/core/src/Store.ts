@@ -1,11 +1,11 @@
-/** The log and the read models on one database, without anything that runs: for readers that start often or fast. */
+/** Provides the log and the read models on one database and starts nothing else: for readers that must start fast. */
 import { Layer } from "effect"
 import * as Identifiers from "./Identifiers.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as SessionStore from "./session/SessionStore.ts"
 import * as Database from "./storage/Database.ts"
 
-/** `EventLog` and `SessionStore` on the database, with its connections; it is made when it is not there. */
+/** `EventLog` and `SessionStore` on the database, with its connections. Creates the database if it does not exist. */
 export const layer = (options: Database.DatabaseOptions) =>
   Layer.mergeAll(SqlEventLog.layer(), SessionStore.layer).pipe(
     Layer.provide(Identifiers.layer),

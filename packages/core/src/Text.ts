@@ -1,6 +1,6 @@
-/** What counts as an empty text. */
+/** Defines blank texts. */
 
 const visible = /[^\s\p{Z}\p{Cc}\p{Cf}]/u
 
-/** Whether a text has no visible character: providers refuse such a text as an empty one. */
+/** Whether a text has no visible character: providers reject such a text as empty. */
 export const isBlank = (text: string): boolean => !visible.test(text)

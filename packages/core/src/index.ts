@@ -1,4 +1,4 @@
-/** The promise of `@daybook/core`. What is not here is internal. */
+/** The public API of `@daybook/core`. Everything else is internal. */
 export * as Daybook from "./Daybook.ts"
 export * as Store from "./Store.ts"
 export {

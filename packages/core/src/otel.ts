@@ -1,7 +1,7 @@
 /**
- * Telemetry through OpenTelemetry, for hosts that have it: the span of every public operation, and the runtime's
- * metrics, go where the given processors and readers send them. The `@opentelemetry/*` packages are optional peers of
- * the host's choice; nothing else in `@daybook/core` imports them. Spec: specs/architecture.md, Observability.
+ * Sends spans of every public operation and the runtime's metrics to the given OpenTelemetry processors and readers.
+ * The `@opentelemetry/*` packages are optional peer dependencies; no other module of `@daybook/core` imports them.
+ * Spec: specs/architecture.md, Observability.
  */
 import { NodeSdk } from "@effect/opentelemetry"
 import type { MetricReader } from "@opentelemetry/sdk-metrics"
@@ -9,15 +9,15 @@ import type { SpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Layer } from "effect"
 
 export interface Options {
-  /** `daybook` by default. */
+  /** Default: `daybook`. */
   readonly serviceName?: string
   readonly spanProcessor?: SpanProcessor | ReadonlyArray<SpanProcessor>
   readonly metricReader?: MetricReader | ReadonlyArray<MetricReader>
 }
 
 /**
- * The tracer and the metrics exporter. Put it under `Daybook.layer`, since sessions are drained in the context that
- * the runtime was built in, not in that of a caller.
+ * The tracer and the metrics exporter. Provide it below `Daybook.layer`: sessions are drained in the context in which
+ * the runtime was built, not in the caller's.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * Where the work of an activity began, and what its prompts asked for, found in the log by keys: a resume goes on with the
- * activity before it, and so does a steer that was sent to an activity that was cut off. Spec: RQ-45.
+ * Finds in the log, by key, where an activity's work began and what its prompts requested. A resume continues the
+ * previous activity, and so does a steer that was sent to an activity that was cut off. Spec: RQ-45.
  */
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect, Schema } from "effect"
@@ -13,7 +13,7 @@ import { selectOfTypes } from "./ShownRows.ts"
 
 type Failure = SqlError.SqlError | EventUnreadable
 
-/** What opens an activity; `admittedSeq` is the place of its first steer's admission. */
+/** What opens an activity. `admittedSeq` is the sequence number of its first steer's admission. */
 export interface Opening {
   readonly trigger: "steer" | "queue" | "resume"
   readonly admittedSeq: number | undefined
@@ -21,7 +21,7 @@ export interface Opening {
 
 const boundaries = [ActivityStarted, ActivitySettled]
 
-/** Whether an activity that opens before this event goes on with the work of the one before it. */
+/** Whether an activity that opens before this event continues the previous activity's work. */
 const goesOn = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -36,7 +36,7 @@ const goesOn = (
   )
 }
 
-/** The admission of the first prompt that became visible after an event. */
+/** The admission of the first prompt promoted after an event. */
 const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) =>
   Effect.map(
     sql<{ readonly admitted_seq: number }>`SELECT admitted_seq FROM session_input
@@ -45,7 +45,7 @@ const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: n
     ([row]) => row?.admitted_seq
   )
 
-/** The start of the first of the activities that the last one goes on with; undefined where the log has none. */
+/** The start of the first activity in the chain that the last one continues; undefined if the log has none. */
 const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<number | undefined, Failure> =>
   Effect.gen(function* () {
     let before = Number.MAX_SAFE_INTEGER
@@ -68,22 +68,22 @@ const Stored = Schema.Struct({
 
 const decode = Schema.decodeUnknown(Schema.Array(Stored))
 
-/** The work that an activity goes on with; what opened it and what it asks for. */
+/** The work that an activity continues: what opened it and what it requests. */
 export interface Continued {
   readonly wishes: Wishes
-  /** The prompts that became visible when the work began. */
+  /** The prompts promoted when the work began. */
   readonly opening: ReadonlyArray<MessageID>
 }
 
-/** An activity that goes on with nothing. */
+/** For an activity that continues nothing. */
 export const nothingContinued: Continued = { wishes: noWishes, opening: [] }
 
-/** What holds for an activity before its own first prompts are looked at. */
+/** The wishes and opening prompts that an activity inherits, before its own first prompts are read. */
 export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
   Effect.gen(function* () {
     if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return nothingContinued
     const start = yield* selectStart(sql, sessionID)
-    // Without activities in the log, as in older ones, the last prompt alone counts.
+    // Older logs have no activities: then only the last prompt counts.
     const from =
       start === undefined
         ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
@@ -96,7 +96,7 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
       (held, { output, tools }) => join(held, { ...(tools ? { tools } : {}), ...(output ? { output } : {}) }),
       noWishes
     )
-    // Those of one boundary are one append, so their places follow each other.
+    // Prompts of one boundary are one append, so their sequence numbers are contiguous.
     const [first] = asked
     const together = asked.filter(({ promoted_seq: seq }, at) => seq === (first?.promoted_seq ?? 0) + at)
     return { wishes, opening: together.map(({ id }) => id) } satisfies Continued

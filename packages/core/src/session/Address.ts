@@ -1,40 +1,40 @@
 /**
- * Where a session is kept for its clients, beside its id: whose it is, which agent or model it talks to, and its name
- * there. Pure. Spec: AD-1..AD-6 in specs/inbox.md (SC-1, NA-1, NA-2).
+ * Defines session addresses: where clients find a session besides its id, by owner, agent or model, and name. Pure.
+ * Spec: AD-1..AD-6 in specs/inbox.md (SC-1, NA-1, NA-2).
  */
 import { Schema } from "effect"
 
 const form = /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/
 
-/** Endings that sockets and folders have beside agents and models. */
+/** File name endings of sockets and folders beside agents and models. */
 const isEnding = (text: string): boolean => text.endsWith(".sock") || text.endsWith(".d")
 
-/** The grammar of names of sessions, agents, shared spaces, runs and clients' ids (NA-1). */
+/** Whether the text is a valid name of a session, agent, shared space or run, or a valid client id (NA-1). */
 export const isName = (text: string): boolean => form.test(text) && !isEnding(text)
 
-/** What a name has to be, for the person who gave another. */
+/** The name rule, for error messages. */
 export const nameRule =
   "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
 
-/** A name that a folder, a file or a socket is called by. */
+/** A name that folders, files and sockets can have. */
 export const Name = Schema.String.pipe(
-  // The pattern by itself, so that names can be made up as well as checked.
+  // The pattern is a separate filter, so that arbitraries can generate names.
   Schema.pattern(form, { message: () => `expected ${nameRule}` }),
   Schema.filter((text) => !isEnding(text) || `expected ${nameRule}`)
 )
 
-/** Beside the sessions lies their index: no session may have its name (NA-2). */
+/** The sessions' index is stored beside them: no session may have its name (NA-2). */
 export const reservedSession = "index"
 
-/** Names that begin so stand for sessions by their ids: they are given, never chosen. */
+/** Names with this prefix address sessions by their ids: Daybook assigns them, clients cannot choose them. */
 export const idPrefix = "ses_"
 
-/** The name of a session among those of its agent or model. */
+/** The name of a session among the sessions of its agent or model. */
 export const SessionName = Name.pipe(
   Schema.filter((text) => text !== reservedSession || `"${reservedSession}" is the name of the index of sessions`)
 )
 
-/** The session that is meant when none is named. */
+/** The session that is used when none is named. */
 export const defaultSession = "default"
 
 const place = {
@@ -45,7 +45,7 @@ const place = {
 }
 const uid = Schema.NonNegativeInt
 
-/** Private to one user, in a space shared under a name, or in memory for as long as a process and a connection live. */
+/** Private to one user, in a named shared space, or in memory for the life of a process and a connection. */
 export const Address = Schema.Union(
   Schema.Struct({ scope: Schema.Literal("private"), uid, ...place }),
   Schema.Struct({ scope: Schema.Literal("shared"), shared: Name, ...place }),
@@ -53,7 +53,7 @@ export const Address = Schema.Union(
 )
 export type Address = typeof Address.Type
 
-/** The address as one text, unique like it: no name holds a slash. */
+/** The address as one unique text: names contain no slash. */
 export const addressKey = (address: Address): string =>
   [
     address.scope,
@@ -63,17 +63,17 @@ export const addressKey = (address: Address): string =>
     address.session
   ].join("/")
 
-/** All sessions of an agent or model in one scope. */
+/** The address of all sessions of an agent or model in one scope. */
 export type House = Address extends infer A ? (A extends Address ? Omit<A, "session"> : never) : never
 
-/** What the keys of a house's addresses begin with, and the first text that sorts behind all of them. */
+/** The range of a house's address keys: their common prefix, and the first text that sorts after all of them. */
 export const houseKeys = (house: House): readonly [from: string, before: string] => {
   const key = [house.scope, house.scope === "shared" ? house.shared : house.uid, house.kind, house.name].join("/")
-  // "0" is the character behind "/".
+  // "0" is the next character after "/".
   return [`${key}/`, `${key}0`]
 }
 
-/** The address that a key is of, in a form for its schema: a stored key passes it again. */
+/** Splits a key into the encoded form of its address; the schema validates stored keys again. */
 export const parseAddressKey = (key: string): unknown => {
   const [scope, owner, kind, name, session] = key.split("/")
   return scope === "shared"

@@ -1,11 +1,11 @@
-/** From projected rows to sessions, inputs and messages. Pure; every row passes its schema. Spec: PJ-5. */
+/** Builds sessions, inputs and messages from projected rows. Pure; every row passes its schema. Spec: PJ-5. */
 import { Either, ParseResult } from "effect"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { parseAddressKey } from "./Address.ts"
 import { joined } from "./LongText.ts"
 import { Input, Message, Session } from "./Message.ts"
 
-/** Drops absent fields: schemas tell an absent field from an undefined one. */
+/** Drops absent fields: schemas distinguish absent fields from undefined ones. */
 const present = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null))
 
@@ -16,7 +16,7 @@ const record = (text: string | null): Record<string, unknown> => {
   return typeof value === "object" && value !== null ? { ...value } : {}
 }
 
-/** Runs a reading of stored JSON: text that is no JSON is the same fault as JSON of another shape. */
+/** Decodes stored JSON. Text that is not JSON fails like JSON of the wrong shape. */
 const attempt = <A>(
   decode: (value: unknown) => Either.Either<A, ParseResult.ParseIssue>,
   build: () => unknown
@@ -125,7 +125,7 @@ const toPart = (row: PartRow): Record<string, unknown> => {
 const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
   type === "text" && typeof text === "string" ? text : undefined
 
-/** A message, its parts in order, and for a user message the input that it was admitted as. */
+/** Builds a message with its parts in order; a user message takes its prompt from its input row. */
 export const toMessage = (
   row: MessageRow,
   parts: ReadonlyArray<PartRow>,
@@ -156,7 +156,7 @@ export const toMessage = (
     }
   })
 
-/** The message that a part belongs to: an assistant's id, or a shell's call id. */
+/** The message id that a part belongs to: an assistant message's id, or a shell's call id. */
 export const partOwner = (row: MessageRow): string => {
   if (row.type !== "shell") return row.id
   const callID = record(row.data)["callID"]

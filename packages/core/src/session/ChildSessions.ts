@@ -1,8 +1,7 @@
 /**
- * Sessions that another session starts and waits for. Tools lie below execution, and this is what they need of the
- * facade above it: the facade is handed in once it is there (`attached`). Bounds how many children run at a time, for
- * each depth on its own: who waits for a child holds a place one level further up, so no level waits for itself.
- * Spec: TO-101..TO-104.
+ * Runs sessions that another session starts and waits for. Tools are built below the facade but need it for this, so
+ * the facade is attached later (`attached`). Limits how many children run at the same time, separately for each depth:
+ * a session that waits for a child holds a slot one level up, so no level waits for itself. Spec: TO-101..TO-104.
  */
 import { Context, Deferred, Effect, Layer } from "effect"
 import type { SessionID } from "../Identifiers.ts"
@@ -15,17 +14,17 @@ type Failure<Verb extends keyof Facade> = Facade[Verb] extends (...args: never) 
   ? E
   : never
 
-/** A child to be, and what it is told. */
+/** A child to create, and its prompt. */
 export interface ChildOptions {
   readonly session: CreateOptions & { readonly id: SessionID }
   readonly prompt: Pick<PromptOptions, "id" | "prompt">
-  /** How many sessions are above it. */
+  /** The number of its ancestors. */
   readonly depth: number
-  /** Told as soon as the child is there, before it runs. */
+  /** Called when the child exists, before it runs. */
   readonly created: (session: Session) => Effect.Effect<void>
 }
 
-/** What a child's run came to. */
+/** The result of a child's run. */
 export interface ChildResult {
   /** The session after its run. */
   readonly session: Session
@@ -39,8 +38,8 @@ export class ChildSessions extends Context.Tag("@daybook/core/ChildSessions")<
   ChildSessions,
   {
     /**
-     * Creates the child, prompts it, and waits until it has settled. Interruption interrupts the child and waits for
-     * that. An id that exists is the same child.
+     * Creates the child, prompts it, and waits until it settles. Interruption interrupts the child and waits for its
+     * end. An existing id reuses that child.
      */
     readonly run: (
       options: ChildOptions
@@ -49,7 +48,7 @@ export class ChildSessions extends Context.Tag("@daybook/core/ChildSessions")<
   }
 >() {}
 
-/** Children of one depth that run at the same time. */
+/** Children of one depth that may run at the same time. */
 export const childrenAtOnce = 8
 
 const textOf = (messages: ReadonlyArray<Message>): string => {
@@ -63,7 +62,7 @@ const textOf = (messages: ReadonlyArray<Message>): string => {
   return ""
 }
 
-/** Messages that are looked through for the last answer. */
+/** Number of messages searched for the last answer. */
 const lookedThrough = 20
 
 const make = Effect.gen(function* () {
@@ -83,8 +82,8 @@ const make = Effect.gen(function* () {
     const { id: sessionID } = yield* sessions.create(options)
     yield* created(yield* sessions.get(sessionID))
     const failure = yield* atDepth(depth).withPermits(1)(
-      // A run of its own, and not a wake: what it fails with is told, and not only logged. A model wrote the words: were
-      // their mentions resolved, it could read what it would have to ask for.
+      // An explicit run instead of a wake, so that its failure is returned, not only logged. A model wrote the prompt,
+      // so mentions are not expanded: otherwise it could read what it would need permission for.
       Effect.uninterruptibleMask((restore) =>
         Effect.zipRight(
           sessions.prompt({ ...prompt, sessionID, resume: false, expand: false }),
@@ -105,10 +104,10 @@ const make = Effect.gen(function* () {
   return ChildSessions.of({ run, attach: (sessions) => Effect.asVoid(Deferred.succeed(facade, sessions)) })
 })
 
-/** Children of the sessions of one database. They wait until `attached` is there. */
+/** Runs children of one database's sessions; `run` waits until `attached` is built. */
 export const layer = Layer.effect(ChildSessions, make)
 
-/** Hands the facade in. */
+/** Attaches the facade. */
 export const attached = Layer.effectDiscard(
   Effect.gen(function* () {
     const children = yield* ChildSessions

@@ -1,4 +1,4 @@
-/** The Location that a Location-scoped service serves. Its `directory` is canonical: absolute, without symbolic links. */
+/** The Location of a Location-scoped service. Its `directory` is canonical: absolute, without symbolic links. */
 import { Context } from "effect"
 import type { Location } from "./Schemas.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Sessions and those that they started: who stands above one, and what all of them below spent. Parents are fixed at
- * creation; a removed id that comes back can still close a circle, so every walk ends by itself. Spec: TO-105, TO-106.
+ * Reads a session's ancestors, and what a session and its descendants spent. A session's parent never changes, but
+ * reusing a removed id can still form a cycle, so every walk is bounded. Spec: TO-105, TO-106.
  */
 import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
@@ -9,22 +9,22 @@ import type { SessionID } from "../Identifiers.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import type { Tokens } from "./Schemas.ts"
 
-/** Parents, their parents and so on, that one session may have. */
+/** Maximum number of ancestors of a session. */
 export const deepestFamily = 32
 
-/** What requests to providers cost: US dollars, and tokens. */
+/** Cost of provider requests in US dollars, and their tokens. */
 export interface Usage {
   readonly cost: number
   readonly tokens: Tokens
 }
 
-/** How much of that providers did not count: US dollars, and tokens of input and output. */
+/** The part of the usage that is estimated, not counted by providers: US dollars, and tokens of input and output. */
 export interface Estimated {
   readonly cost: number
   readonly tokens: number
 }
 
-/** The parent first, the root last. */
+/** The ancestors, from the parent to the root. */
 export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<SessionRow>`WITH RECURSIVE line (id, depth) AS (
       SELECT parent_id, 1 FROM session WHERE id = ${sessionID} AND parent_id IS NOT NULL
@@ -34,7 +34,7 @@ export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) 
     )
     SELECT s.* FROM line JOIN session s ON s.id = line.id ORDER BY line.depth`
 
-/** The session and everything below it, in sum. UNION lets each session in once. */
+/** The total of the session and its descendants. UNION includes each session once. */
 export const selectTreeUsage = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Usage, SqlFailure> =>
   Effect.map(
     sql<Pick<SessionRow, Summed>>`WITH RECURSIVE tree (id) AS (
@@ -57,7 +57,7 @@ export const selectTreeUsage = (sql: SqlClient.SqlClient, sessionID: SessionID):
     })
   )
 
-/** Of what the session and everything below it spent, the estimates. Looks at every event of its types. */
+/** The estimated part of what the session and its descendants spent. Reads every event of the spending types. */
 export const selectTreeEstimated = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID
@@ -75,7 +75,7 @@ export const selectTreeEstimated = (
     ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
   )
 
-/** Stored types of events that say what was spent. */
+/** Stored types of the events that record spending. */
 const spending = [StepEnded, StepFailed, CompactionEnded, CompactionFailed, Retried].map(
   ({ type, version }) => `${type}.${version}`
 )

@@ -1,6 +1,6 @@
 /**
- * Opening the database: pragmas, version check, migrations, the write transaction, and the second connection that
- * reads. Everything else sees only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
+ * Opens the database: pragmas, version check, migrations, write transactions, and the second connection for reads.
+ * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
  */
 import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
@@ -29,7 +29,10 @@ export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/c
   }
 }
 
-/** A read-only connection of its own, so that reads never wait behind the writer. In memory it is the same one. */
+/**
+ * A separate read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing
+ * connection.
+ */
 export class ReadSql extends Context.Tag("@daybook/core/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
 
 export interface DatabaseOptions {
@@ -37,7 +40,7 @@ export interface DatabaseOptions {
   readonly filename: string
 }
 
-/** Marks a file as ours in SQLite's header ("DayB"). */
+/** The application id in SQLite's header, "DayB": marks a Daybook database. */
 export const applicationID = 0x44617942
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
@@ -49,10 +52,10 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
   "0006_approvals": approvals
 }
 
-/** The newest schema that this build knows. */
+/** The newest schema version that this build knows. */
 export const schemaVersion = Object.keys(migrations).length
 
-/** Waits for a lock that another process holds: from 5 ms, growing, about ten seconds in all (EV-11). */
+/** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.union(Schedule.spaced("250 millis")),
   Schedule.jittered,
@@ -61,7 +64,10 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
 
 const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
-/** Repeats while the database is busy, for about ten seconds: at once, then by the schedule, which few ever need. */
+/**
+ * Retries while the database is busy, for about ten seconds. The first retry is immediate and usually enough; the
+ * others follow the schedule.
+ */
 export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
 
@@ -69,9 +75,8 @@ const failedInside = (error: SqlError.SqlError): boolean =>
   error.cause instanceof Error && error.cause.message.includes("within a transaction")
 
 /**
- * Runs the effect between `begin` and a commit, and undoes it when it fails or is interrupted. Every failure of the
- * database is typed, that of the commit included: the driver's own `withTransaction` makes defects of them, which no
- * retry sees.
+ * Runs the effect between `begin` and a commit, and rolls back if it fails or is interrupted. Every database failure is
+ * typed, including that of the commit: the driver's `withTransaction` turns them into defects, which no retry sees.
  */
 const bracketed =
   (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
@@ -80,9 +85,9 @@ const bracketed =
       Effect.scoped(
         Effect.flatMap(restore(sql.reserve), (connection) => {
           const run = (statement: string) => connection.executeRaw(statement, [])
-          // SQLite has ended the transaction by itself after some errors (disk full): then there is nothing to undo.
+          // After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back.
           const undo = Effect.ignore(Effect.retry(run("ROLLBACK"), { times: 1 }))
-          // The connection is reserved: a transaction that is open is what a failed rollback left.
+          // The connection is reserved, so an open transaction is left over from a failed rollback.
           const start = Effect.catchIf(run(begin), failedInside, () => Effect.zipRight(run("ROLLBACK"), run(begin)))
           const inside = restore(
             Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
@@ -103,8 +108,8 @@ const bracketed =
     )
 
 /**
- * Runs the effect inside the transaction of the context so that its failure undoes what it wrote and leaves the rest.
- * When that cannot be undone, the failure is a `SqlError`: the transaction is lost.
+ * Runs the effect in a savepoint of the current transaction: if it fails, only its own writes are rolled back. If that
+ * rollback fails, the error is a `SqlError` and the transaction is lost.
  */
 const nested = <A, E, R>(
   [connection, depth]: readonly [Effect.Effect.Success<SqlClient.SqlClient["reserve"]>, number],
@@ -136,17 +141,17 @@ const transaction =
 
 /**
  * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
- * cannot upgrade once a second writer has come between. `sql` statements inside join it. Inside a transaction it is a
- * savepoint of that one: its failure undoes its own writes and leaves the rest.
+ * cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
+ * savepoint: if it fails, only its own writes are rolled back.
  */
 export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN IMMEDIATE")
 
-/** Runs the reads in one transaction: all of them see the same commit. */
+/** Runs the reads in one transaction, so that all of them see the same commit. */
 export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
 
 /**
- * One statement. Inside a write transaction it goes straight to the connection: the span and the scope that a statement
- * has otherwise cost several times what a short statement does, and the group commit runs many of them.
+ * Runs one statement. Inside a transaction it goes directly to the connection: a statement's usual span and scope cost
+ * several times as much as a short statement, and a group commit runs many of them.
  */
 export const execute = <Row>(
   sql: SqlClient.SqlClient,
@@ -160,7 +165,7 @@ export const execute = <Row>(
       : sql.unsafe<Row & object>(text, parameters)
   })
 
-/** As `execute`, for a statement without rows: the driver's own result, with the number of changed rows. */
+/** Like `execute`, for a statement without rows. Returns the driver's result, with the number of changed rows. */
 export const executeRaw = (
   sql: SqlClient.SqlClient,
   text: string,
@@ -187,7 +192,7 @@ const sentences: Record<string, string> = {
 }
 
 const refuse = (filename: string, failure: unknown): DatabaseError => {
-  // A migration's error wraps the statement's.
+  // A migration error wraps the statement's error.
   const cause = failure instanceof Migrator.MigrationError ? failure.cause : failure
   const reason = reasonOf(cause)
   const said = cause instanceof SqlError.SqlError ? cause.cause : cause
@@ -200,16 +205,16 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
 const open = (
   options: SqliteClient.SqliteClientConfig
 ): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
-  // The driver throws where a file cannot be opened.
+  // The driver throws if the file cannot be opened.
   SqliteClient.make(options).pipe(Effect.catchAllDefect((cause) => refuse(options.filename, cause)))
 
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 /**
- * Refuses a file that is not ours, or that a newer build has migrated; else its schema, 0 for a file without tables. It
- * asks for no table that is not there: the driver remembers a statement that could not be prepared. Runs in a snapshot:
- * another process may make the database between two of these reads.
+ * Rejects a file that is not Daybook's or has a newer schema; otherwise returns its schema version, 0 for a file
+ * without tables. Queries only tables that exist, because the driver remembers a statement that failed to prepare. Runs
+ * in a snapshot, because another process may create the database between two of these reads.
  */
 const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   const ours = yield* pragma(sql, "application_id")
@@ -234,24 +239,24 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
   return latest
 })
 
-/** Bytes that the write-ahead log keeps on the disk: twice what it has when it is copied back. */
+/** Maximum size of the write-ahead log on disk, in bytes: twice its size at a checkpoint. */
 export const walLimit = 16 * 1024 * 1024
 
 /**
- * SQLite opens a file that cannot be written for reading alone, begins its transactions, and says so at the first write:
- * here, by one that changes nothing. Who waits for another process that writes could write as well.
+ * SQLite opens an unwritable file read-only and reports it only at the first write. This write changes nothing and
+ * makes it report now. If another process is writing, the file is writable.
  */
 const checkWritable = (sql: SqlClient.SqlClient) =>
   Effect.catchIf(immediately(sql)(sql`DELETE FROM migration WHERE migration_id < 0`), isBusy, () => Effect.void)
 
-/** Why a file system takes no writes; a file that is not there is no obstacle. */
+/** Whether the error means that the file cannot be written. A missing file does not count. */
 const isUnwritable = (error: unknown): boolean =>
   Predicate.hasProperty(error, "code") && (error.code === "EACCES" || error.code === "EPERM" || error.code === "EROFS")
 
 /**
- * The first of an existing database's files, and of its folder, that this process may not write. It is asked before SQLite
- * opens the file: beside a read-only one SQLite leaves files that are read-only too, and refuses the database by them
- * after it was made writable.
+ * Returns the first path that this process may not write, of an existing database's files and folder. It runs before
+ * SQLite opens the file: beside a read-only database SQLite leaves read-only files, and because of them it would still
+ * refuse the database after it was made writable.
  */
 const findUnwritable = async (filename: string): Promise<string | undefined> => {
   const real = await realpath(filename).catch(() => undefined)
@@ -264,8 +269,8 @@ const findUnwritable = async (filename: string): Promise<string | undefined> => 
 }
 
 /**
- * Copies the write-ahead log back and cuts it, if it has outgrown its limit: while a long reader needs it, it only grows,
- * and no commit may come after the reader's end.
+ * Checkpoints and truncates the write-ahead log if it has outgrown its limit. It grows while a long reader needs it,
+ * and after that reader ends there may be no commit that would checkpoint it.
  */
 const trim = (sql: SqlClient.SqlClient, filename: string) =>
   Effect.tryPromise(() => stat(`${filename}-wal`)).pipe(
@@ -275,7 +280,7 @@ const trim = (sql: SqlClient.SqlClient, filename: string) =>
 
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 50`
-  // Before the first table, or it would need a VACUUM.
+  // Set before the first table exists; later it would need a VACUUM.
   const latest = yield* snapshot(sql)(checkVersion(sql, filename))
   if (latest === 0) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
   const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
@@ -289,10 +294,10 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   // The driver's default, NORMAL, loses acknowledged commits at a power cut.
   yield* sql`PRAGMA synchronous = FULL`
   yield* sql`PRAGMA foreign_keys = ON`
-  // A database in memory leaves nothing on a disk, large sorts and statement journals included.
+  // An in-memory database leaves nothing on disk, not even large sorts and statement journals.
   if (filename === ":memory:") yield* sql`PRAGMA temp_store = MEMORY`
   yield* sql`PRAGMA cache_size = -64000`
-  // Pages that many commits touch are copied back once; a longer log than 8 MB only makes each commit's flush slower.
+  // Pages that many commits touch are copied back once. A log longer than 8 MB only slows each commit's flush.
   yield* sql`PRAGMA wal_autocheckpoint = 2000`
   yield* sql.unsafe(`PRAGMA journal_size_limit = ${walLimit}`)
   if (latest === schemaVersion) return yield* checkWritable(sql)
@@ -306,12 +311,12 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
 
 const writer = (options: DatabaseOptions) =>
   Effect.gen(function* () {
-    // SQLite takes an empty name as a file that is gone at its end, and reads a name only up to a NUL.
+    // SQLite treats an empty name as a temporary file, and reads a name only up to a NUL.
     if (options.filename === "" || options.filename.includes("\0")) {
       return yield* new DatabaseError({
         filename: JSON.stringify(options.filename),
         reason: "cannot-open",
-        details: "this is no name of a file; give the path of one, or :memory:"
+        details: "this is not a valid file name; give a path, or :memory:"
       })
     }
     const unwritable =
@@ -349,7 +354,7 @@ const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
 
 const trimEvery = "10 seconds"
 
-/** Opens the database, brings its schema up to date, and gives both connections for the life of the layer. */
+/** Opens the database, migrates it, and provides both connections for the life of the layer. */
 export const layer = (
   options: DatabaseOptions
 ): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
@@ -368,8 +373,9 @@ export const layer = (
   ).pipe(Layer.provide(Reactivity.layer))
 
 /**
- * An empty database of this build's schema, for comparing with: it goes with the scope, and SQLite moves it to a
- * temporary file when it grows. One session at a time lives in it, without the rows that its keys refer to.
+ * Creates an empty database with this build's schema, for comparisons. It is deleted with the scope, and SQLite moves
+ * it to a temporary file when it grows. It holds one session at a time, without the rows that the session's keys refer
+ * to.
  */
 export const scratch: Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope> = Effect.gen(function* () {
   const sql = yield* open({ filename: "", disableWAL: true })

@@ -1,7 +1,7 @@
 /**
- * Is the database what it should be? Looks at the file, the connection, and each session's log and projections, and
- * says what is wrong and what to do. It writes nothing: projections are compared with a fold into a scratch database,
- * one session and one page at a time, in one snapshot each. Spec: ST-12..ST-14.
+ * Verifies the database: file, connection, and each session's log and projections. Reports what is wrong and what to
+ * do. Writes nothing: it folds the events into a scratch database and compares the projections with it, one session per
+ * snapshot, page by page. Spec: ST-12..ST-14.
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
@@ -15,9 +15,9 @@ import { tableNames, tables, type TableName } from "../projection/Tables.ts"
 import { applicationID, ReadSql, schemaVersion, scratch, snapshot, type DatabaseError } from "./Database.ts"
 import { reasonOf } from "./StorageReason.ts"
 
-/** One thing that is not as it should be. */
+/** One problem of the database. */
 export interface Finding {
-  /** `error`: something is lost or wrong. `warning`: nothing is lost, but this build or setting is not the right one. */
+  /** `error`: something is lost or wrong. `warning`: nothing is lost, but the build or a setting does not fit. */
   readonly severity: "error" | "warning"
   /** Absent for findings about the database as a whole. */
   readonly sessionID?: string
@@ -29,8 +29,7 @@ type Sql = SqlClient.SqlClient
 type Head = { readonly session_id: string; readonly seq: number; readonly floor: number }
 
 const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
-const rebuildIt =
-  "nothing is lost: `daybook doctor --rebuild SESSION` derives this session's rows again from its events"
+const rebuildIt = "nothing is lost: `daybook doctor --rebuild SESSION` rebuilds this session's rows from its events"
 
 const error = (what: string, fix: string, sessionID?: string): Finding => ({
   severity: "error",
@@ -47,7 +46,7 @@ const warning = (what: string, fix: string, sessionID?: string): Finding => ({
 const pragma = (sql: Sql, name: string) =>
   Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => rows.map((row) => row.map(String).join(" ")))
 
-/** The settings of the writing connection, and what they must be. */
+/** The required settings of the writing connection. */
 const settings = [
   ["journal_mode", "wal"],
   ["synchronous", "2"],
@@ -73,7 +72,7 @@ const checkSettings = Effect.fnUntraced(function* (sql: Sql) {
   return findings
 })
 
-/** Findings of one kind that are reported; a broken file can have millions. */
+/** Maximum number of findings per kind; a corrupt file can have millions. */
 const enough = 20
 
 const checkFile = Effect.fnUntraced(function* (sql: Sql) {
@@ -89,7 +88,7 @@ const checkFile = Effect.fnUntraced(function* (sql: Sql) {
   ]
 })
 
-/** The fold's tables, beside the transaction that the stored rows are read in. */
+/** The scratch database. `aside` runs its statements outside the transaction that reads the stored rows. */
 interface Fold {
   readonly sql: Sql
   readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
@@ -98,14 +97,17 @@ interface Fold {
 const makeFold = Effect.gen(function* () {
   const sql = yield* scratch
   const connection = yield* Effect.mapError(sql.reserve, unavailable("verify"))
-  // Statements join the transaction of the context, whatever client they come from: this one is the scratch database's.
+  // Statements join the transaction of the context, even those of another client, so provide the scratch connection
+  // here.
   return {
     sql,
     aside: (effect) => Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
   } satisfies Fold
 })
 
-/** Reads the events, folds them into the scratch database, and says what is wrong with their places and contents. */
+/**
+ * Reads the events, folds them into the scratch database, and reports wrong sequence numbers, positions and contents.
+ */
 const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session_id }: Head) {
   const sessionID = SessionID.make(session_id, { disableValidation: true })
   const findings: Array<Finding> = []
@@ -124,7 +126,7 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
       else if (Either.isRight(event.value)) events.push(event.value.right)
       else found(`event ${at} (${event.value.left.type}) cannot be read: ${event.value.left.details}`, restore)
     }
-    // What cannot be folded whole is not compared.
+    // Projections are compared only if every event folds.
     folded &&= findings.length === 0
     if (folded) {
       yield* Effect.catchTag(fold.aside(writePage(fold.sql, sessionID, events)), "EventRefused", (refusal) =>
@@ -138,18 +140,18 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
   }
   if (findings.length === 0 && cursor !== seq) found(`its head is ${seq}, its last event is ${cursor}`, restore)
   if (unknown > 0) {
-    const what = `${unknown} of its events are of types that this build does not know; they are left out`
+    const what = `${unknown} of its events are of types that this build does not know; they are skipped`
     findings.push(warning(what, "use a newer Daybook to see them", session_id))
   }
   return { findings, folded }
 })
 
-/** A session's rows in an order that a key of the table gives, so that a page costs a page. */
+/** A session's rows in the order of a key, so that a page reads only its own rows. */
 interface Listing {
   readonly table: Exclude<TableName, "session">
   readonly where: string
   readonly order: ReadonlyArray<string>
-  /** The event that made a row. */
+  /** The column with the sequence number of the event that created the row. */
   readonly made: string
 }
 
@@ -188,7 +190,7 @@ const difference = (
   return columns.length === 0 ? undefined : `${table} differs from event ${stored[made]}: ${columns.join(", ")}`
 }
 
-/** The first difference between stored rows and those of the fold. */
+/** The first difference between stored rows and folded rows. */
 const compareRows = Effect.fnUntraced(function* (
   sql: Sql,
   fold: Fold,
@@ -215,7 +217,7 @@ const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessio
   if (stored === undefined || folded === undefined) {
     return stored === folded
       ? Option.none()
-      : Option.some("its row in session is missing, or is there without a creation")
+      : Option.some("its row in session is missing, or exists without a creation event")
   }
   const columns = differing("session", stored, folded)
   return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
@@ -229,22 +231,22 @@ const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sess
   return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
 })
 
-/** A promoted prompt is the message of its promotion, one that was taken back is none. */
+/** A promoted prompt must be the message of its promotion; a withdrawn prompt must not be a message. */
 const checkPromoted = Effect.fnUntraced(function* (sql: Sql, sessionID: string) {
   const rows = yield* sql<{ readonly id: string }>`
     SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
     WHERE i.session_id = ${sessionID} 
       AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
-  return rows.map(({ id }) => error(`the promotion of ${id} is not where its message is`, rebuildIt, sessionID))
+  return rows.map(({ id }) => error(`the promotion of ${id} does not match its message`, rebuildIt, sessionID))
 })
 
-/** A statement that meets a broken page is a finding, not the end of the check. */
+/** Turns a read of a damaged page into a finding, so that verification continues. */
 const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
   reasonOf(failure) === "corrupt"
     ? Effect.succeed([error("the file is damaged: a page of it cannot be read", restore, sessionID)])
     : Effect.fail(unavailable("verify")(failure))
 
-/** One session, in one snapshot: a commit that comes meanwhile is not a finding. */
+/** Checks one session in one snapshot, so that a concurrent commit is not a finding. */
 const checkSession = Effect.fnUntraced(
   function* (sql: Sql, fold: Fold, sessionID: string) {
     yield* Effect.forEach(tableNames, (table) => fold.aside(fold.sql.unsafe(`DELETE FROM ${table}`)))
@@ -259,8 +261,8 @@ const checkSession = Effect.fnUntraced(
 )
 
 /**
- * Everything that is wrong with the database, one finding at a time; an empty stream is a sound database. Memory is
- * bounded, whatever the size of the file; appends go on meanwhile.
+ * Every problem of the database, one finding at a time; an empty stream means that the database is sound. Memory is
+ * bounded, whatever the size of the file; appends continue meanwhile.
  */
 export const verify: Stream.Stream<Finding, LogUnavailable | DatabaseError, Sql | ReadSql> = Stream.unwrapScoped(
   Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * Makes a folder and what is missing above it. Not with `mkdir`'s own `recursive`: where a file system has the parent and
- * refuses the child as missing, as /proc does, that never returns and takes a whole thread.
+ * Creates a folder and its missing parents. Not with `mkdir`'s `recursive` option: on a file system where the parent
+ * exists but the child fails as missing, such as /proc, it never returns and blocks a thread.
  */
 import { chmod, mkdir, stat } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -15,14 +15,17 @@ const isFolder = (path: string): Promise<boolean> =>
 
 const made = async (folder: string, mode: number) => {
   await mkdir(folder, { mode })
-  // The umask may have taken away what its owner needs.
+  // The umask may have removed permissions of the owner.
   if (mode !== anyMode) await chmod(folder, mode)
 }
 
-/** What the umask leaves of it. */
+/** The default mode: subject to the umask. */
 const anyMode = 0o777
 
-/** A folder that is there is left as it is; anything else in its place is `EEXIST`. `mode` is for those that are made. */
+/**
+ * Creates the folder. An existing folder is not changed; anything else at the path fails with `EEXIST`. `mode` applies
+ * to created folders.
+ */
 export const makeFolders = async (folder: string, mode = anyMode): Promise<void> => {
   try {
     await made(folder, mode)
@@ -30,7 +33,7 @@ export const makeFolders = async (folder: string, mode = anyMode): Promise<void>
     const code = codeOf(cause)
     if (code === "ENOENT" && dirname(folder) !== folder && !(await isFolder(dirname(folder)))) {
       await makeFolders(dirname(folder), mode)
-      // Another process may have made it meanwhile.
+      // Another process may have created it meanwhile.
       await made(folder, mode).catch(async (again: unknown) => {
         if (codeOf(again) !== "EEXIST" || !(await isFolder(folder))) throw again
       })

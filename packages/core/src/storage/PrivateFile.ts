@@ -1,7 +1,6 @@
 /**
- * Files and folders for their owner alone, whatever the umask: the database, what SQLite makes beside it with the same
- * mode, and Daybook's own folders.
- * Spec: ST-20, ST-21.
+ * Keeps files and folders private to their owner, whatever the umask: the database, the files that SQLite creates
+ * beside it with the same mode, and Daybook's folders. Spec: ST-20, ST-21.
  */
 import { constants, type Stats } from "node:fs"
 import { chmod, lstat, open, readlink, realpath, stat } from "node:fs/promises"
@@ -11,23 +10,23 @@ const { O_CREAT, O_EXCL, O_RDWR } = constants
 const maximumLinks = 8
 
 /**
- * Makes an empty file with mode 0600 where there is none. An existing one is not opened: closing it would give up the locks
- * that this process has on it. Where it cannot be made, SQLite says why.
+ * Creates an empty file with mode 0600 if none exists. An existing file is not opened, because closing it would release
+ * this process's locks on it. If it cannot be created, SQLite reports the error.
  */
 export const makePrivate = async (path: string, links = 0): Promise<void> => {
   if (await stat(path).catch(() => undefined)) return
   const handle = await open(path, O_CREAT | O_EXCL | O_RDWR, 0o600).catch(() => undefined)
   if (handle !== undefined) {
-    // The umask may have taken more away.
+    // The umask may have removed permissions.
     await handle.chmod(0o600).finally(() => handle.close())
     return
   }
-  // A link to a file that is not there yet: SQLite would make that file.
+  // A link to a missing file: SQLite would create that file.
   const target = await readlink(path).catch(() => undefined)
   if (target !== undefined && links < maximumLinks) await makePrivate(resolve(dirname(path), target), links + 1)
 }
 
-/** A file or folder that others than its owner may use, and its mode. */
+/** A file or folder that users other than its owner may access, and its mode. */
 export interface Wide {
   readonly path: string
   readonly mode: number
@@ -39,7 +38,7 @@ const modeOf = (path: string, isWanted: (stats: Stats) => boolean): Promise<Wide
     () => ({ path, mode: 0 })
   )
 
-/** Which of a database's files, and of these folders, others may read or write. Links are not followed. */
+/** Returns those of the database's files and of these folders that other users may access. Does not follow links. */
 export const wide = async (database: string, folders: ReadonlyArray<string>): Promise<ReadonlyArray<Wide>> => {
   const real = await realpath(database).catch(() => database)
   const found = await Promise.all([
@@ -49,5 +48,5 @@ export const wide = async (database: string, folders: ReadonlyArray<string>): Pr
   return found.filter(({ mode }) => (mode & 0o077) !== 0)
 }
 
-/** Leaves it to its owner. */
+/** Restricts it to its owner. */
 export const tighten = ({ mode, path }: Wide): Promise<void> => chmod(path, mode & 0o700)

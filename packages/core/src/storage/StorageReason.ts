@@ -1,4 +1,4 @@
-/** What went wrong in SQLite, in a handful of words that a caller can act on. */
+/** Maps SQLite errors to a few reasons that a caller can act on. */
 import { SqlError } from "@effect/sql"
 import { Predicate, Schema } from "effect"
 
@@ -27,7 +27,7 @@ const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
   ["SQLITE_CONSTRAINT", "constraint"]
 ]
 
-/** The reason behind an error of the driver, wrapped in a `SqlError` or bare. */
+/** Returns the reason of a driver error, bare or wrapped in a `SqlError`. */
 export const reasonOf = (error: unknown): StorageReason => {
   const cause = error instanceof SqlError.SqlError ? error.cause : error
   if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") {

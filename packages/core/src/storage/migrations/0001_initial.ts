@@ -1,12 +1,14 @@
-/** The first schema. A released migration is never edited: the next change is the next number. Spec: specs/storage.md. */
+/**
+ * Creates the first schema. A released migration is never edited: a change is a new migration. Spec: specs/storage.md.
+ */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.forEach(
     [
-      // Small rows have their key as their place (WITHOUT ROWID): one tree less. Long ones would leave most of a page empty.
-      // One row a session's log: its head, its floor, who replays into it, and who runs it until when.
+      // WITHOUT ROWID stores small rows under their key, which saves a tree; long rows would leave most of a page
+      // empty. One row per session: head, floor, replay owner, execution owner and lease.
       sql`CREATE TABLE event_sequence (
         session_id TEXT PRIMARY KEY,
         seq INTEGER NOT NULL,
@@ -17,7 +19,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         lease_until INTEGER NOT NULL DEFAULT 0,
         interrupt_epoch INTEGER NOT NULL DEFAULT 0
       ) STRICT, WITHOUT ROWID`,
-      // AUTOINCREMENT: a position is never used twice, even after the newest session was removed.
+      // AUTOINCREMENT: a position is never reused, even after the newest session was removed.
       sql`CREATE TABLE event (
         position INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
@@ -75,7 +77,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         time_settled INTEGER,
         UNIQUE (session_id, seq)
       ) STRICT, WITHOUT ROWID`,
-      // The few messages that are looked for by type: every other one stays out of these.
+      // Partial indexes: they hold only the few messages that are searched by type.
       sql`CREATE INDEX session_message_compaction ON session_message (session_id, seq) WHERE type = 'compaction'`,
       sql`CREATE INDEX session_message_system ON session_message (session_id, seq) WHERE type = 'system'`,
       sql`CREATE TABLE session_part (
@@ -110,7 +112,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         time_created INTEGER NOT NULL,
         PRIMARY KEY (project, permission, resource)
       ) STRICT, WITHOUT ROWID`,
-      // Consumers keep their cursor beside what they derived, in the same transaction (design section 9).
+      // A consumer stores its cursor with its derived data, in the same transaction (design section 9).
       sql`CREATE TABLE consumer_checkpoint (
         consumer TEXT PRIMARY KEY,
         position INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-/** What the model was shown, what it may spend, and what waits to be compacted. Spec: specs/storage.md. */
+/** Adds request frames, budgets and requested compactions. Spec: specs/storage.md. */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
@@ -11,7 +11,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`ALTER TABLE session ADD COLUMN compaction_requested TEXT`,
       sql`ALTER TABLE session ADD COLUMN compaction_running TEXT`,
       sql`ALTER TABLE session ADD COLUMN budget TEXT`,
-      // What children spend counts for their parents.
+      // A child's spending counts for its parents.
       sql`CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL`,
       sql`CREATE TABLE session_instruction (
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
@@ -19,7 +19,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         paths TEXT NOT NULL,
         PRIMARY KEY (session_id, seq)
       ) STRICT, WITHOUT ROWID`,
-      // The list that a session works through is the result of the last call of one tool.
+      // A session's todo list is the result of the last call of one tool.
       sql`CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo'`
     ],
     (statement) => statement,

@@ -1,4 +1,4 @@
-/** Where sessions are kept for their clients, prompts that were taken back, sessions that were removed. Spec: specs/storage.md. */
+/** Adds session addresses, withdrawn prompts and session removals. Spec: specs/storage.md. */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
@@ -9,13 +9,13 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`ALTER TABLE session ADD COLUMN root TEXT`,
       sql`CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL`,
       sql`ALTER TABLE session_input ADD COLUMN withdrawn_seq INTEGER`,
-      // A removal leaves no event: who keeps copies of sessions hears of it here.
+      // A removal leaves no event; this table tells consumers that keep copies of sessions.
       sql`CREATE TABLE session_removal (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         session_id TEXT NOT NULL,
         position INTEGER NOT NULL
       ) STRICT`,
-      // A request to stop may be for one activity only.
+      // An interrupt request may be for one activity only.
       sql`ALTER TABLE event_sequence ADD COLUMN interrupt_activity TEXT`
     ],
     (statement) => statement,

@@ -1,4 +1,6 @@
-/** Leases that are proven by renewals and not by clocks; sessions by title. Spec: specs/storage.md. */
+/**
+ * Adds leases that are proven by renewals instead of clocks, and lookup of sessions by title. Spec: specs/storage.md.
+ */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 

@@ -1,4 +1,7 @@
-/** Each session's incarnation: the position of its first event, which no later session of its id has. Spec: specs/storage.md. */
+/**
+ * Adds each session's incarnation: the position of its first event, unique to this life of the id. Spec:
+ * specs/storage.md.
+ */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 

@@ -1,9 +1,9 @@
-/** Approvals that say which folder, which definition and whose answer they are from, and how they were used. Spec: specs/storage.md. */
+/** Adds to approvals their folder, definition, answering user and use. Spec: specs/storage.md. */
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { folderIdentity } from "../../trust/FolderIdentity.ts"
 
-/** The folder that stands at a path now; empty, which no folder has, where it cannot be looked at. */
+/** The identity of the folder now at the path; empty, which no folder has, if it cannot be read. */
 const standing = (folder: string) =>
   Effect.tryPromise(() => folderIdentity(folder)).pipe(
     // A dead mount must not keep the database from opening.
@@ -13,7 +13,7 @@ const standing = (folder: string) =>
 
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // AUTOINCREMENT: people revoke by number, so a number is never used twice.
+  // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
   yield* sql`CREATE TABLE approval (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     folder TEXT NOT NULL,
@@ -33,7 +33,7 @@ export default Effect.gen(function* () {
   ) STRICT`
   yield* sql`CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition)
     WHERE time_revoked IS NULL`
-  // Few events are about permissions: every other one stays out of this.
+  // A partial index over the few permission events.
   yield* sql`CREATE INDEX event_permission ON event (position)
     WHERE type >= 'session.next.permission.' AND type < 'session.next.permission/'`
   const projects = yield* sql<{ readonly project: string }>`SELECT DISTINCT project FROM permission`
