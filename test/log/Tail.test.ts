@@ -16,7 +16,7 @@ import {
   Stream,
   TestClock
 } from "effect"
-import type { LiveEvent, SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
+import { draft, type LiveEvent, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
 import { EventLog, type ReadError, type ReplayComplete } from "../../packages/core/src/log/EventLog.ts"
 import * as Tails from "../../packages/core/src/log/Tails.ts"
 import { memoryLog, stores } from "../support/Database.ts"
@@ -204,9 +204,48 @@ for (const [store, layer] of Object.entries(stores)) {
           data: { assistantMessageID, textID: "t", delta: text }
         })
         yield* log.publishLive(delta("missed"))
-        const live = yield* log.subscribe({ sessionID: id })
+        const { live, soFar } = yield* log.subscribe({ sessionID: id })
         yield* log.publishLive(delta("heard"))
         assert.deepStrictEqual([...(yield* Stream.runCollect(Stream.take(live, 1)))], [delta("heard")])
+        // No text is under way: nothing started in the log.
+        assert.isEmpty(soFar)
+      })
+    )
+
+    it.scoped("LG-29: who subscribes in the middle of a text is given its deltas so far, and each later one once", () =>
+      Effect.gen(function* () {
+        const [log, id, other, assistantMessageID] = [yield* EventLog, session(), session(), message()]
+        for (const each of [id, other]) yield* begin(each)
+        const say = (text: string, textID = "t") =>
+          log.publishLive({
+            type: "session.next.text.delta",
+            sessionID: id,
+            data: { assistantMessageID, textID, delta: text }
+          })
+        const soFar = (of = id) => Effect.scoped(Effect.map(log.subscribe({ sessionID: of }), ({ soFar }) => soFar))
+        const model = { providerID: "scripted", id: "one" }
+        yield* log.append(id, [draft("session.next.step.started", { assistantMessageID, agent: "build", model })])
+        yield* log.append(id, [draft("session.next.text.started", { assistantMessageID, textID: "t" })])
+        yield* say("stray", "unknown")
+        assert.deepStrictEqual(yield* soFar(), [{ type: "text", id: "t", said: "" }])
+        yield* say("He")
+        yield* say("l")
+        const { live, soFar: given } = yield* log.subscribe({ sessionID: id })
+        yield* say("lo")
+        assert.deepStrictEqual(given, [{ type: "text", id: "t", said: "Hel" }])
+        const [next] = [...(yield* Stream.runCollect(Stream.take(live, 1)))]
+        assert.deepInclude(next?.data, { delta: "lo" })
+        assert.isEmpty(yield* soFar(other))
+        yield* log.append(id, [draft("session.next.text.ended", { assistantMessageID, textID: "t", text: "Hello" })])
+        yield* say("late")
+        assert.isEmpty(yield* soFar())
+        yield* log.append(id, [draft("session.next.text.started", { assistantMessageID, textID: "u" })])
+        yield* say("x".repeat(1_048_576), "u")
+        assert.strictEqual((yield* soFar())[0]?.said?.length, 1_048_576)
+        yield* say("y", "u")
+        assert.deepStrictEqual(yield* soFar(), [{ type: "text", id: "u", said: undefined }])
+        yield* log.remove(id)
+        assert.isEmpty(yield* soFar())
       })
     )
 

@@ -71,6 +71,53 @@ describe("Deltas", () => {
     assert.deepStrictEqual(told, ["", "", "Hello"])
   })
 
+  it("SO-24: of a text under way its beginning is told where it is given, and each delta after it once", () => {
+    for (const known of [true, false]) {
+      seq = 0
+      const start = started("m", "t")
+      const before = known ? Deltas.step(open(5), start)[0] : open(5)
+      const [state, first] = Deltas.hearing(before, 5, [{ id: "t", said: "He" }])
+      const told = tell(state, [
+        ...(known ? [] : [start]),
+        delta("m", "t", "l"),
+        ended("m", "t", "Hello"),
+        delta("m", "t", "!")
+      ])
+      assert.deepStrictEqual([first, ...told], known ? ["He", "l", "lo", ""] : ["", "He", "l", "lo", ""])
+    }
+  })
+
+  it("SO-24: of a text under way whose beginning is not given, nothing is told before its end", () => {
+    seq = 0
+    const [state, first] = Deltas.hearing(open(), 0, [{ id: "t", said: undefined }])
+    const told = tell(state, [started("m", "t"), delta("m", "t", "lo"), ended("m", "t", "Hello")])
+    assert.deepStrictEqual([first, ...told], ["", "", "", "Hello"])
+  })
+
+  it("SO-24: half a character at the end of what was said waits for its other half", () => {
+    seq = 0
+    const [before] = Deltas.step(open(5), started("m", "t"))
+    const [state, first] = Deltas.hearing(before, 5, [{ id: "t", said: "a\ud83d" }])
+    const told = tell(state, [delta("m", "t", "\ude00"), ended("m", "t", "a😀")])
+    assert.deepStrictEqual([first, ...told], ["a", "😀", ""])
+  })
+
+  it("SO-25: of two texts under way the later is told after the first", () => {
+    seq = 0
+    const texts = [
+      { id: "a", said: "o" },
+      { id: "b", said: "t" }
+    ]
+    const begun = [started("m", "a"), started("m", "b")]
+    const rest = [delta("m", "b", "w"), delta("m", "a", "n"), ended("m", "b", "two"), ended("m", "a", "one")]
+    const [early, none] = Deltas.hearing(open(5), 5, texts)
+    assert.strictEqual([none, ...tell(early, [...begun, ...rest])].join(""), "onetwo")
+    const known = begun.reduce((state, event) => Deltas.step(state, event)[0], open(5))
+    const [state, first] = Deltas.hearing(known, 5, texts)
+    assert.strictEqual(first, "o")
+    assert.strictEqual([first, ...tell(state, rest)].join(""), "onetwo")
+  })
+
   it("SO-24: deltas that come after the end of their text are dropped", () => {
     seq = 0
     const told = tell(open(), [started("m", "t"), ended("m", "t", "Hello"), delta("m", "t", "Hello")])

@@ -1,10 +1,10 @@
 /**
- * The text of one run as it comes: live deltas where they are heard from a text's first one on, completed by the durable
- * texts behind them, so that what was told is at every moment the beginning of the run's text and at the end the whole.
+ * The text of one run as it comes: live deltas where they are heard from a text's first one on, or follow on what was said
+ * before, completed by the durable texts behind them, so that what was told is at every moment the beginning of the run's text and at the end the whole.
  * Texts of different messages are set apart as they are in `latest.md`. Deltas are a courtesy: any may be missing, late,
  * or ahead of the durable event that they belong to. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
-import type { LiveEvent, SessionEvent } from "@daybook/core"
+import type { LiveEvent, OpenText, SessionEvent } from "@daybook/core"
 
 /** What stands between the texts of two messages. */
 export const separator = "\n\n"
@@ -25,11 +25,15 @@ interface Text {
 interface Early {
   readonly id: string
   readonly text: string
+  /** Code units of it that were said before anybody listened, and given: then nothing of the text was missed. */
+  readonly given?: number
 }
 
 export interface State {
   /** Of texts that start in the log after this place, no delta was missed. */
   readonly heardAfter: number
+  /** Texts under way whose beginning was not given. */
+  readonly unheard: ReadonlySet<string>
   /** The run has started and is not over. */
   readonly open: boolean
   /** Texts that started and are not told to their end, in order. */
@@ -44,6 +48,7 @@ export interface State {
 /** Nothing was told yet. */
 export const make = (heardAfter: number): State => ({
   heardAfter,
+  unheard: new Set(),
   open: false,
   texts: new Map(),
   early: undefined,
@@ -55,6 +60,21 @@ export const make = (heardAfter: number): State => ({
 const earlyLimit = 256 * 1024
 
 export type Step = readonly [State, string]
+
+/** From now on deltas are heard, of texts that start after this place and of those under way: `soFar` is their beginning. */
+export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<Omit<OpenText, "type">>): Step =>
+  soFar.reduce<Step>(
+    ([before, told], { id, said }) => {
+      const text = before.texts.get(id)
+      const first = text === undefined ? before.early === undefined : frontOf(before) === id
+      // Of several at once the first is told as it comes; the others at their ends.
+      if (said === undefined || !first) return [{ ...before, unheard: new Set([...before.unheard, id]) }, told]
+      if (text === undefined) return [{ ...before, early: { id, text: said, given: said.length } }, told]
+      const [next, more] = tell(before, id, { ...text, heard: true }, said, false)
+      return [next, told + more]
+    },
+    [{ ...state, heardAfter }, ""]
+  )
 
 /** The run starts. Deltas that were ahead of it are its own if their text is. */
 export const begin = (state: State): State => ({ ...state, open: true, texts: new Map(), last: undefined })
@@ -99,8 +119,9 @@ const onDelta = (state: State, id: string, delta: string): Step => {
 const early = (state: State, id: string, delta: string): State => {
   if (state.missed.has(id)) return state
   const before = state.early
-  if (before !== undefined && before.id === id && before.text.length + delta.length <= earlyLimit) {
-    return { ...state, early: { id, text: before.text + delta } }
+  if (before !== undefined && before.id === id) {
+    const length = before.text.length + delta.length - (before.given ?? 0)
+    if (length <= earlyLimit) return { ...state, early: { ...before, text: before.text + delta } }
   }
   const dropped = before === undefined ? undefined : before.id
   const tooLong = dropped === id || delta.length > earlyLimit
@@ -112,7 +133,8 @@ const early = (state: State, id: string, delta: string): State => {
 }
 
 const onStarted = (state: State, id: string, message: string, seq: number): Step => {
-  const heard = seq > state.heardAfter && !state.missed.has(id)
+  const given = state.early?.id === id && state.early.given !== undefined
+  const heard = given || (seq > state.heardAfter && !state.missed.has(id) && !state.unheard.has(id))
   const text: Text = { message, heard, told: 0, half: "", whole: undefined }
   const started = withText(state, id, text)
   if (state.early?.id !== id) return [started, ""]

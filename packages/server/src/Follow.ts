@@ -56,8 +56,11 @@ type Item =
 export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
   const { after, backend, sessionID } = options
   const queue = yield* Queue.bounded<Item>(ahead)
-  const live = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
-  let state = RunFrames.hearing(options.state, yield* Effect.mapError(backend.log.latest(sessionID), refusedBy))
+  // Before the subscription: a text that starts after this place is under way by then, or heard from its beginning.
+  const latest = yield* Effect.mapError(backend.log.latest(sessionID), refusedBy)
+  const { live, soFar } = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
+  const [heard, already] = RunFrames.hearing(options.state, latest, soFar)
+  let state = heard
   yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(live, (event) => Queue.offer(queue, event))))
   yield* Stream.runForEach(backend.log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
     Effect.catchAll((error) => Queue.offer(queue, { type: "failed" as const, refused: refusedBy(error) })),
@@ -83,6 +86,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
         )
   )
   let telling = false
+  yield* Effect.forEach(already, out.tell, { discard: true })
   yield* Effect.zipRight(tellAsks, out.flush)
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {

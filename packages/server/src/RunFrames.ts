@@ -3,7 +3,7 @@
  * those that the files get, from the same fold; the text between them is that of `Deltas.ts`. Pure.
  * Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
  */
-import { MessageID, type LiveEvent, type Session, type SessionEvent } from "@daybook/core"
+import { MessageID, type LiveEvent, type OpenText, type Session, type SessionEvent } from "@daybook/core"
 import { Fold, shownDirectory, type EventRow, type RunID } from "@daybook/files"
 import * as Deltas from "./Deltas.ts"
 import type { Frame } from "./Wire.ts"
@@ -51,12 +51,26 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
   said: nothing
 })
 
-/** From now on deltas are heard: of texts that start after this place, all. */
-export const hearing = (state: State, heardAfter: number): State => ({
-  ...state,
-  deltas: { ...state.deltas, heardAfter },
-  reasoning: { ...state.reasoning, heardAfter }
-})
+/** From now on deltas are heard, and what was said before of texts under way is told (`Deltas.hearing`). */
+export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<OpenText>): Step => {
+  const of = (type: OpenText["type"]) => soFar.filter((text) => text.type === type)
+  const [deltas, text] = Deltas.hearing(state.deltas, heardAfter, of("text"))
+  const [reasoning, thought] = Deltas.hearing(state.reasoning, heardAfter, of("reasoning"))
+  return telling({ ...state, deltas, reasoning }, text, thought)
+}
+
+/** Tells pieces of the text and the reasoning of the run that is under way. */
+const telling = (state: State, text: string, thought: string): Step => {
+  const { current: of, said } = state
+  if (of === undefined) return [state, []]
+  return [
+    text === "" ? state : { ...state, said: saying(said, text) },
+    [
+      ...(thought === "" ? [] : [{ type: "reasoning" as const, of, text: thought }]),
+      ...(text === "" ? [] : [{ type: "text" as const, of, text }])
+    ]
+  ]
+}
 
 /** What event rows need to know of before, as the session stands now: right while it neither moves nor changes models. */
 export const standing = ({ address, agent, createdAt, id, location, model, root, title }: Session): Fold.State => ({
@@ -77,14 +91,11 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   const [deltas, text] = Deltas.step(state.deltas, event)
   const thinking = thinkingAsText(event)
   const [reasoning, thought] = thinking === undefined ? [state.reasoning, ""] : Deltas.step(state.reasoning, thinking)
-  const { current } = state
-  const told: Array<Told> = []
-  if (current !== undefined && thought !== "") told.push({ type: "reasoning", of: current, text: thought })
-  if (current !== undefined && text !== "") told.push({ type: "text", of: current, text })
-  const said = current === undefined || text === "" ? state.said : saying(state.said, text)
-  if (!("seq" in event)) return [{ ...state, deltas, reasoning, said }, told]
+  const [heard, pieces] = telling({ ...state, deltas, reasoning }, text, thought)
+  if (!("seq" in event)) return [heard, pieces]
+  const told: Array<Told> = [...pieces]
   const { events, state: fold } = Fold.evolve(state.fold, withoutText(event))
-  let next: State = { ...state, fold, deltas, reasoning, said }
+  let next: State = { ...heard, fold }
   for (const bare of events) {
     if (state.followed !== undefined && bare.run !== state.followed.run) continue
     const row = bare.type === "message" ? messageOf(bare, next.said) : bare

@@ -5,6 +5,7 @@
 import { Context, Schema, type Effect, type Scope, type Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import type { OpenText } from "./OpenTexts.ts"
 import type { EventID, SessionID } from "../Identifiers.ts"
 
 /** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
@@ -123,6 +124,8 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/c
   }
 }
 
+export type { OpenText } from "./OpenTexts.ts"
+
 /** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
 export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/core/SubscriberOverflow")(
   "SubscriberOverflow",
@@ -131,6 +134,12 @@ export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("
   override get message() {
     return `a live subscriber of ${this.sessionID} fell ${this.capacity} events behind and was ended`
   }
+}
+
+/** The live events of one session from a moment on, and what was said before it of the texts that are under way. */
+export interface LiveSubscription {
+  readonly live: Stream.Stream<LiveEvent, SubscriberOverflow>
+  readonly soFar: ReadonlyArray<OpenText>
 }
 
 /** The log rejects a replayed event. Nothing was stored. */
@@ -297,12 +306,13 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     }) => Stream.Stream<LiveEvent, SubscriberOverflow>
     /**
      * `live`, already registered when this returns and until the scope closes. Except after an overflow, no delta is
-     * missing from a text that starts in the log after that.
+     * missing from a text that starts in the log after that. Of a text that this process has under way, `soFar` has the
+     * deltas before it.
      */
     readonly subscribe: (options: {
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
-    }) => Effect.Effect<Stream.Stream<LiveEvent, SubscriberOverflow>, never, Scope.Scope>
+    }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
     /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
     /**

@@ -8,8 +8,15 @@ import { Identifiers, SessionID, type EventID } from "../Identifiers.ts"
 import { withSpan } from "../Spans.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { HookFailed, type EncodedDraft, type Projector } from "./Appends.ts"
-import { EventLog, InvalidDurableEvent, SubscriberOverflow, type AppendOptions } from "./EventLog.ts"
+import {
+  EventLog,
+  InvalidDurableEvent,
+  SubscriberOverflow,
+  type AppendOptions,
+  type LiveSubscription
+} from "./EventLog.ts"
 import { pageSize, unavailable } from "./EventRow.ts"
+import * as OpenTexts from "./OpenTexts.ts"
 import * as Reader from "./Reader.ts"
 import * as Replay from "./Replay.ts"
 import * as Tails from "./Tails.ts"
@@ -91,6 +98,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   const listeners = new Set<(events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>>()
   const subscribers = new Map<string, Set<Subscriber>>()
+  const openTexts = OpenTexts.make()
 
   const notify = (events: ReadonlyArray<SessionEvent>) =>
     Effect.forEach(
@@ -125,6 +133,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         // The writer passes the hook's failure through unchanged, so it has the caller's type E.
         (error) => (error instanceof HookFailed ? (error.error as E) : error)
       )
+      openTexts.appended(events)
       if (listeners.size > 0) yield* notify(events)
       return events
     },
@@ -135,15 +144,17 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const subscribe = Effect.fnUntraced(function* (sessionID: SessionID, capacity: number) {
     const mailbox = yield* Mailbox.make<LiveEvent, SubscriberOverflow>({ capacity, strategy: "dropping" })
     const subscriber: Subscriber = { mailbox, capacity }
-    yield* Effect.acquireRelease(
+    const soFar = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const set = subscribers.get(sessionID)
         if (set === undefined) subscribers.set(sessionID, new Set([subscriber]))
         else set.add(subscriber)
+        // In one step with the registration: the first event that comes is the one after this.
+        return openTexts.of(sessionID)
       }),
       () => Effect.sync(() => unsubscribe(sessionID, subscriber))
     )
-    return Mailbox.toStream(mailbox)
+    return { live: Mailbox.toStream(mailbox), soFar } satisfies LiveSubscription
   })
 
   const unsubscribe = (sessionID: SessionID, subscriber: Subscriber) => {
@@ -153,6 +164,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   }
 
   const publishLive = (event: LiveEvent) => {
+    openTexts.published(event)
     for (const subscriber of subscribers.get(event.sessionID) ?? []) {
       const { capacity, mailbox } = subscriber
       if (mailbox.unsafeOffer(event)) continue
@@ -183,7 +195,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
         )
       )
     ),
-    live: ({ capacity, sessionID }) => Stream.unwrapScoped(subscribe(sessionID, bufferOf(capacity))),
+    live: ({ capacity, sessionID }) =>
+      Stream.unwrapScoped(Effect.map(subscribe(sessionID, bufferOf(capacity)), ({ live }) => live)),
     subscribe: ({ capacity, sessionID }) => subscribe(sessionID, bufferOf(capacity)),
     publishLive: (event) => Effect.sync(() => publishLive(event)),
     placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
@@ -232,6 +245,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         )
       ).pipe(Effect.mapError(unavailable("remove")))
       tails.reset(sessionID)
+      openTexts.forget(sessionID)
       return rows.some(({ seq }) => seq >= 0)
     }),
     listen: (listener) =>
