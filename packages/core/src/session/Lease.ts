@@ -1,42 +1,45 @@
 /**
- * How a process judges the lease of another one. Clocks of two processes are never compared: the owner changes its row
- * with every renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows
- * that the owner is silent. Time in which the observer itself stood still proves nothing: each look counts for two
- * intervals between looks at most. Pure. Spec: EX-O2.
+ * Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with every
+ * renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that the
+ * owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most two
+ * look intervals. Pure. Spec: EX-O2.
  */
 
-/** Lease lengths are brought into these bounds, wherever they come from, in milliseconds. */
+/** Bounds of a lease's length, in milliseconds, wherever it comes from. */
 const [shortest, longest] = [1_000, 60_000]
 
-/** The lease of an owner that asks for no other, in milliseconds. */
+/** The default length of a lease, in milliseconds. */
 export const standardMs = 15_000
 
 /** How often an observer looks, in milliseconds. */
 export const lookMs = 100
 
-/** The most that one look adds to an owner's silence: the observer was stopped in a longer gap, and perhaps not alone. */
+/**
+ * The maximum that one look adds to an owner's silence: in a longer gap the observer was stopped, and the owner perhaps
+ * too.
+ */
 const mostPerLookMs = 2 * lookMs
 
-/** A usable length of a lease. */
+/** Clamps a lease to a valid length. */
 export const clamp = (leaseMs: number): number =>
   Number.isNaN(leaseMs) ? standardMs : Math.max(shortest, Math.min(Math.trunc(leaseMs), longest))
 
 /** How often an owner renews a lease of this length. */
 export const heartbeatMs = (leaseMs: number): number => leaseMs / 15
 
-/** What an observer has seen of one owner so far. */
+/** What an observer has seen of one owner. */
 export interface Sighting {
-  /** What the owner changes with each renewal, and a new owner too. */
+  /** Changes with each renewal and with each new owner. */
   readonly sign: string
   /** The monotonic time of the last look, in nanoseconds. */
   readonly at: bigint
-  /** How long the sign is known to stand still. */
+  /** How long the sign is known to be unchanged. */
   readonly silentMs: number
-  /** Whether the sign changed under observation. */
+  /** Whether the sign changed while observed. */
   readonly renewed: boolean
 }
 
-/** One more look. */
+/** Adds one look. */
 export const observe = (before: Sighting | undefined, sign: string, at: bigint): Sighting => {
   if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
   if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }

@@ -1,4 +1,4 @@
-/** The agent that a session really works as: its own, held to what the agents above it may do. Spec: TO-103, TO-105. */
+/** Resolves a session's effective agent: its own, restricted by the agents of its ancestors. Spec: TO-103, TO-105. */
 import { Context, Effect, Layer } from "effect"
 import { Agents, type Agent, type AgentNotFound } from "../agent/Agents.ts"
 import { effectiveAgent } from "../agent/EffectiveAgent.ts"
@@ -7,14 +7,14 @@ import { SessionStore } from "./SessionStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
 export interface LineageOptions {
-  /** A session with this many above it starts no children; 0 turns `task` off. */
+  /** A session with this many ancestors starts no children; 0 disables `task`. */
   readonly taskDepth: number
 }
 
 export class Lineage extends Context.Tag("@daybook/core/Lineage")<
   Lineage,
   {
-    /** The session's agent with the denials of those above it, and without `task` where it is too deep for that. */
+    /** The session's agent with its ancestors' denials, and without `task` if the session is too deep. */
     readonly agentOf: (session: Session) => Effect.Effect<Agent, AgentNotFound | StoreError>
   }
 >() {}
@@ -26,12 +26,12 @@ const make = Effect.fnUntraced(function* ({ taskDepth }: LineageOptions) {
     agentOf: Effect.fn("Lineage.agentOf")(function* (session) {
       const own = yield* agents.get(session.agent, session.location)
       const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
-      // An agent that is gone would deny nothing: the child waits until it is there again.
+      // A missing ancestor agent would deny nothing, so the child fails until it exists again.
       const ancestors = yield* Effect.forEach(above, ({ agent, location }) => agents.get(agent, location))
       return effectiveAgent(own, ancestors, taskDepth)
     })
   })
 })
 
-/** Over the sessions of one database. */
+/** Reads the sessions of one database. */
 export const layer = (options: LineageOptions) => Layer.effect(Lineage, make(options))

@@ -1,14 +1,14 @@
-/** Locations as keys: two spellings of one place are one Location. */
+/** Normalizes Locations: two spellings of one path are one Location. */
 import { FileSystem, Path } from "@effect/platform"
 import { Effect } from "effect"
 import type { Location } from "./Schemas.ts"
 import { InvalidInput } from "./Sessions.ts"
 
-/** A string that is equal for equal Locations. */
+/** A key that is equal for equal Locations. */
 export const locationKey = ({ directory, workspaceID }: Location): string =>
   JSON.stringify([directory, workspaceID ?? null])
 
-/** The Location with its real path. The folder must be there: a session is for work in it. */
+/** The Location with its real path. The folder must exist. */
 export const canonical = Effect.fn("Locations.canonical")(function* (location: Location) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -16,6 +16,6 @@ export const canonical = Effect.fn("Locations.canonical")(function* (location: L
   const refuse = (details: string) => new InvalidInput({ field: "directory", details })
   const real = yield* Effect.mapError(fs.realPath(absolute), () => refuse(`there is no folder ${absolute}`))
   const info = yield* Effect.mapError(fs.stat(real), () => refuse(`${absolute} cannot be read`))
-  if (info.type !== "Directory") return yield* refuse(`${absolute} is no folder`)
+  if (info.type !== "Directory") return yield* refuse(`${absolute} is not a folder`)
   return { ...location, directory: real }
 })

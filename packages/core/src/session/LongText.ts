@@ -1,30 +1,31 @@
 /**
- * How long a text of a model may be in one part of its message. A longer one goes on in the next part, so that no event,
- * row or line is longer than a few hundred kilobytes however long the answer is; readers of messages see one part again.
+ * Splits a model's long text into parts and joins them again. A longer text continues in the next part, so that no
+ * event, row or line exceeds a few hundred kilobytes, however long the answer is; readers of messages see one part.
  * Pure. Spec: EX-R11 in specs/execution.md.
  */
 
-/** UTF-16 code units of one part, at most. */
+/** Maximum UTF-16 code units of one part. */
 export const longestText = 131_072
 
 const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
 
 /**
- * Whether a part with this text goes on in the next: only a full part does. One that lacks a single code unit is full when
- * the next begins with a surrogate pair; without `next` it may be. Logs of before hold longer texts, which are whole.
+ * Whether a part with this text continues in the next one: only a full part does. A part that lacks a single code unit
+ * counts as full if `next` begins with a surrogate pair, or if `next` is unknown. Older logs contain longer texts,
+ * which are complete.
  */
 export const goesOn = (text: string, next?: string): boolean =>
   text.length === longestText ||
   (text.length === longestText - 1 && (next === undefined || /^[\uD800-\uDBFF][\uDC00-\uDFFF]/.test(next)))
 
-/** How much of the delta still fits behind so much text: no surrogate pair is split. */
+/** The beginning of `delta` that fits after `length` code units; it never splits a surrogate pair. */
 export const fitting = (length: number, delta: string): string => {
   const room = longestText - length
   if (delta.length <= room) return delta
   return delta.slice(0, isHigh(delta.charCodeAt(room - 1)) ? room - 1 : room)
 }
 
-/** The items, with each that goes on and the next as one. `textOf`: undefined for what is no text. */
+/** Joins each item that continues with the next one. `textOf` returns undefined for items that are not text. */
 export const joined = <A>(
   items: ReadonlyArray<A>,
   textOf: (item: A) => string | undefined,

@@ -1,4 +1,4 @@
-/** A session and its messages as readers see them: the projection's decoded form. Spec: specs/projections.md. */
+/** Defines sessions and messages as readers see them: the decoded projection. Spec: specs/projections.md. */
 import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "../Identifiers.ts"
 import { Address } from "./Address.ts"
@@ -27,36 +27,36 @@ export const Session = Schema.Struct({
   title: optional(Schema.String),
   agent: optional(Schema.String),
   model: optional(ModelRef),
-  /** US dollars, and tokens, over all steps so far. */
+  /** Cost in US dollars, and tokens, of all steps so far. */
   cost: Schema.Finite,
   tokens: Tokens,
-  /** The last activity. `running` beside a process that is gone means it was cut off (TU-13). */
+  /** The last activity. `running` without a living process means that it was cut off (TU-13). */
   activity: optional(
     Schema.Struct({
       id: ActivityID,
       state: Schema.Literal("running", ...ActivityOutcome.literals),
-      /** Why it failed or was interrupted. */
+      /** Why the activity failed or was interrupted. */
       error: optional(StoredError)
     })
   ),
-  /** A compaction that was asked for and waits, or that runs. */
+  /** A compaction that is requested or running. */
   compaction: optional(
     Schema.Struct({
       id: MessageID,
       state: Schema.Literal("requested", "running"),
-      /** One that was asked for while this one runs. */
+      /** A compaction requested while this one runs. */
       next: optional(MessageID)
     })
   ),
-  /** Results of tools in messages up to this place are shown to the model as placeholders. */
+  /** Tool results in messages up to this sequence number are shown to the model as placeholders. */
   prunedSeq: optional(Schema.Int),
-  /** The hash of what the last request was framed by (RQ-30). */
+  /** The hash of the last request's frame (RQ-30). */
   frame: optional(Schema.String),
-  /** What the session with its children may spend; the host's own limit where it is absent. */
+  /** The budget of the session and its children; absent: the host's limit applies. */
   budget: optional(Budget),
-  /** Where the session is kept for its clients; one without is kept under its id. */
+  /** The session's address for clients; without one, clients find it by its id. */
   address: optional(Address),
-  /** The folder that its agent takes for the whole file system. */
+  /** The folder that its agent sees as `/`. */
   root: optional(Schema.String),
   createdAt: Schema.Int,
   updatedAt: Schema.Int
@@ -65,7 +65,7 @@ export type Session = typeof Session.Type
 
 const base = {
   id: MessageID,
-  /** The event that made the message visible: its place in the transcript. */
+  /** The sequence number of the event that made the message visible; orders the transcript. */
   seq: Schema.Int,
   createdAt: Schema.Int
 }
@@ -82,17 +82,17 @@ export const ReasoningPart = Schema.Struct({
   text: optional(Schema.String),
   providerMetadata: optional(ProviderMetadata)
 })
-/** A tool call through its states: pending -> running -> completed | error. */
+/** A tool call in its states: pending -> running -> completed | error. */
 export const ToolPart = Schema.Struct({
   type: Schema.Literal("tool"),
-  /** The provider's call id; unique within its message only (TU-10). */
+  /** The provider's call id; unique only within its message (TU-10). */
   id: Schema.String,
   name: Schema.String,
   state: Schema.Literal("pending", "running", "completed", "error"),
   /** The raw input text, once complete. */
   raw: optional(Schema.String),
   input: optional(JsonRecord),
-  /** The call side and the result side are kept apart (TO-11). */
+  /** Metadata of call and result are stored separately (TO-11). */
   provider: optional(
     Schema.Struct({
       executed: Schema.Boolean,
@@ -129,7 +129,7 @@ export const AssistantMessage = Schema.Struct({
   finish: optional(Schema.String),
   cost: optional(Schema.Finite),
   tokens: optional(Tokens),
-  /** Cost and tokens are an estimate: the provider did not count them. */
+  /** Cost and tokens are Daybook's estimate, not the provider's count. */
   estimated: optional(Schema.Literal(true)),
   inputEstimate: optional(Schema.NonNegativeInt),
   price: optional(Price),
@@ -158,9 +158,9 @@ export const Message = Schema.Union(
     reason: Schema.Literal("auto", "manual"),
     summary: Schema.String,
     recent: Schema.String,
-    /** The prompt that opened the work that was running, word for word up to a bound. */
+    /** The prompt that opened the current activity, verbatim up to a limit. */
     task: optional(Schema.String),
-    /** Prompts from this place on follow the checkpoint as they are. */
+    /** Prompts from this sequence number on follow the checkpoint verbatim. */
     firstKeptSeq: optional(Schema.Int),
     readFiles: optional(Schema.Array(Schema.String)),
     modifiedFiles: optional(Schema.Array(Schema.String))
@@ -168,16 +168,16 @@ export const Message = Schema.Union(
 )
 export type Message = typeof Message.Type
 
-/** An admitted prompt: the receipt that every exact retry gets again (IN-4). */
+/** An admitted prompt: the receipt that every exact retry returns (IN-4). */
 export const Input = Schema.Struct({
   id: MessageID,
   sessionID: SessionID,
   prompt: Prompt,
   delivery: Delivery,
   admittedSeq: Schema.Int,
-  /** Set once the prompt became visible; equals the message's `seq`. */
+  /** Set when the prompt is promoted; equals the message's `seq`. */
   promotedSeq: optional(Schema.Int),
-  /** Set once it was taken back. */
+  /** Set when the prompt is withdrawn. */
   withdrawnSeq: optional(Schema.Int),
   createdAt: Schema.Int
 })

@@ -1,7 +1,7 @@
 /**
- * The id of an owner: `HOST/PID/BOOT:NAMESPACES/START/RANDOM`. It carries what another process needs to tell that the
- * owner's process is gone. A process id says something only within one boot and one pid namespace, and only together
- * with the time at which its process started, since ids are used again. Spec: EX-O3.
+ * Builds and reads owner ids: `HOST/PID/BOOT:NAMESPACES/START/RANDOM`. An id holds what another process needs to detect
+ * that the owner's process is gone. A process id is meaningful only within one boot and one pid namespace, and only
+ * with the start time of its process, since process ids are reused. Spec: EX-O3.
  */
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
@@ -16,7 +16,7 @@ const attempt = <A>(read: () => A): A | undefined => {
 
 const text = (path: string) => attempt(() => readFileSync(path, "latin1").trim())
 
-/** State and start time out of `/proc/PID/stat`; the name before them may hold spaces and parentheses. */
+/** State and start time from `/proc/PID/stat`; the process name before them may contain spaces and parentheses. */
 const statOf = (pid: number | "self") => {
   const fields = text(`/proc/${pid}/stat`)
     ?.replace(/^.*\) /s, "")
@@ -25,12 +25,12 @@ const statOf = (pid: number | "self") => {
   return state === undefined || started === undefined ? undefined : { state, started }
 }
 
-/** Whether `/proc` numbers processes as this one's pid namespace does. */
+/** Whether `/proc` numbers processes as this process's pid namespace does. */
 const procIsOurs = (): boolean => /^NSpid:\s+\d+$/m.test(text("/proc/self/status") ?? "")
 
 /**
- * The boot and the namespaces that give process ids and start times their meaning. Systems other than Linux have no
- * such namespaces; there the host's name decides. A Linux that hides its own from us is like no other one.
+ * The boot and the namespaces that make process ids and start times comparable. Other systems than Linux have no such
+ * namespaces; there the host name decides. If Linux hides them from us, a random value matches no other process.
  */
 const worldOf = (platform: NodeJS.Platform): string => {
   if (platform !== "linux") return "-"
@@ -43,11 +43,11 @@ const worldOf = (platform: NodeJS.Platform): string => {
     : [boot, pids, time].map((part) => part.replace(/^\w+:\[(.*)\]$/, "$1")).join(":")
 }
 
-/** What this process can say of itself and of others. */
+/** Identifies this process and checks others. */
 export interface OwnProcess {
-  /** The id of one owner of this process, a new one at each call. */
+  /** A new owner id of this process for each call. */
   readonly ownerID: () => string
-  /** True only when the owner's process certainly exists no more. */
+  /** True only if the owner's process certainly no longer exists. */
   readonly isGone: (ownerID: string) => boolean
 }
 
@@ -56,12 +56,12 @@ const signalable = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (cause) {
-    // EPERM: it lives, and belongs to another user.
+    // EPERM: the process exists and belongs to another user.
     return !(cause instanceof Error && "code" in cause && cause.code === "ESRCH")
   }
 }
 
-/** Reads what identifies this process; `world` replaces the boot and namespaces that it finds. */
+/** Reads what identifies this process; `world` replaces the detected boot and namespaces. */
 export const make = (world: string = worldOf(process.platform)): OwnProcess => {
   const host = hostname().replaceAll("/", "_")
   const started = statOf("self")?.started ?? "-"
@@ -75,13 +75,13 @@ export const make = (world: string = worldOf(process.platform)): OwnProcess => {
       if (!Number.isSafeInteger(pid) || pid <= 0) return false
       if (!signalable(pid)) return true
       const stat = seesOthers ? statOf(pid) : undefined
-      // A zombie has ended; another start time means that the id belongs to another process by now.
+      // A zombie has ended. A different start time means that the process id was reused.
       return stat !== undefined && (stat.state === "Z" || stat.state === "X" || stat.started !== itsStart)
     }
   }
 }
 
-/** The owner in words, for an error. */
+/** Describes the owner for error messages. */
 export const describe = (ownerID: string): string => {
   const [host, pid] = ownerID.split("/")
   return pid === undefined ? ownerID : `process ${pid} on ${host}`

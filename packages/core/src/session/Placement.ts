@@ -1,6 +1,7 @@
 /**
- * Sessions at addresses: made there on first use, found there, or given one later. An address is given once and is one
- * session's; of all who want it at the same time one gets it, and the commit decides who. Spec: AD-1..AD-6 in inbox.md.
+ * Places sessions at addresses: creates them there on first use, finds them, or assigns an address later. A session
+ * gets at most one address, and an address belongs to one session; between concurrent requests the commit decides.
+ * Spec: AD-1..AD-6 in inbox.md.
  */
 import { Path } from "@effect/platform"
 import { Effect, Option, Schema } from "effect"
@@ -13,7 +14,7 @@ import { AddressTaken, InvalidInput, type Placement } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
 import { validate } from "./Validate.ts"
 
-/** Losing to others again and again is no reason to give up, but there is an end. */
+/** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100
 
 const sameAddress = (one: Address | undefined, other: Address): boolean =>
@@ -32,7 +33,7 @@ export const make = Effect.gen(function* () {
 
   type Checked = EventOfType<"session.next.addressed">["data"]
 
-  /** A placement as a caller may choose it. */
+  /** Validates a caller's placement. */
   const check = Effect.fnUntraced(function* (placement: Placement): Effect.fn.Return<Checked, InvalidInput> {
     const address = yield* validate("address", Address, placement.address)
     if (address.session.startsWith(idPrefix)) {
@@ -43,13 +44,16 @@ export const make = Effect.gen(function* () {
     }
     if (placement.root === undefined) return { address }
     const root = yield* validate("root", Schema.NonEmptyString, placement.root)
-    // One way to write each: what lies below it is told by its text.
+    // Normalized, because paths below the root are recognized by their text.
     return path.isAbsolute(root) && !root.includes("\0")
       ? { address, root: path.resolve(root) }
       : yield* refuse("root", "expected the absolute path of a folder")
   })
 
-  /** The session that a creation there returns: the one that has the address, unless another id was asked for. */
+  /**
+   * The session that a creation at this address returns: the one that has the address. Fails if the caller requested
+   * another id.
+   */
   const occupant = (address: Address, id: SessionID | undefined) =>
     Effect.flatMap(store.addressed(address), (found) =>
       found === undefined || id === undefined || found.id === id
@@ -58,15 +62,15 @@ export const make = Effect.gen(function* () {
     )
 
   /**
-   * Appends a session's beginning, at an address if one is wanted, and returns the session that is there then: of
-   * creations at once one is first, the others get what it made (CR-2, AD-3). `id`: the one that was asked for.
+   * Appends a session's first events, with an address if given, and returns the session. Of concurrent creations one
+   * succeeds, and the others return its session (CR-2, AD-3). `id` is the id that the caller requested.
    */
   const begin = (sessionID: SessionID, created: Draft, id: SessionID | undefined, placement: Checked | undefined) => {
     const append = (drafts: readonly [Draft, ...ReadonlyArray<Draft>]) =>
       log.append(sessionID, drafts, { expectedSeq: -1 }).pipe(
         Effect.catchTag("SeqConflict", () => Effect.void),
         Effect.zipRight(store.get(sessionID)),
-        // Another process removed it in between: it is made again.
+        // Another process removed the session in between: create it again.
         Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SessionNotFound" }),
         Effect.catchTag("SessionNotFound", (error) => Effect.die(error))
       )
@@ -79,7 +83,7 @@ export const make = Effect.gen(function* () {
           Option.match({ onNone: () => Effect.fail(refused), onSome: Effect.succeed })
         )
       ),
-      // Whoever came first is gone again by now.
+      // The session that took the address is already removed.
       Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" })
     )
   }
@@ -101,7 +105,7 @@ export const make = Effect.gen(function* () {
     yield* store.get(sessionID)
     const placement = yield* check(wanted)
     yield* settleAt(sessionID, placement).pipe(
-      // Somebody else took the address in between, or wrote to this session: look again.
+      // Another caller took the address or wrote to this session: read again.
       Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" }),
       Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" })
     )

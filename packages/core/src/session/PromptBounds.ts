@@ -1,16 +1,16 @@
 /**
- * What a prompt may be as it was asked: it says something, and it is not too large, since it is one row of the log that
- * every request reads again. What it points at is bounded where that is read (PX-14). Pure.
- * Spec: specs/inbox.md IB-31, IB-32.
+ * Checks a prompt's content and size: it must not be blank, and not too large, since it is one row of the log that
+ * every request reads again. Referenced files are bounded where they are read (PX-14). Pure. Spec: specs/inbox.md
+ * IB-31, IB-32.
  */
 import { Either } from "effect"
 import type { PromptInput } from "./Schemas.ts"
 import { isBlank } from "../Text.ts"
 import { InvalidInput } from "./Sessions.ts"
 
-/** Bytes of all that was asked, as JSON. */
+/** Maximum bytes of the whole prompt as JSON. */
 export const maximumBytes = 32 * 1024 * 1024
-/** Characters of its text, and of the system text that came with it. */
+/** Maximum characters of its text, and of its system text. */
 export const maximumText = 1024 * 1024
 export const maximumSystem = 256 * 1024
 
@@ -19,7 +19,7 @@ const refuse = (field: string, details: string) => Either.left(new InvalidInput(
 const tooLong = (field: string, length: number, allowed: number) =>
   refuse(field, `it has ${length} characters, and at most ${allowed} are allowed`)
 
-/** Undefined where there is no JSON of it: a form may hold anything that a program has. */
+/** Undefined if the prompt has no JSON form: fields of unknown type may hold any value. */
 const jsonOf = (prompt: PromptInput): string | undefined => {
   try {
     return JSON.stringify(prompt)
@@ -28,7 +28,7 @@ const jsonOf = (prompt: PromptInput): string | undefined => {
   }
 }
 
-/** Nothing, or what is too large and how much is allowed. */
+/** Fails with the field that is too large, and the limit. */
 export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInput> => {
   const { system = "", text } = prompt
   if (text.length > maximumText) return tooLong("prompt.text", text.length, maximumText)
@@ -41,7 +41,7 @@ export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInp
     : Either.void
 }
 
-/** Nothing, or that the prompt says nothing: providers refuse a message without a visible character. */
+/** Fails if the prompt is blank: providers reject a message without a visible character. */
 export const checkSaid = ({
   agents = [],
   files = [],

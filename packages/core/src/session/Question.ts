@@ -1,18 +1,21 @@
-/** Questions that a model asks a person, as data: their form, the open ones, and the refusal of a closed one. Spec: TO-81..TO-86. */
+/**
+ * Defines the questions that a model asks a person: their schema, open questions, and the error for a closed one. Spec:
+ * TO-81..TO-86.
+ */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "../Identifiers.ts"
 
 const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** One of the answers that a question suggests. */
+/** One suggested answer. */
 export const QuestionOption = Schema.Struct({
   label: text(200).annotations({ description: "The answer, in a few words" }),
   description: optional(text(1_000).annotations({ description: "What choosing it means" }))
 })
 export type QuestionOption = typeof QuestionOption.Type
 
-/** One question. A person may always answer in words of their own; options only suggest. */
+/** One question. A person may always answer freely; options are suggestions. */
 export const QuestionItem = Schema.Struct({
   question: text(2_000).annotations({ description: "The whole question" }),
   header: optional(text(100).annotations({ description: "A title of a few words" })),
@@ -23,13 +26,13 @@ export const QuestionItem = Schema.Struct({
 })
 export type QuestionItem = typeof QuestionItem.Type
 
-/** What one call asks. */
+/** The questions of one call. */
 export const QuestionItems = Schema.Array(QuestionItem).pipe(Schema.minItems(1), Schema.maxItems(4))
 
-/** The longest answer. */
+/** Maximum characters of an answer. */
 export const longestAnswer = 10_000
 
-/** The answers to a call's questions: one text each, in order; of several chosen options, a line each. */
+/** The answers of a call: one text per question, in order. Several chosen options are one line each. */
 export const Answers = Schema.Array(Schema.String.pipe(Schema.maxLength(longestAnswer))).pipe(Schema.maxItems(4))
 
 /** The `question` call that an answer is for. */
@@ -43,11 +46,11 @@ export interface QuestionRef {
 /** A call that waits for a person. */
 export interface PendingQuestion extends QuestionRef {
   readonly questions: ReadonlyArray<QuestionItem>
-  /** When it was asked, in milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   readonly askedAt: number
 }
 
-/** Nobody waits for this answer: the call was answered or dismissed before, has ended, or never asked. */
+/** The question is not open: it was answered or dismissed, its call has ended, or it was never asked. */
 export class QuestionClosed extends Schema.TaggedError<QuestionClosed>("@daybook/core/QuestionClosed")(
   "QuestionClosed",
   { sessionID: SessionID, messageID: MessageID, callID: Schema.String }

@@ -1,7 +1,7 @@
 /**
- * The life of a question: open from the moment its call is on disk until it is answered, dismissed or settled. The log
- * is all there is: an answer is an event, whoever waits follows the session, so that an answer of another process
- * arrives like one of this. Which calls are open is decided in the transaction that closes them. Spec: TO-81..TO-86.
+ * Manages questions: open from the moment the call is on disk until it is answered, dismissed or settled. All state is
+ * in the log: an answer is an event and the waiting call follows the session, so another process's answer arrives like
+ * a local one. The transaction that closes a question decides whether it is still open. Spec: TO-81..TO-86.
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Array as Arr, Context, Effect, Layer, Option, Schema, Stream } from "effect"
@@ -19,23 +19,23 @@ import { validate } from "./Validate.ts"
 /** The name of the tool that asks. */
 export const questionTool = "question"
 
-/** What became of a question. */
+/** How a question ended. */
 export type Outcome =
   { readonly _tag: "Answered"; readonly answers: ReadonlyArray<string> } | { readonly _tag: "Dismissed" }
 
-/** Where questions wait, and how they end. */
+/** Lists, closes and awaits questions. */
 export class Questions extends Context.Tag("@daybook/core/Questions")<
   Questions,
   {
-    /** The open questions of a session that somebody works on, the oldest first. */
+    /** The open questions of a session with a living owner, oldest first. */
     readonly pending: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<PendingQuestion>, LogUnavailable>
-    /** Records the answers, one for each question. */
+    /** Records the answers, one per question. */
     readonly answer: (
       options: QuestionRef & { readonly answers: ReadonlyArray<string> }
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
-    /** Records that nobody will answer. */
+    /** Records that the question will not be answered. */
     readonly dismiss: (options: QuestionRef) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
-    /** Waits for the end of a question that has been asked. */
+    /** Waits for the end of a question. */
     readonly outcome: (question: QuestionRef) => Effect.Effect<Outcome, ReadError>
   }
 >() {}
@@ -51,11 +51,11 @@ type AskedRow = {
 const Ref = Schema.Struct({ sessionID: SessionID, messageID: MessageID, callID: Schema.NonEmptyString })
 
 const decodeCalled = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ input: Schema.Unknown })))
-/** The log holds the input as the model gave it; the tool reads it in the same way (TO-17). */
+/** The log holds the model's raw input; decoded as the tool decodes it (TO-17). */
 const decodeAsked = decodeInput(questionTool, Schema.Struct({ questions: QuestionItems }))
 const decodeMessageID = Schema.decodeUnknown(MessageID)
 
-/** The question in a call that waits; none when the tool refuses its input. */
+/** The question of a waiting call; none if the tool rejects its input. */
 const pendingIn = (sessionID: SessionID, row: AskedRow): Effect.Effect<Option.Option<PendingQuestion>> =>
   Effect.option(
     Effect.gen(function* () {
@@ -66,7 +66,7 @@ const pendingIn = (sessionID: SessionID, row: AskedRow): Effect.Effect<Option.Op
     })
   )
 
-/** Answers and dismissals of one call that are in the log, in whatever version: `/` follows `.`. */
+/** Counts the answers and dismissals of one call in the log, of any version: `/` is the character after `.`. */
 const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, row: Pick<AskedRow, "key" | "message_id" | "seq">) =>
   Effect.map(
     sql<{ readonly total: number }>`SELECT count(*) AS total FROM event
@@ -98,12 +98,12 @@ const make = Effect.gen(function* () {
 
   const pending = Effect.fn("Questions.pending")(function* (sessionID: SessionID) {
     const asked = yield* open(sessionID)
-    // The process that asked is gone: its call is to be failed, and an answer would reach nobody (TU-2).
+    // Without a living owner the call will be failed, and an answer would reach no one (TU-2).
     if (asked.length === 0 || !(yield* owners.isOwned(sessionID))) return []
     return Arr.getSomes(yield* Effect.forEach(asked, (row) => pendingIn(sessionID, row)))
   })
 
-  /** In the transaction, with the new event in it: of two that close a question, one is refused. */
+  /** Runs in the transaction that stores the closing event, so that only one of two closings succeeds. */
   const stillOpen = ({ callID, messageID, sessionID }: QuestionRef) =>
     Effect.gen(function* () {
       const [row] = yield* sql<Pick<AskedRow, "key" | "message_id" | "seq">>`SELECT message_id, key, seq
@@ -127,7 +127,7 @@ const make = Effect.gen(function* () {
   const close = (ref: QuestionRef, event: Draft) =>
     Effect.asVoid(log.append(ref.sessionID, [event], { commit: () => stillOpen(ref) }))
 
-  /** Any place before the call's own event will do to follow from. */
+  /** The call's part precedes its closing event, so following from the part misses nothing. */
   const askedAfter = ({ callID, messageID, sessionID }: QuestionRef) =>
     Effect.map(
       read(

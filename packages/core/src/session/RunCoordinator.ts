@@ -1,7 +1,7 @@
 /**
- * Who drains, and when: at most one drain per key at any time, however many ask for one; different keys overlap.
- * It owns the fibers of the drains and nothing else: what a drain does, and where its work is stored, is not known
- * here. A wake carries no data, it says "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
+ * Schedules drains: at most one per key at any time, however many callers request one; different keys overlap.
+ * It owns the drains' fibers and nothing else: it does not know what a drain does or where its work is stored. A wake
+ * carries no data, it means "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
  *
  *               run: forced, wake: unforced
  *       idle ───────────────────────────────▶ active ◀──┐ success, woken meanwhile: drain again, same execution
@@ -9,17 +9,17 @@
  *        │ └───── ended, not woken meanwhile ─┘ │ └─────┘ failure, woken meanwhile: a successor execution
  *        │                            interrupt │
  *        │                                      ▼
- *        └──── cleaned up, not asked ──────── stopping ──── cleaned up, asked meanwhile: a successor ────▶ active
+ *        └── cleaned up, no request ───────── stopping ──── cleaned up, new request: a successor ────────────▶ active
  *
- * An execution is what callers of `run` wait for: one drain, and those that follow a success within it. Every
- * transition is one synchronous step, so no interruption and no other fiber can come in the middle of one.
+ * Callers of `run` wait for an execution: one drain, and those that follow a success within it. Every transition is
+ * one synchronous step, so no interruption and no other fiber can come between.
  */
 import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scope } from "effect"
 import * as FairScheduler from "../FairScheduler.ts"
 
 /**
- * The execution that a `run` waited for was interrupted, or the coordinator was closed. An error, and not an
- * interruption of the waiting fiber: the waiter can tell "the work was stopped" from "I was stopped".
+ * The execution that a `run` waited for was interrupted, or the coordinator was closed. It is an error instead of an
+ * interruption, so that the waiter can distinguish "the work was stopped" from "I was stopped".
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
   "RunInterrupted",
@@ -30,37 +30,37 @@ export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook
   }
 }
 
-/** Serialises the drains of each key. Keys are compared as a `Map` compares them. */
+/** Serializes the drains of each key. Keys are compared as in a `Map`. */
 export interface RunCoordinator<Key, A, E> {
   /** The keys that have a drain: scheduled, running or cleaning up (EX-9). */
   readonly active: Effect.Effect<ReadonlyArray<Key>>
   /**
-   * Joins the active execution, or starts a forced one, after the cleanup of an interrupted one if need be (EX-2).
-   * Answers with that execution's exit. Interrupting the caller does not stop an execution that has started (EX-3).
-   * A drain must not `run` its own key: it would wait for itself.
+   * Joins the active execution, or starts a forced one, if necessary after the cleanup of an interrupted one (EX-2).
+   * Returns that execution's exit. Interrupting the caller does not stop an execution that has started (EX-3). A drain
+   * must not `run` its own key: it would wait for itself.
    */
   readonly run: (key: Key) => Effect.Effect<A, E | RunInterrupted>
-  /** Returns at once; a drain starts after this call, unless an `interrupt` comes first (EX-4). */
+  /** Returns immediately; a drain starts after this call, unless `interrupt` is called first (EX-4). */
   readonly wake: (key: Key) => Effect.Effect<void>
-  /** Stops what was asked before it; waits until that has ended, its finalizers included. Idle: no-op (EX-6). */
+  /** Stops everything requested before it; waits until that has ended, including finalizers. Idle: no-op (EX-6). */
   readonly interrupt: (key: Key) => Effect.Effect<void>
   /**
-   * Stops the drain if `still` says so in the very step that stops it, and drains anew what it left; waits like
-   * `interrupt`. False, and nothing done, when it does not, or the key is idle (EX-13).
+   * Stops the drain if `still` returns true in the same step that stops it, then drains again what it left; waits like
+   * `interrupt`. Returns false and does nothing if `still` returns false or the key is idle (EX-13).
    */
   readonly cut: (key: Key, still: () => boolean) => Effect.Effect<boolean>
-  /** Waits until nothing is active for the key, whatever came of it. Idle: returns at once (EX-8). */
+  /** Waits until nothing is active for the key, with any outcome. Idle: returns immediately (EX-8). */
   readonly settled: (key: Key) => Effect.Effect<void>
 }
 
 /** What callers of `run` wait for. */
 interface Execution<A, E> {
   readonly done: Deferred.Deferred<A, E | RunInterrupted>
-  /** Callers of `run` that have not left. */
+  /** Callers of `run` that still wait. */
   waiters: number
-  /** Asked for by a wake: it starts even when every waiter has left before. */
+  /** Requested by a wake: it starts even if every waiter has left. */
   woken: boolean
-  /** Set when it ended in a failure. */
+  /** Set when the execution fails. */
   failure?: Cause.Cause<E | RunInterrupted>
 }
 
@@ -68,26 +68,26 @@ interface Execution<A, E> {
 interface Entry<A, E> {
   readonly idle: Deferred.Deferred<void>
   current: Execution<A, E>
-  /** The one pending flag: what was asked since the current drain was started, and is not answered by joining it. */
+  /** The one pending execution: requests since the current drain started that joining it does not serve. */
   next: Execution<A, E> | undefined
   stopping: boolean
   fiber: Fiber.RuntimeFiber<A, E>
 }
 
-/** Logs the failure of a drain that nobody waited for, with what its key is called. */
+/** Logs the failure of a drain without waiters, annotated with its key. */
 export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logError("a drain failed and nobody waited for it", cause), name, key)
 
 /**
- * Makes a coordinator whose drains end with the scope: closing it interrupts all of them and waits for their cleanup;
- * from then on a wake does nothing and a run fails with `RunInterrupted` (EX-10).
+ * Creates a coordinator whose drains end with the scope: closing it interrupts all drains and waits for their cleanup.
+ * After that a wake does nothing and a run fails with `RunInterrupted` (EX-10).
  *
- * Drains run in the context of `make`, never in that of the caller: a wake from within a transaction or a span must
- * not pull the drain into it (EX-11).
+ * Drains run in the context of `make`, never in the caller's: a wake inside a transaction or a span must not include
+ * the drain in it (EX-11).
  */
 export const make = <Key, A, E>(options: {
   readonly drain: (key: Key, force: boolean) => Effect.Effect<A, E>
-  /** Takes the failures that no caller of `run` took; logs them, when absent. */
+  /** Receives failures that no caller of `run` received. Default: logs them. */
   readonly report?: (key: Key, cause: Cause.Cause<unknown>) => Effect.Effect<void>
 }): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -103,9 +103,9 @@ export const make = <Key, A, E>(options: {
     })
 
     /**
-     * Each drain is a fiber of its own, so that what it forked ends with it and not with the last drain of the key.
-     * It starts on the scheduler, not on this stack: 10,000 drains that wake themselves cost no depth (EX-9).
-     * `interruptible` because `make` may have been called where interruption is off, while building a layer.
+     * Each drain has its own fiber, so that fibers it forked end with it, not with the key's last drain. It starts on
+     * the scheduler, not on this stack: 10,000 drains that wake themselves use no stack (EX-9). `interruptible`,
+     * because `make` may be called in an uninterruptible region, while a layer is built.
      */
     const spawn = (key: Key, force: boolean, onExit: (exit: Exit.Exit<A, E>) => void): Fiber.RuntimeFiber<A, E> => {
       const fiber = runFork(Effect.interruptible(Effect.suspend(() => options.drain(key, force))), {
@@ -129,8 +129,8 @@ export const make = <Key, A, E>(options: {
     }
 
     /**
-     * Race: a wake against the end of a drain. This runs in the step in which the drain's fiber ends; a wake is either
-     * before it and found in `next`, or after it and finds the key idle or the following drain active (EX-4).
+     * Race: a wake against the end of a drain. This runs in the step in which the drain's fiber ends. A wake comes
+     * either before it and is in `next`, or after it and finds the key idle or the next drain active (EX-4).
      */
     const settle = (key: Key, entry: Entry<A, E>, exit: Exit.Exit<A, E>): void => {
       const { current, next, stopping } = entry
@@ -144,18 +144,18 @@ export const make = <Key, A, E>(options: {
       } else {
         entry.current = next
         entry.stopping = false
-        // While active nobody waits for `next`; while stopping, each caller of `run` that has not left does.
+        // While a drain is active, no caller waits for `next`; while it stops, every remaining caller of `run` does.
         respawn(next.waiters > 0)
       }
       conclude(key, current, exit)
       if (next === undefined) Deferred.unsafeDone(entry.idle, Exit.void)
     }
 
-    /** Gives the execution its exit; a failure that nobody waits for is reported instead (EX-5, EX-7). */
+    /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-7). */
     const conclude = (key: Key, execution: Execution<A, E>, exit: Exit.Exit<A, E>): void => {
       if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
       if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)
-      // An interruption beside a failure is left out: it would read as one of the waiter's own fiber.
+      // Interruptions beside a failure are dropped: a waiter would take them for its own fiber's.
       execution.failure = Cause.filter(exit.cause, (part) => !Cause.isInterruptType(part))
       if (execution.waiters === 0) report(key, execution.failure)
       Deferred.unsafeDone(execution.done, Exit.failCause(execution.failure))
@@ -169,8 +169,8 @@ export const make = <Key, A, E>(options: {
     }
 
     /**
-     * Race: an interrupt against what was asked before it. The pending wake and the runs that wait for a cleanup are
-     * dropped in the step that stops the drain; what comes after that step is new and finds `next` empty (EX-6).
+     * Race: an interrupt against earlier requests. The pending wake, and runs that wait for a cleanup, are dropped in
+     * the step that stops the drain. Later requests find `next` empty and are new (EX-6).
      */
     const stop = (key: Key, entry: Entry<A, E>, by: FiberId.FiberId): void => {
       const { next } = entry
@@ -191,14 +191,14 @@ export const make = <Key, A, E>(options: {
       Effect.sync(() => {
         execution.waiters -= 1
         if (execution.waiters > 0) return
-        // Race: the failure was given to a waiter that was interrupted before it could take it.
+        // Race: the failure went to a waiter that was interrupted before it received it.
         if (execution.failure !== undefined) return report(key, execution.failure)
-        // A run that still waits for a cleanup has not started: without its last caller it is dropped (EX-3).
+        // A run that still waits for a cleanup has not started; it is dropped with its last caller (EX-3).
         const entry = entries.get(key)
         if (entry?.next === execution && !execution.woken) entry.next = undefined
       })
 
-    // Joining and leaving are paired: interruption is off between the count and the wait.
+    // Joining and leaving are paired: no interruption between counting and waiting.
     const run = Effect.fn("RunCoordinator.run")((key: Key) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.suspend((): Effect.Effect<A, E | RunInterrupted> => {
@@ -218,7 +218,7 @@ export const make = <Key, A, E>(options: {
         else (entry.next ??= makeExecution()).woken = true
       })
 
-    // Whoever interrupts may be interrupted in turn: only the waiting ends, the key has been stopped by then.
+    // Interrupting the caller only ends its waiting: the key is already stopped.
     const interrupt = Effect.fn("RunCoordinator.interrupt")((key: Key) =>
       Effect.withFiberRuntime<void>((fiber) => {
         const entry = entries.get(key)
@@ -228,7 +228,8 @@ export const make = <Key, A, E>(options: {
       })
     )
 
-    // Race: a cut against an interrupt before it. That one has dropped what was asked; nothing is asked again here.
+    // Race: a cut against an earlier interrupt. The interrupt already dropped the pending requests; none are added
+    // here.
     const cut = Effect.fn("RunCoordinator.cut")((key: Key, still: () => boolean) =>
       Effect.withFiberRuntime<boolean>((fiber) => {
         const entry = entries.get(key)

@@ -1,4 +1,4 @@
-/** What a run can fail with. A failed run is also in the log: the step's error and the activity's outcome. */
+/** Defines the errors of a run. A failed run is also in the log: the step's error and the activity's outcome. */
 import { Schema } from "effect"
 import { AgentNotFound } from "../agent/Agents.ts"
 import { SessionID } from "../Identifiers.ts"
@@ -18,7 +18,7 @@ import { RunInterrupted } from "./RunCoordinator.ts"
 import { ModelRef } from "./Schemas.ts"
 import { MessageUnreadable, SessionNotFound } from "./StoreError.ts"
 
-/** The activity used all its provider turns and work remains (TU-4). */
+/** The activity used all its provider turns, and work remains (TU-4). */
 export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
   "TurnLimitExceeded",
   { sessionID: SessionID, limit: Schema.Int }
@@ -28,7 +28,7 @@ export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@d
   }
 }
 
-/** The first context could not be observed; the prompt waits and can be retried (TU-6). */
+/** The first context could not be observed; the prompt is kept and can be retried (TU-6). */
 export class InitializationBlocked extends Schema.TaggedError<InitializationBlocked>(
   "@daybook/core/InitializationBlocked"
 )("InitializationBlocked", { keys: Schema.Array(Schema.String) }) {
@@ -37,7 +37,7 @@ export class InitializationBlocked extends Schema.TaggedError<InitializationBloc
   }
 }
 
-/** The stored context snapshot of the session does not decode (EP-9). */
+/** The session's stored context snapshot does not decode (EP-9). */
 export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapshotUnreadable>(
   "@daybook/core/ContextSnapshotUnreadable"
 )("ContextSnapshotUnreadable", { sessionID: SessionID, details: Schema.String }) {
@@ -46,7 +46,7 @@ export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapsho
   }
 }
 
-/** The provider failed the turn. What it said is in the log as the step's error. */
+/** The provider failed the turn. The log has the provider's message as the step's error. */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook/core/ProviderFailed")(
   "ProviderFailed",
   {
@@ -55,7 +55,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook
     details: Schema.String,
     retryable: Schema.Boolean,
     overflow: Schema.Boolean,
-    /** Something of the answer is on disk already. */
+    /** Part of the answer is already on disk. */
     partial: Schema.Boolean
   }
 ) {
@@ -64,11 +64,11 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook
   }
 }
 
-/** The session and its children spent what they may; nothing was asked of a provider (EX-B1). */
+/** The session and its children used up their budget; no request was sent to a provider (EX-B1). */
 export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook/core/BudgetExceeded")(
   "BudgetExceeded",
   {
-    /** The session whose budget it is: this one, or one that it is a child of. */
+    /** The session that has the budget: this one or an ancestor. */
     sessionID: SessionID,
     limit: Schema.Literal("cost", "tokens"),
     spent: Schema.Finite,
@@ -84,9 +84,9 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook
   }
 }
 
-/** A budget of cost holds, and nobody knows what the model costs; nothing was asked of a provider (EX-B6). */
+/** A cost budget applies and the model's price is unknown; no request was sent to a provider (EX-B6). */
 export class PriceUnknown extends Schema.TaggedError<PriceUnknown>("@daybook/core/PriceUnknown")("PriceUnknown", {
-  /** The session whose budget it is: this one, or one that it is a child of. */
+  /** The session that has the budget: this one or an ancestor. */
   sessionID: SessionID,
   model: ModelRef
 }) {
@@ -99,7 +99,7 @@ export class PriceUnknown extends Schema.TaggedError<PriceUnknown>("@daybook/cor
   }
 }
 
-/** Another living process works on the session. */
+/** Another living process owns the session. */
 export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/SessionBusy")("SessionBusy", {
   sessionID: SessionID,
   ownerID: Schema.String
@@ -109,7 +109,7 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/
   }
 }
 
-/** Everything that a run can fail with. */
+/** Every error of a run. */
 export const RunError = Schema.Union(
   RunInterrupted,
   SessionNotFound,

@@ -1,16 +1,16 @@
-/** The values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content. */
+/**
+ * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
+ */
 import { Schema } from "effect"
 
-/**
- * Where a session works. `directory` is an absolute path; a missing `workspaceID` means placement on this machine.
- */
+/** Where a session works. `directory` is an absolute path; without `workspaceID` it is on this machine. */
 export const Location = Schema.Struct({
   directory: Schema.NonEmptyString,
   workspaceID: Schema.optionalWith(Schema.NonEmptyString, { exact: true })
 })
 export type Location = typeof Location.Type
 
-/** One model of one provider, with an optional variant (a named set of request settings). */
+/** A provider's model, with an optional variant (a named set of request settings). */
 export const ModelRef = Schema.Struct({
   providerID: Schema.NonEmptyString,
   id: Schema.NonEmptyString,
@@ -22,16 +22,16 @@ export type ModelRef = typeof ModelRef.Type
 export const sameModel = (a: ModelRef, b: ModelRef): boolean =>
   a.providerID === b.providerID && a.id === b.id && (a.variant ?? "default") === (b.variant ?? "default")
 
-/** When an input becomes visible: at the next safe boundary (`steer`), or as an activity of its own (`queue`). */
+/** When an input is promoted: at the next safe boundary (`steer`), or as its own activity (`queue`). */
 export const Delivery = Schema.Literal("steer", "queue")
 export type Delivery = typeof Delivery.Type
 
 const optionalText = Schema.optionalWith(Schema.String, { exact: true })
 
-/** Where in the prompt's text an attachment or reference was mentioned: UTF-16 offsets and the text itself. */
+/** The place in the prompt's text that mentions an attachment or reference: UTF-16 offsets and the text itself. */
 export const SourceSpan = Schema.Struct({ start: Schema.Int, end: Schema.Int, text: Schema.String })
 
-/** A file given with a prompt: a `data:`, `file:` or other URI with its media type. */
+/** A file attached to a prompt: a `data:`, `file:` or other URI with its media type. */
 export const FileAttachment = Schema.Struct({
   uri: Schema.NonEmptyString,
   mime: Schema.NonEmptyString,
@@ -53,18 +53,18 @@ export const ReferenceMention = Schema.Struct({
   source: Schema.optionalWith(SourceSpan, { exact: true })
 })
 
-/** An answer of a given form: JSON that fits `schema`, a JSON Schema whose root is an object (RQ-40). */
+/** The required form of an answer: JSON that matches `schema`, a JSON Schema whose root is an object (RQ-40). */
 export const OutputFormat = Schema.Struct({
   schema: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
   description: optionalText
 })
 export type OutputFormat = typeof OutputFormat.Type
 
-/** A client's own id for its request, and the folder that it named, as the agent sees it (FR-8). */
+/** A client's id for its request, and the folder it named, as the agent sees it (FR-8). */
 export const ClientRequest = Schema.Struct({ id: Schema.NonEmptyString, cwd: Schema.NonEmptyString })
 export type ClientRequest = typeof ClientRequest.Type
 
-/** Tools by name pattern (`*` any run of characters), on or off; the last match decides. */
+/** Enables or disables tools by name pattern (`*` matches any run of characters); the last match decides. */
 export const Tools = Schema.Record({ key: Schema.NonEmptyString, value: Schema.Boolean })
 
 const asked = {
@@ -74,14 +74,20 @@ const asked = {
   references: Schema.optionalWith(Schema.Array(ReferenceMention), { exact: true }),
   /** Privileged text for this prompt, shown directly before it. */
   system: optionalText,
-  /** Holds for the rest of the activity, unless a later prompt has its own. The agent's rules still deny (RQ-26, RQ-27). */
+  /**
+   * Applies for the rest of the activity, unless a later prompt sets its own. The agent's rules still deny (RQ-26,
+   * RQ-27).
+   */
   tools: Schema.optionalWith(Tools, { exact: true }),
   output: Schema.optionalWith(OutputFormat, { exact: true }),
-  /** The request of a client of the socket that this is: part of what was asked, so that a repetition can be told. */
+  /**
+   * The socket client's request that this prompt came from. It is part of the prompt, so that a repeated request is
+   * detected.
+   */
   client: Schema.optionalWith(ClientRequest, { exact: true })
 }
 
-/** What a caller asks: text, with what it points at. */
+/** A caller's prompt: text and what it refers to. */
 export const PromptInput = Schema.Struct(asked)
 export type PromptInput = typeof PromptInput.Type
 
@@ -97,7 +103,7 @@ export const ToolContent = Schema.Union(
 )
 export type ToolContent = typeof ToolContent.Type
 
-/** One thing that a prompt pointed at, as it was when the prompt was admitted, or why it could not be had. */
+/** One file or other reference of a prompt as it was at admission, or why it could not be read. */
 export const ExpandedPart = Schema.Struct({
   kind: Schema.Literal(
     "file",
@@ -107,29 +113,29 @@ export const ExpandedPart = Schema.Struct({
     "reference",
     "resource",
     "template",
-    /** What was pointed at could not be had; the content says why. */
+    /** The reference could not be read; the content says why. */
     "failure"
   ),
   name: Schema.String,
   content: ToolContent,
-  /** What was done to a picture before it was stored. */
+  /** How a picture was changed before it was stored. */
   note: optionalText,
   source: Schema.optionalWith(SourceSpan, { exact: true })
 })
 export type ExpandedPart = typeof ExpandedPart.Type
 
-/** What a prompt came to before it was admitted; `text` is there where a template took the place of the words. */
+/** The expansion of a prompt at admission; `text` is set if a template replaced the prompt's text. */
 export const Expansion = Schema.Struct({ text: optionalText, parts: Schema.Array(ExpandedPart) })
 export type Expansion = typeof Expansion.Type
 
-/** A prompt as it is stored: what was asked, and what that came to. */
+/** A stored prompt: the caller's prompt and its expansion. */
 export const Prompt = Schema.Struct({ ...asked, expansion: Schema.optionalWith(Expansion, { exact: true }) })
 export type Prompt = typeof Prompt.Type
 
-/** Finite: JSON has no infinity, and what is stored must be readable. */
+/** Finite: JSON has no infinity, and stored values must be readable. */
 const count = Schema.Finite.pipe(Schema.nonNegative())
 
-/** Tokens of one step. `input` counts what was read and written in the provider's cache as well. */
+/** Tokens of one step. `input` includes tokens read from and written to the provider's cache. */
 export const Tokens = Schema.Struct({
   input: count,
   output: count,
@@ -142,11 +148,11 @@ export type Tokens = typeof Tokens.Type
 export const Price = Schema.Struct({ input: count, output: count, cacheRead: count, cacheWrite: count })
 export type Price = typeof Price.Type
 
-/** Provider metadata as the provider sent it: provider name -> record. Replayed only to that provider and model. */
+/** Provider metadata as received: provider name -> record. Sent back only to the same provider and model. */
 export const ProviderMetadata = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 export type ProviderMetadata = typeof ProviderMetadata.Type
 
-/** A failure as it is stored and shown: an open kind, and a sentence for the reader. */
+/** A stored failure: an open kind, and a sentence for the reader. */
 export const StoredError = Schema.Struct({ type: Schema.NonEmptyString, message: Schema.String })
 export type StoredError = typeof StoredError.Type
 
@@ -158,7 +164,7 @@ export type JsonRecord = typeof JsonRecord.Type
 export const ActivityOutcome = Schema.Literal("completed", "failed", "interrupted")
 export type ActivityOutcome = typeof ActivityOutcome.Type
 
-/** The most that a session with its children may spend. An absent field is no limit. Cost is in US dollars. */
+/** The maximum that a session and its children may spend. An absent field means no limit. Cost is in US dollars. */
 export const Budget = Schema.Struct({
   cost: Schema.optionalWith(Schema.Finite.pipe(Schema.nonNegative()), { exact: true }),
   tokens: Schema.optionalWith(Schema.Int.pipe(Schema.nonNegative()), { exact: true })

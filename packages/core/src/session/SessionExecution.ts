@@ -1,7 +1,6 @@
 /**
- * Execution from a session's id alone: coordinator, ownership, then the runner of the Location where the session is
- * when its drain starts (CO-9). Process-global; no Location is entered, and nothing owned, while a session is idle.
- * Spec: EX-E1..EX-E8.
+ * Runs a session, given only its id: coordinator, ownership, then the runner of the session's Location when its drain
+ * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
 import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import type { ActivityID, SessionID } from "../Identifiers.ts"
@@ -26,32 +25,32 @@ import { SessionOwner } from "./SessionOwner.ts"
 import { SessionStore } from "./SessionStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
-/** How long a Location's services stay when nobody works there. */
+/** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"
 
-/** Who works on what in this process. `Sessions` is the way to it for hosts. */
+/** Runs sessions in this process. Hosts use `Sessions`. */
 export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<
   SessionExecution,
   {
     readonly active: Effect.Effect<ReadonlyArray<SessionID>>
     /** An explicit run: joins the active one, or starts one with at least one provider turn. */
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
-    /** Inputs were recorded: look again. Returns at once. */
+    /** Looks for new inputs. Returns immediately. */
     readonly wake: (sessionID: SessionID) => Effect.Effect<void>
     /**
-     * Ends the session's work here, or asks the process that does it; waits for settlement. Idle: no-op. With an
-     * activity, only that one is ended, and what waits goes on after it; when it does not run: no-op.
+     * Ends the session's work here, or asks the process that owns it, and waits for settlement. Idle: no-op. With an
+     * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
      */
     readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
-    /** Settles what a dead process left, and runs nothing; true if there was something. */
+    /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
-    /** The request that a turn would begin with now. */
+    /** The request that a turn would start with now. */
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
   }
 >() {}
 
-/** What is built once per Location: the runner, and what it works with there. */
+/** The layer built once per Location: the runner and its services there. */
 export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>
 
 const make = Effect.fnUntraced(function* <R>(
@@ -71,10 +70,10 @@ const make = Effect.fnUntraced(function* <R>(
     { idleTimeToLive: idleLocation }
   )
 
-  /** What each session's drain is at: written by its fiber, read in the step that stops it. */
+  /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
   const running = new Map<SessionID, ActivityID>()
 
-  /** How many wait for each session to settle. */
+  /** How many callers wait for each session to settle. */
   const waiting = new Map<SessionID, number>()
   const count = (sessionID: SessionID, by: number) =>
     Effect.sync(() => {
@@ -83,7 +82,7 @@ const make = Effect.fnUntraced(function* <R>(
       else waiting.set(sessionID, now)
     })
 
-  /** Stops this activity and no other, where it runs here. */
+  /** Stops this activity and no other, if it runs here. */
   const cut = (sessionID: SessionID, activityID: string): Effect.Effect<boolean> =>
     coordinator.cut(sessionID, () => running.get(sessionID) === activityID)
 
@@ -104,20 +103,20 @@ const make = Effect.fnUntraced(function* <R>(
         locations.get(Data.struct(session.location))
       )
       if (result._tag === "Drained") return
-      // It moved while it ran: what was not done goes on where it is now (TU-11).
+      // The session moved while it ran: unfinished work continues in the new Location (TU-11).
       forced = result.unfinished
     }
   })
 
   const drain = (sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
     Effect.gen(function* () {
-      // A wake that finds nothing costs one read, and takes no ownership (TU-1).
+      // A wake without work costs one read and takes no ownership (TU-1).
       if (!force && !(yield* store.hasWork(sessionID))) return
       if (force) yield* store.get(sessionID)
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
       yield* firstOf(
         Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
-        // Another process's interrupt is one of ours: it drops the reruns that are queued here as well (CO-6).
+        // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
         Effect.repeat(
           Effect.flatMap(ownership.stopRequested, (activityID) =>
             activityID === undefined ? Effect.as(coordinator.interrupt(sessionID), true) : cut(sessionID, activityID)
@@ -137,7 +136,7 @@ const make = Effect.fnUntraced(function* <R>(
     RunError
   >({
     drain,
-    // Who waits for the session looks at what came of it.
+    // A caller that waits for the session reads its outcome.
     report: (sessionID, cause) =>
       waiting.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
   })
@@ -154,7 +153,7 @@ const make = Effect.fnUntraced(function* <R>(
     }),
     settle: Effect.fn("SessionExecution.settle")(
       function* (sessionID) {
-        // Most often there is nothing, and nothing is written for it.
+        // Usually there is nothing to settle: then nothing is written.
         if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
         const { token } = yield* owners.acquireUnlessBusy(sessionID)
         const drafts = yield* recovery(yield* store.get(sessionID))
@@ -163,7 +162,7 @@ const make = Effect.fnUntraced(function* <R>(
         return true
       },
       Effect.scoped,
-      // Somebody lives and works on it.
+      // A live process owns the session.
       Effect.catchTag("SessionBusy", () => Effect.succeed(false))
     ),
     settled: (sessionID) =>
@@ -182,5 +181,5 @@ const make = Effect.fnUntraced(function* <R>(
   })
 })
 
-/** Execution with the given services per Location. */
+/** Builds execution with the given layer per Location. */
 export const layer = <R>(location: LocationLayer<never, R>) => Layer.scoped(SessionExecution, make(location))

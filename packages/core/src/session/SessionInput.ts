@@ -1,6 +1,7 @@
 /**
- * Admission: a prompt becomes a durable input, once. Exact retries get the same receipt; anything else under a used id
- * is a conflict. Whoever loses a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-31 (IN-1..IN-12).
+ * Admits prompts: a prompt becomes a durable input exactly once. An exact retry gets the same receipt; any other use of
+ * its id is a conflict. The loser of a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-31
+ * (IN-1..IN-12).
  */
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Metric } from "effect"
@@ -25,24 +26,24 @@ type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sess
 export class SessionInput extends Context.Tag("@daybook/core/SessionInput")<
   SessionInput,
   {
-    /** Admits the prompt, or returns the receipt of its exact earlier admission. Wakes nobody. */
+    /** Admits the prompt, or returns the receipt of its exact earlier admission. Wakes nothing. */
     readonly admit: (options: PromptOptions) => Effect.Effect<Input, AdmitError>
   }
 >() {}
 
 export interface InputOptions {
-  /** Inputs that may wait in one session. */
+  /** Maximum number of waiting inputs per session. */
   readonly inboxLimit: number
 }
 
-/** What was asked is compared, not what it came to: a file may have changed between two tries. */
+/** Compares the prompts, not their expansions: a file may change between two tries. */
 const equivalent = (input: Input, sessionID: SessionID, prompt: PromptInput, delivery: Delivery): boolean => {
   const { expansion: _, ...asked } = input.prompt
   return (
     input.sessionID === sessionID &&
     input.delivery === delivery &&
     sameJson(asked, prompt) &&
-    // Of two patterns that match, the later decides: their order is part of what was asked.
+    // The last matching pattern decides, so the order of patterns is part of the prompt.
     sameJson(Object.keys(asked.tools ?? {}), Object.keys(prompt.tools ?? {}))
   )
 }
@@ -55,7 +56,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const expander = yield* PromptExpander
   const hooks = yield* HostRequests
 
-  /** Before anything is written: those that a full inbox refuses do not reach the writer that all sessions share. */
+  /** Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer. */
   const checkFull = (sessionID: SessionID) =>
     Effect.filterOrFail(
       store.waitingCount(sessionID),
@@ -63,7 +64,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
       () => new InboxFullError({ sessionID, limit: inboxLimit })
     )
 
-  /** In the admission's own transaction: two admissions at once cannot both take the last place (IN-12). */
+  /** Checked in the admission's transaction, so that concurrent admissions cannot both take the last place (IN-12). */
   const checkRoom = (sessionID: SessionID) =>
     sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
       WHERE session_id = ${sessionID} AND promoted_seq IS NULL`.pipe(
@@ -125,7 +126,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
       })
     )
     return yield* Effect.catchTag(input, "EventRefused", (refused) =>
-      // Another caller admitted the id between the look and the write: that admission counts.
+      // Another caller admitted the id between the read and the write: return that admission.
       Effect.flatMap(receipt(messageID, sessionID, asked, delivery), (theirs) =>
         theirs === undefined ? Effect.fail(refused) : Effect.succeed(theirs)
       )
@@ -135,5 +136,5 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   return SessionInput.of({ admit })
 })
 
-/** Admission into the event log. */
+/** Admits prompts into the event log. */
 export const layer = (options: InputOptions) => Layer.effect(SessionInput, make(options))

@@ -1,9 +1,9 @@
 /**
- * Who may run a session. One row holds its owner, an epoch that grows with every change of owner, and a lease. The
- * owner renews the lease for as long as it owns the session; its appends carry the epoch and are refused once another
- * process has taken over. A lease ends by release, when an observer saw no renewal for its whole length (`Lease.ts`), or
- * at once when the owner's process is known to be gone (`OwnerID.ts`). Another process asks the owner to stop through
- * the same row. Spec: EX-O1..EX-O8.
+ * Decides which process may run a session. One row holds the owner, an epoch that grows with every change of owner, and
+ * a lease. The owner renews the lease while it owns the session; its appends carry the epoch and are refused once
+ * another process has taken over. A lease ends by release, when an observer saw no renewal for its whole length
+ * (`Lease.ts`), or immediately when the owner's process is known to be gone (`OwnerID.ts`). Another process asks the
+ * owner to stop through the same row. Spec: EX-O1..EX-O8.
  */
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Chunk, Clock, Context, Duration, Effect, Either, Layer, Option, Queue, Schedule, type Scope } from "effect"
@@ -18,50 +18,56 @@ import { SessionBusy } from "./RunError.ts"
 /** How often a process that waits for an owner looks again. */
 const lookAgain = Schedule.spaced(Duration.millis(Lease.lookMs))
 
-/** Sessions in one statement. */
+/** Sessions per statement. */
 const idsAtOnce = 256
 
 export interface OwnerOptions {
-  /** How long an owner that no longer renews keeps its sessions, in milliseconds; 1,000 to 60,000. */
+  /** How long an owner that stopped renewing keeps its sessions, in milliseconds; 1,000 to 60,000. */
   readonly leaseMs?: number
-  /** What this process knows of itself and of others. */
+  /** Identifies this process and checks other processes. */
   readonly process?: OwnerID.OwnProcess
 }
 
-/** A session that this process works on, for as long as its scope. */
+/** A session that this process owns, for the life of the scope. */
 export interface Ownership {
   readonly token: OwnerToken
   /**
-   * Completes when another process asked this owner to stop: with the activity, if it is to stop only that; then it is
-   * run again to go on. Fails when another process has taken the session over.
+   * Completes when another process asks this owner to stop. With an activity id, only that activity is to stop; run the
+   * effect again to wait for the next request. Fails when another process has taken over the session.
    */
   readonly stopRequested: Effect.Effect<string | undefined, OwnerLost>
 }
 
-/** Which process works on which session. */
+/** Records which process owns which session. */
 export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
   SessionOwner,
   {
-    /** Owns the session until the scope closes, waiting for a living owner to finish. */
+    /** Owns the session until the scope closes. Waits for a living owner to finish. */
     readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
     /**
-     * The same, but fails as soon as the owner is known to live: at its next renewal. An owner that may live and stays
+     * Like `acquire`, but fails as soon as the owner is known to be alive: at its next renewal. An owner that stays
      * silent for its lease is replaced.
      */
     readonly acquireUnlessBusy: (
       sessionID: SessionID
     ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
-    /** The owner other than this process, unless it is known to be gone. Answers at once: an owner that may live counts. */
+    /**
+     * The owner if it is another process and not known to be gone. Returns immediately, so an owner that may be alive
+     * counts.
+     */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
-    /** Asks the owner with this token to stop, and waits until it has let go or is gone; or only until an activity has ended. */
+    /**
+     * Asks the owner with this token to stop, and waits until it has released the session or is gone. With an activity,
+     * waits only until that has ended.
+     */
     readonly requestStop: (
       sessionID: SessionID,
       token: OwnerToken,
       activityID?: string
     ) => Effect.Effect<void, LogUnavailable>
     /**
-     * Those of the sessions that a living process owns, this one included. Looks until each is known: at once where the
-     * owner is this process or is gone, at the owner's next renewal, or after a lease of silence at the latest.
+     * Returns the sessions that a living process owns, including this one. Looks until each is decided: immediately if
+     * the owner is this process or is gone, at the owner's next renewal, or at the latest after a lease of silence.
      */
     readonly owned: (sessionIDs: ReadonlyArray<SessionID>) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
     /** `owned` for one session. */
@@ -78,10 +84,10 @@ type OwnerRow = {
   readonly lease_ms: number
 }
 
-/** Whether a session may be taken: `unknown` until its owner has renewed, or was silent for its lease. */
+/** Whether a session may be claimed: `unknown` until its owner renews or stays silent for its lease. */
 type Standing = "free" | "owned" | "unknown"
 
-/** What changes with each renewal. A process of 0.1.0 renews `lease_until` only. */
+/** Changes with each renewal. A process of 0.1.0 renews only `lease_until`. */
 const signOf = ({ lease_beat, lease_until, owner_epoch, owner_id }: OwnerRow): string =>
   [owner_id, owner_epoch, lease_beat, lease_until].join(" ")
 
@@ -91,7 +97,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const self = options.process ?? OwnerID.make()
   const ownerID = self.ownerID()
   const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
-  /** The sessions that this process owns, each with its epoch. */
+  /** The sessions that this process owns, with their epochs. */
   const held = new Map<SessionID, number>()
 
   const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) =>
@@ -101,13 +107,13 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     from<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
       WHERE session_id IN ${from.in(sessionIDs)}`
 
-  /** Judges owners for as long as one wait: it remembers what each row showed at the looks before. */
+  /** Judges owners during one wait: remembers each row's earlier looks. */
   const judge = () => {
     const seen = new Map<SessionID, Lease.Sighting>()
     return (found: OwnerRow, at: bigint): Standing => {
       const { lease_ms, owner_epoch, owner_id, session_id } = found
       if (owner_id === null) return "free"
-      // A row of ours that nothing here works on is one that could not be released.
+      // A row of this process that it does not hold could not be released.
       if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
       if (self.isGone(owner_id)) return "free"
       const sighting = Lease.observe(seen.get(session_id), signOf(found), at)
@@ -125,7 +131,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
       return { found, standing }
     })
 
-  /** Takes the session over if it is free; the epoch grows, so the owner before is refused from now on. */
+  /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
   const claim = (sessionID: SessionID, judged: Judge) =>
     run(
       "claim the session",
@@ -156,7 +162,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
       )
     })
 
-  /** Renews, and tells whether this epoch, or what activity of it, was asked to stop. */
+  /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -177,7 +183,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
 
   type Heard = Either.Either<string | undefined, OwnerLost>
 
-  /** Renews until the session is lost. A renewal that fails is tried again: the lease outlasts several. */
+  /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
   const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
     renew(sessionID, token).pipe(
       Effect.flatMap(({ activity, asked }) =>
@@ -195,9 +201,10 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
       yield* Effect.addFinalizer(() => release(sessionID, token))
-      // Only the latest word counts.
+      // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
-      // After the finalizer: the lease is renewed until the session is released, whatever cleanup comes before that.
+      // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
+      // before it.
       yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
       return { token, stopRequested: Effect.flatten(Queue.take(heard)) } satisfies Ownership
     })
@@ -210,7 +217,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
       })
     )
 
-  /** Waits by reading, so that waiting takes no lock; of those who see the session free the first gets it. */
+  /** Waits by reading, which takes no lock. If several processes see the session free, the first claim succeeds. */
   const untilStanding = (sessionID: SessionID, judged: Judge, until: (standing: Standing) => boolean) =>
     Effect.repeat(run("read the owner", look(readSql, sessionID, judged)), {
       schedule: lookAgain,
@@ -268,7 +275,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     return living
   })
 
-  /** A row, when the log has the start of this activity and not its end. */
+  /** One row if the log has this activity's start and not its end. */
   const runs = (from: SqlClient.SqlClient, sessionID: SessionID, activityID: string) =>
     from`SELECT 1 FROM session WHERE id = ${sessionID} AND activity_id = ${activityID} AND activity_state = 'running'`
 
@@ -282,7 +289,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
         "ask the owner to stop",
         activityID === undefined
           ? sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = NULL WHERE ${mine}`
-          : // A request to stop altogether is not replaced by a smaller one, and nothing is asked for what has ended.
+          : // Does not replace a request to stop everything, and writes nothing if the activity has ended.
             sql`UPDATE event_sequence SET interrupt_epoch = ${token.epoch}, interrupt_activity = ${activityID}
               WHERE ${mine} AND NOT (interrupt_epoch = owner_epoch AND interrupt_activity IS NULL)
               AND EXISTS (${runs(sql, sessionID, activityID)})`
@@ -307,5 +314,5 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   })
 })
 
-/** Ownership in the database. */
+/** Stores ownership in the database. */
 export const layer = (options: OwnerOptions = {}) => Layer.effect(SessionOwner, make(options))

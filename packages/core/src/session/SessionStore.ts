@@ -1,6 +1,6 @@
 /**
- * The read side: sessions, messages and inputs out of the projected tables, over the reading connection. Writes nothing.
- * Every list is a page by key, whatever the size of the store. Spec: PJ-5..PJ-7.
+ * Reads sessions, messages and inputs from the projected tables, over the reading connection. Writes nothing. Every
+ * list is read in pages by key, whatever the size of the store. Spec: PJ-5..PJ-7.
  */
 import type { SqlError } from "@effect/sql"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
@@ -35,9 +35,9 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
   SessionStore,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
-    /** The session at this address, if one is there. */
+    /** The session at this address, if any. */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, StoreError>
-    /** Sessions of exactly this title, the last used first, ten at most. */
+    /** At most ten sessions with exactly this title, last used first. */
     readonly titled: (
       title: string,
       options?: { readonly directory?: string | undefined }
@@ -45,69 +45,70 @@ export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
     readonly list: (options: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
-    /** Whether the id names a projected message of any session. */
+    /** Whether the id is a projected message of any session. */
     readonly hasMessage: (messageID: MessageID) => Effect.Effect<boolean, LogUnavailable>
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, StoreError>
-    /** The input with this id, of whatever session. */
+    /** The input with this id, of any session. */
     readonly input: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
-    /** Waiting inputs in admission order, the oldest `limit` of them, admitted at `through` at the latest. */
+    /** The oldest `limit` waiting inputs, in admission order, admitted at or before `through`. */
     readonly waiting: (
       sessionID: SessionID,
       options: { readonly limit: number; readonly delivery?: Delivery; readonly through?: number }
     ) => Effect.Effect<ReadonlyArray<Input>, StoreError>
-    /** The work that an activity with this opening goes on with, before its own first prompts join (RQ-45). */
+    /** The work that an activity with this opening continues, before its own first prompts join (RQ-45). */
     readonly continued: (
       sessionID: SessionID,
       opening: Opening
     ) => Effect.Effect<Continued, EventUnreadable | StoreError>
-    /** Whether a drain would find something to do: an input, or a compaction that was asked for. */
+    /** Whether a drain has work: a waiting input or a requested compaction. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
-    /** Sessions in which inputs wait, in the order of their ids. */
+    /** Sessions with waiting inputs, in id order. */
     readonly withWaiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly waitingCount: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    /** Rows to fold on from: the messages and parts that the model is shown, and the cursor they stand at. */
+    /** The messages and parts that the model is shown, as rows to continue folding from, and their cursor. */
     readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
     /**
-     * What the model was shown just before an event, as rows to fold the events from `from` on: what stood when the last
-     * checkpoint before it was made, and the inputs that became visible since. Costs what was shown, wherever that was.
+     * What the model was shown just before an event, as rows to fold the events from `from` on: the state when the last
+     * checkpoint before the event was made, and the inputs promoted since. The cost depends on what was shown, not on
+     * where the event is.
      */
     readonly contextAt: (
       sessionID: SessionID,
       at: { readonly baselineSeq: number; readonly before: number }
     ) => Effect.Effect<ContextStart, LogUnavailable>
-    /** The last step at or before an event, and what its request was framed by; undefined where there was none. */
+    /** The last step at or before an event, with its request's frame; undefined if there was none. */
     readonly stepAt: (
       sessionID: SessionID,
       at: number
     ) => Effect.Effect<(FramedStep & { readonly message: AssistantMessage }) | undefined, EventUnreadable | StoreError>
-    /** Messages that the model is shown. */
+    /** The messages that the model is shown. */
     readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
-    /** Tool calls that never settled: their process died (TU-2). */
+    /** Tool calls that never settled because their process died (TU-2). */
     readonly unsettledTools: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<UnsettledTool>, StoreError>
-    /** The session that started this one, the one that started that, up to the root. */
+    /** The ancestors, from the parent to the root. */
     readonly ancestors: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Session>, StoreError>
-    /** The session at the top: itself where no other started it. */
+    /** The root of the session's tree; the session itself if it has no parent. */
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
-    /** What the session and all those below it spent. */
+    /** What the session and its descendants spent. */
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
-    /** How much of that is an estimate. Reads all steps: for people, and never for a turn. */
+    /** The estimated part of `treeUsage`. Reads all steps: for people, never during a turn. */
     readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
-    /** The list that the session works through. */
+    /** The session's todo list. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }
 >() {}
 
-/** What the model is shown, as rows. */
+/** The rows that the model is shown. */
 export interface ContextRows {
   readonly cursor: number
-  /** The life of the session that the rows are of: a log that was removed and begun again has another. */
+  /** The session's incarnation: a session removed and created again has another one. */
   readonly incarnation: number
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
   readonly inputs: ReadonlyArray<InputRow>
 }
 
-/** A call whose process died before it ended. */
+/** A call whose process died before the call ended. */
 export interface UnsettledTool {
   readonly messageID: MessageID
   readonly callID: string
@@ -116,14 +117,14 @@ export interface UnsettledTool {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-/** A number of rows that SQL takes, whatever was asked for. */
+/** Clamps a requested number of rows to a valid limit. */
 export const pageLimit = (limit: number | undefined, fallback: number, most: number): number =>
   limit === undefined || Number.isNaN(limit) ? fallback : Math.max(1, Math.min(Math.trunc(limit), most))
 
-/** Sessions of one title that are listed. */
+/** Maximum number of sessions listed for one title. */
 const sameTitle = 10
 
-/** Characters of a search: SQLite takes patterns of 50,000 bytes. */
+/** Maximum characters of a search: SQLite accepts patterns of 50,000 bytes. */
 const searchLimit = 1_000
 
 const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
@@ -131,7 +132,7 @@ const ListCursor = Schema.parseJson(Schema.Tuple(Schema.Int, Schema.String))
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
 
-/** Assembles one message with its parts and prompt. */
+/** Builds one message from its row, parts and prompt. */
 export const assembleOne = (
   sessionID: string,
   row: MessageRow,
@@ -139,7 +140,7 @@ export const assembleOne = (
   prompt: string | null
 ): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, prompt))
 
-/** Assembles messages with their parts and prompts. */
+/** Builds messages from their rows, parts and prompts. */
 export const assemble = (
   sessionID: string,
   messages: ReadonlyArray<MessageRow>,
@@ -206,7 +207,7 @@ const make = Effect.gen(function* () {
     return { items, cursor: Buffer.from(JSON.stringify([last.updatedAt, last.id])).toString("base64url") }
   })
 
-  /** Parts of messages in a range of the transcript; a part always comes after its message. */
+  /** The parts of these messages. A part's sequence number is always greater than its message's. */
   const partsOf = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>
     Effect.map(
       Effect.forEach(
@@ -227,7 +228,7 @@ const make = Effect.gen(function* () {
       return { parts, inputs }
     })
 
-  /** One consistent view for several statements. */
+  /** Runs several statements in one snapshot. */
   const consistent = <A>(effect: Effect.Effect<A, SqlError.SqlError>) => run(snapshot(sql)(effect))
 
   const messages = Effect.fn("SessionStore.messages")(function* (options: MessagesOptions) {
@@ -267,7 +268,7 @@ const make = Effect.gen(function* () {
         const since = shown.slice(checkpoint.length).filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
         const rows = [...earlier, ...checkpoint, ...kept, ...since]
         const { inputs, parts } = yield* withParts(sessionID, rows)
-        // Waiting inputs too: the events that promote them are folded on top of these rows.
+        // Waiting inputs too: later events that promote them are folded over these rows.
         const waiting = yield* sql<InputRow>`SELECT * FROM session_input
           WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
         return {
@@ -317,7 +318,7 @@ const make = Effect.gen(function* () {
     }),
     titled: Effect.fn("SessionStore.titled")(function* (title, { directory } = {}) {
       const rows = yield* run(
-        // The plus keeps the title's index: a folder may hold many more sessions than a title.
+        // The plus keeps the title's index in use: a folder may have far more sessions than a title.
         sql<SessionRow>`SELECT * FROM session WHERE title = ${title}
           ${directory === undefined ? sql`` : sql`AND +directory = ${directory}`}
           ORDER BY time_updated DESC, id DESC LIMIT ${sameTitle}`
@@ -367,7 +368,7 @@ const make = Effect.gen(function* () {
         ),
         ([row]) => row?.found === 1
       ),
-    // Named so that it is found in the index of what waits, and not in that of all inputs.
+    // `admitted_seq` makes SQLite use the index of waiting inputs instead of the index of all inputs.
     withWaiting: run(
       sql<SessionRow>`SELECT * FROM session
         WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0)
@@ -428,7 +429,7 @@ const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool
 const least = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.min(a, b))
 const greatest = (seqs: ReadonlyArray<number>): number => seqs.reduce((a, b) => Math.max(a, b))
 
-/** Bound parameters per statement stay few. */
+/** Limits the bound parameters per statement. */
 const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / 256) }, (_, i) => items.slice(i * 256, (i + 1) * 256))
 

@@ -1,6 +1,7 @@
 /**
- * The facade: what a host does with sessions. Admission and execution are separate: `prompt` returns when the prompt
- * is on disk, the work goes on in the background, `wait` and `events` follow it. Spec: specs/inbox.md, execution.md.
+ * Defines the facade: what a host does with sessions. Admission and execution are separate: `prompt` returns when the
+ * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/inbox.md,
+ * execution.md.
  */
 import { Context, Schema, type Effect, type Stream } from "effect"
 import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
@@ -24,7 +25,7 @@ import type { PriceUnknown, RunError } from "./RunError.ts"
 import type { Budget, Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
 import type { TodoItem } from "./Todos.ts"
 
-/** The message id was used before for another session, prompt or delivery, or belongs to a message (IN-5, IN-6). */
+/** The message id belongs to another session, prompt or delivery, or to a message (IN-5, IN-6). */
 export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
   "PromptConflictError",
   { sessionID: SessionID, messageID: MessageID }
@@ -34,7 +35,7 @@ export class PromptConflictError extends Schema.TaggedError<PromptConflictError>
   }
 }
 
-/** The session has as many waiting inputs as it may (IN-12). Nothing was admitted. */
+/** The inbox is full (IN-12). Nothing was admitted. */
 export class InboxFullError extends Schema.TaggedError<InboxFullError>("@daybook/core/InboxFullError")(
   "InboxFullError",
   { sessionID: SessionID, limit: Schema.Int }
@@ -44,7 +45,7 @@ export class InboxFullError extends Schema.TaggedError<InboxFullError>("@daybook
   }
 }
 
-/** What was given cannot be used: which field, and what it should be. */
+/** An argument is not valid: `field` names it, `details` says what is expected. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/core/InvalidInput")("InvalidInput", {
   field: Schema.String,
   details: Schema.String
@@ -54,7 +55,7 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/cor
   }
 }
 
-/** The prompt is no longer in the inbox: it was promoted or taken back before. */
+/** The prompt is no longer in the inbox: it was promoted or withdrawn. */
 export class NotWaiting extends Schema.TaggedError<NotWaiting>("@daybook/core/NotWaiting")("NotWaiting", {
   sessionID: SessionID,
   messageID: Schema.String
@@ -73,7 +74,7 @@ export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/cor
   }
 }
 
-/** More than one session has the title: a name must mean one. The last used come first; ten are listed at most. */
+/** More than one session has the title. Lists at most ten, last used first. */
 export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook/core/TitleAmbiguous")(
   "TitleAmbiguous",
   { title: Schema.String, sessionIDs: Schema.Array(SessionID) }
@@ -86,14 +87,14 @@ export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook
   }
 }
 
-/** Where a session is kept for its clients. */
+/** A session's address for clients. */
 export interface Placement {
   readonly address: Address
-  /** The folder that its agent takes for the whole file system; absolute, by its real path. */
+  /** The folder that its agent sees as `/`: an absolute real path. */
   readonly root?: string | undefined
 }
 
-/** A session to be: only its Location is needed. */
+/** Options of a new session; only `location` is required. */
 export interface CreateOptions {
   readonly id?: string | undefined
   readonly location: Location
@@ -101,54 +102,59 @@ export interface CreateOptions {
   readonly model?: ModelRef | undefined
   readonly title?: string | undefined
   readonly parentID?: SessionID | undefined
-  /** With an address that a session has, that one is returned unchanged, unless another id is asked for (AD-3). */
+  /**
+   * If a session already has this address, `create` returns that session unchanged, unless another `id` is given
+   * (AD-3).
+   */
   readonly placement?: Placement | undefined
 }
 
-/** A prompt for a session; with an id of the caller's, it can be sent again safely. */
+/** A prompt for a session. With a caller-supplied id it can be sent again safely. */
 export interface PromptOptions {
   readonly id?: string | undefined
   readonly sessionID: SessionID
   readonly prompt: PromptInput
-  /** `steer` by default. */
+  /** Default: `steer`. */
   readonly delivery?: Delivery | undefined
-  /** False admits only; otherwise the session is woken. */
+  /** False admits only. By default the session is woken. */
   readonly resume?: boolean | undefined
-  /** False takes the words as they are: no mention or template in them means anything. For words that no person wrote. */
+  /** False takes the text literally: mentions and templates are not expanded. Use it for text that no person wrote. */
   readonly expand?: boolean | undefined
 }
 
-/** Which sessions, and which page of them. */
+/** Selects sessions and a page of them. */
 export interface ListOptions {
-  /** Sessions of this folder only, whatever spelling of its path is given. */
+  /** Only sessions of this folder, whatever spelling of its path is given. */
   readonly directory?: string | undefined
-  /** Part of the title or of a prompt's text, any case; 1,000 characters at most. */
+  /** Part of the title or of a prompt's text, case-insensitive; at most 1,000 characters. */
   readonly search?: string | undefined
-  /** Sessions of this agent or model in this scope only; of an agent's private ones also those without an address. */
+  /**
+   * Only sessions of this agent or model in this scope. For an agent's private scope also sessions without an address.
+   */
   readonly house?: House | undefined
-  /** 50 by default, 500 at most. */
+  /** Default: 50; maximum: 500. */
   readonly limit?: number | undefined
-  /** From the page before. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined
 }
 
 /** One page of a list. */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
-  /** Present when more follow. */
+  /** Present if more follow. */
   readonly cursor?: string
 }
 
-/** Which page of a transcript. */
+/** Selects a page of a transcript. */
 export interface MessagesOptions {
   readonly sessionID: SessionID
-  /** 50 by default, 500 at most. */
+  /** Default: 50; maximum: 500. */
   readonly limit?: number | undefined
-  /** `asc`, oldest first, by default. */
+  /** Default: `asc`, oldest first. */
   readonly order?: "asc" | "desc" | undefined
   /**
-   * The page goes on after the message with this sequence number (before it, for `desc`). Any sequence number will do:
-   * to read around a message, ask for the page before and the page after its `seq`.
+   * The page starts after the message with this sequence number (before it, for `desc`). Any sequence number is valid:
+   * to read around a message, request the pages before and after its `seq`.
    */
   readonly cursor?: number | undefined
 }
@@ -156,9 +162,9 @@ export interface MessagesOptions {
 /** One page of a transcript. */
 export interface MessagePage {
   readonly items: ReadonlyArray<Message>
-  /** Messages of the session in all. */
+  /** Number of messages of the session. */
   readonly total: number
-  /** Present when more follow. */
+  /** Present if more follow. */
   readonly cursor?: number
 }
 
@@ -166,13 +172,13 @@ export interface MessagePage {
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
   {
-    /** Creates a session; with an id that exists, returns that one unchanged (CR-1). */
+    /** Creates a session; an existing id returns that session unchanged (CR-1). */
     readonly create: (
       options: CreateOptions
     ) => Effect.Effect<Session, InvalidInput | AddressTaken | StoreError | AppendError>
     /**
-     * The session of this title: the only one in the folder, else the only one anywhere, else a new one. Of any number of
-     * callers at once, in any number of processes, one makes it (IB-13).
+     * Returns the session with this title: the only one in the folder, else the only one anywhere, else a new one. Of
+     * concurrent callers, in any number of processes, exactly one creates it (IB-13).
      */
     readonly named: (
       options: Omit<CreateOptions, "id" | "placement"> & { readonly title: string }
@@ -180,15 +186,15 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       { readonly session: Session; readonly isNew: boolean },
       InvalidInput | TitleAmbiguous | StoreError | AppendError
     >
-    /** The session at an address, if there is one (AD-2). */
+    /** The session at an address, if any (AD-2). */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, InvalidInput | StoreError>
-    /** Gives a session that has none its address, or another root; publishes nothing when it has them (AD-4). */
+    /** Gives the session its first address, or changes its root; publishes nothing if both are unchanged (AD-4). */
     readonly place: (
       sessionID: SessionID,
       placement: Placement
     ) => Effect.Effect<void, InvalidInput | AddressTaken | SessionNotFound | StoreError | AppendError>
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
-    /** Sessions, the last used first, in pages. */
+    /** Sessions, last used first, in pages. */
     readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     /** The visible transcript in event order, in pages (PR-7). */
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, SessionNotFound | StoreError>
@@ -200,13 +206,13 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly context: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Message>, SessionNotFound | StoreError>
     /** Waiting inputs, in admission order. */
     readonly inbox: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Input>, SessionNotFound | StoreError>
-    /** `session.next.*` events after the cursor, then those to come (TL-1). The creation event is not among them. */
+    /** `session.next.*` events after the cursor, then new ones (TL-1). The creation event is skipped. */
     readonly events: (options: From) => Stream.Stream<SessionEvent, ReadError>
     /** `events` with one marker where replay ends (TL-9). */
     readonly eventsMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
     /**
-     * One page of events after the cursor; `limit` is 100 at most. Give the page's `incarnation` with its cursor, and the
-     * next page, or `events`, is of the same session or fails.
+     * One page of events after the cursor; `limit` is at most 100. If you pass the page's `incarnation` with its
+     * cursor, the next page, or `events`, is of the same session or fails.
      */
     readonly history: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
       {
@@ -219,52 +225,56 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     >
     /** Deltas of the running turn, for connected readers; never part of `events` (TL-5). */
     readonly live: (sessionID: SessionID) => Stream.Stream<LiveEvent, SubscriberOverflow>
-    /** Admits a prompt; on disk when it returns. The same id with the same content returns the same receipt (IN-4). */
+    /**
+     * Admits a prompt; it is on disk when this returns. The same id with the same content returns the same receipt
+     * (IN-4).
+     */
     readonly prompt: (
       options: PromptOptions
     ) => Effect.Effect<
       Input,
       InvalidInput | SessionNotFound | PromptConflictError | InboxFullError | StoreError | AppendError
     >
-    /** Takes a waiting prompt back: no model gets it, and its id stays taken (IB-40). */
+    /** Withdraws a waiting prompt: no model gets it, and its id stays taken (IB-40). */
     readonly withdraw: (
       sessionID: SessionID,
       messageID: MessageID
     ) => Effect.Effect<void, NotWaiting | SessionNotFound | StoreError | AppendError>
     /**
-     * Settles what a dead process left running, as interrupted, and runs nothing; true if there was something. A session
-     * that a living process works on is left alone (TU-13).
+     * Settles what a dead process left running, as interrupted, and runs nothing; returns whether there was something
+     * to settle. Does not touch a session that a living process owns (TU-13).
      */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
-    /** Runs the session now, at least one provider turn; joins a run that is under way (CO-2). */
+    /** Runs the session now, with at least one provider turn; joins a run in progress (CO-2). */
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | RunError>
     /**
-     * Stops the session's work in this process and any other, and waits until it has settled (CO-6). With an activity,
-     * stops that one and no other: what waits goes on after it, and nothing is done when it does not run (EX-E9).
+     * Stops the session's work in this and every other process, and waits until it has settled (CO-6). With an
+     * activity, stops only that one: waiting inputs continue after it, and if it does not run this does nothing
+     * (EX-E9).
      */
     readonly interrupt: (
       sessionID: SessionID,
       options?: { readonly activityID?: ActivityID | undefined }
     ) => Effect.Effect<void, LogUnavailable>
-    /** Waits until nothing runs for the session in this process and returns it. Does not start anything. */
+    /** Waits until nothing runs for the session in this process, then returns the session. Does not start anything. */
     readonly wait: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
-    /** Sessions that this process is working on. */
+    /** Sessions that run in this process. */
     readonly active: Effect.Effect<ReadonlyArray<SessionID>>
     /**
-     * Sessions whose last activity was cut off by the death of its process (TU-13). Takes until every owner is known to
-     * live or not: at once for processes of this machine that are gone, a lease of silence at the most (EX-O7).
+     * Sessions whose last activity was cut off by the death of its process (TU-13). Waits until every owner is known to
+     * be alive or not: immediate for dead processes of this machine, otherwise at most a lease of silence (EX-O7).
      */
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
     /**
-     * Sessions in which prompts wait and on which no living process works: their process died before it ran them, or they
-     * were admitted with `resume: false`. `resume` runs them. Takes as long as `interrupted` (EX-E7).
+     * Sessions with waiting prompts and no living owner: their process died before it ran them, or they were admitted
+     * with `resume: false`. `resume` runs them. Takes as long as `interrupted` (EX-E7).
      */
     readonly waiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly switchAgent: (
       sessionID: SessionID,
       agent: string
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
-    /** Publishes nothing when the model is the current one (CR-3). */
+    /** Publishes nothing if the model is unchanged (CR-3). */
     readonly switchModel: (
       sessionID: SessionID,
       model: ModelRef
@@ -275,20 +285,20 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       location: Location
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
     /**
-     * Asks for a compaction: done at the next safe boundary, at once when the session is idle. `wait` and `events` follow
-     * it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-41).
+     * Requests a compaction: it runs at the next safe boundary, or immediately if the session is idle. `wait` and
+     * `events` follow it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-41).
      */
     readonly compact: (sessionID: SessionID) => Effect.Effect<MessageID, SessionNotFound | StoreError | AppendError>
-    /** Shows all results of tools again that were left out of what the model is shown (CP-35). */
+    /** Shows all pruned tool results to the model again (CP-35). */
     readonly unprune: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
-    /** What the session and its children may spend from now on; an empty budget is no limit (EX-B1). */
+    /** Sets the budget of the session and its children from now on; an empty budget means no limit (EX-B1). */
     readonly setBudget: (
       sessionID: SessionID,
       budget: Budget
     ) => Effect.Effect<void, InvalidInput | PriceUnknown | SessionNotFound | StoreError | AppendError>
     /**
-     * What the model is shown: with `at`, the request of the turn that the event at this place belongs to, from the log;
-     * without, the one that would go out now, for which nothing is written and nobody asked (RQ-34, RQ-37).
+     * Returns a request to the model. With `at`: the request of the turn that the event at this sequence number belongs
+     * to, from the log. Without: the request that would be sent now; writes nothing and asks no one (RQ-34, RQ-37).
      */
     readonly request: (options: {
       readonly sessionID: SessionID
@@ -298,21 +308,21 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       sessionID: SessionID,
       title: string
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
-    /** What the model asks a person and waits for, the oldest first (TO-84). */
+    /** The model's open questions to a person, oldest first (TO-84). */
     readonly questions: (
       sessionID: SessionID
     ) => Effect.Effect<ReadonlyArray<PendingQuestion>, SessionNotFound | StoreError>
-    /** Answers a call's questions, one text each; of two answers one wins, the other is `QuestionClosed`. */
+    /** Answers a call's questions, one text each. If it was closed meanwhile, fails with `QuestionClosed`. */
     readonly answer: (
       options: QuestionRef & { readonly answers: ReadonlyArray<string> }
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | SessionNotFound | StoreError | AppendError>
-    /** Refuses to answer: the run that asked stops (TO-5). */
+    /** Declines to answer: the run that asked stops (TO-5). */
     readonly dismissQuestion: (
       options: QuestionRef
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | SessionNotFound | StoreError | AppendError>
-    /** The list that the session works through, as its model last wrote it (TO-91). */
+    /** The session's todo list, as its model last wrote it (TO-91). */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, SessionNotFound | StoreError>
-    /** What the session spent itself, and what it spent with all those below it (TO-106). */
+    /** What the session spent itself, and together with its descendants (TO-106). */
     readonly usage: (
       sessionID: SessionID
     ) => Effect.Effect<

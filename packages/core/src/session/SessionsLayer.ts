@@ -1,4 +1,4 @@
-/** The facade over log, store, inbox and execution. Contract in `Sessions.ts`. */
+/** Implements the facade over log, store, inbox and execution. Contract: `Sessions.ts`. */
 import { FileSystem, Path } from "@effect/platform"
 import { Effect, Layer, Option, Predicate, Schema, Stream } from "effect"
 import { Agents, canLead, type Agent } from "../agent/Agents.ts"
@@ -31,10 +31,10 @@ import type { StoreError } from "./StoreError.ts"
 import * as Titles from "./Titles.ts"
 import { validate } from "./Validate.ts"
 
-/** Events in one page of `history`. */
+/** Maximum number of events in a page of `history`. */
 const historyLimit = 100
 
-/** The inbox is bounded where inputs come in. */
+/** No limit needed: admission bounds the inbox. */
 const whole = Number.MAX_SAFE_INTEGER
 
 const make = Effect.gen(function* () {
@@ -56,7 +56,10 @@ const make = Effect.gen(function* () {
   const place = (location: CreateOptions["location"]) =>
     Effect.flatMap(validate("location", Location, location), (decoded) => Effect.provide(canonical(decoded), platform))
 
-  /** The name that sessions of a folder are kept under; a folder that is gone has the name it was asked for. */
+  /**
+   * The canonical path under which a folder's sessions are stored; if the folder is gone, the absolute form of the
+   * given path.
+   */
   const folder = (directory: string) =>
     Effect.provide(canonical({ directory }), platform).pipe(
       Effect.map((location) => location.directory),
@@ -64,7 +67,7 @@ const make = Effect.gen(function* () {
       Effect.provide(platform)
     )
 
-  /** An agent that may work here: on its own, or for the session that starts this one. */
+  /** An agent that may work here: as a primary agent, or for the parent session. */
   const knownAgent = Effect.fnUntraced(function* (agent: string, location: Location, child: boolean) {
     const refuse = (details: string) => new InvalidInput({ field: "agent", details })
     const name = yield* validate("agent", Schema.String, agent)
@@ -73,13 +76,13 @@ const make = Effect.gen(function* () {
     return yield* refuse(`agent "${name}" only takes tasks of other agents; choose another one`)
   })
 
-  /** What the model is reminded of at a switch; an agent that is gone by now has nothing to say (RQ-24). */
+  /** The model's reminders at a switch. A missing agent has none (RQ-24). */
   const farewells = Effect.fnUntraced(function* (current: string | undefined, to: Agent, location: Location) {
     const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
     return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
   })
 
-  /** A model that cannot be had is no reason to refuse: the run says why. */
+  /** An unavailable model is not refused here: the run reports it. */
   const knownPrice = Effect.fnUntraced(function* (sessionID: SessionID) {
     const session = yield* store.get(sessionID)
     const agent = yield* Effect.option(lineage.agentOf(session))
@@ -100,7 +103,7 @@ const make = Effect.gen(function* () {
     const refuse = (details: string) => new InvalidInput({ field: "parentID", details })
     const id = yield* validate("parentID", SessionID, parentID)
     yield* Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) => Effect.fail(refuse(message)))
-    // Whoever looks upwards sees all of the line: what one of it denies holds below.
+    // Bounded, so that a lookup of ancestors sees all of them: an ancestor's denials apply below.
     if ((yield* store.ancestors(id)).length >= deepestFamily) {
       return yield* refuse(`${id} has ${deepestFamily} sessions above it already`)
     }
@@ -129,7 +132,7 @@ const make = Effect.gen(function* () {
     return yield* titles.findOrBegin(title, location.directory, made)
   }, Effect.uninterruptible)
 
-  /** The event that begins a session, with everything in it checked. */
+  /** Builds the creation event, with all fields validated. */
   const creation = Effect.fnUntraced(function* (options: CreateOptions, location: Location) {
     const { agent, parentID } = options
     const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
@@ -147,7 +150,7 @@ const make = Effect.gen(function* () {
 
   const prompt: (typeof Sessions.Service)["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
     const admitted = inputs.admit(options)
-    // An id of the wrong form is the caller's mistake, and the admission names the field.
+    // An invalid id is the caller's mistake; admission's error names the field.
     const input = yield* Schema.is(SessionID)(options.sessionID) ? unlessRemoved(options.sessionID, admitted) : admitted
     if (options.resume !== false) yield* execution.wake(options.sessionID)
     return input
@@ -157,7 +160,10 @@ const make = Effect.gen(function* () {
   const followed = <Item extends SessionEvent | ReplayComplete, E>(items: Stream.Stream<Item, E>) =>
     Stream.filter(items, ({ type }) => type !== "session.created")
 
-  /** On a session that is not there, or was removed meanwhile, a verb fails with `SessionNotFound`, whatever it met first (IB-9). */
+  /**
+   * If the session does not exist, or was removed meanwhile, fails with `SessionNotFound` whatever error came first
+   * (IB-9).
+   */
   const unlessRemoved = <A, E extends { readonly _tag: string }>(sessionID: SessionID, effect: Effect.Effect<A, E>) =>
     Effect.tapError(effect, ({ _tag }) =>
       _tag === "RunInterrupted"
@@ -167,7 +173,7 @@ const make = Effect.gen(function* () {
           )
     )
 
-  /** A verb that changes a session: the log refuses it where there is none. */
+  /** A verb that changes a session. If the session does not exist, the log refuses the append. */
   const changes =
     <A, E extends { readonly _tag: string }, Rest extends ReadonlyArray<unknown>>(
       run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>
@@ -175,7 +181,7 @@ const make = Effect.gen(function* () {
     (sessionID: SessionID, ...rest: Rest) =>
       unlessRemoved(sessionID, run(sessionID, ...rest))
 
-  /** A verb that reads. The look-up comes last: of a session that is removed under it nothing is shown as empty. */
+  /** A verb that reads. It looks the session up last, so that a session removed meanwhile is not returned as empty. */
   const reads =
     <A, E extends { readonly _tag: string }, Rest extends ReadonlyArray<unknown>>(
       run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>
@@ -192,12 +198,12 @@ const make = Effect.gen(function* () {
         unlessRemoved(sessionID, close(options))
       )
 
-  /** Those of the listed sessions that no living process works on. */
+  /** The listed sessions without a living owner. */
   const abandoned = (list: Effect.Effect<ReadonlyArray<Session>, StoreError>) =>
     Effect.gen(function* () {
       const before = new Map((yield* list).map((session) => [session.id, session.activity?.id]))
       const owned = yield* owners.owned([...before.keys()])
-      // Looking at owners takes time: what ended or began meanwhile is left out.
+      // Checking owners takes time, so sessions whose activity changed meanwhile are skipped.
       return (yield* list).filter(
         ({ activity, id }) => before.has(id) && before.get(id) === activity?.id && !owned.has(id)
       )
@@ -241,7 +247,7 @@ const make = Effect.gen(function* () {
         yield* Effect.catchTag(
           append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
           "EventRefused",
-          // Its row says that it was taken out before, or is not there; another refusal is another matter.
+          // Its row says that the input is promoted, withdrawn or missing. Other refusals pass through.
           (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
             refused.table === "session_input" ? notWaiting : refused
         )
@@ -288,14 +294,14 @@ const make = Effect.gen(function* () {
         const requested = Effect.gen(function* () {
           const expectedSeq = yield* log.latest(sessionID)
           const { compaction } = yield* store.get(sessionID)
-          // One that waits already answers this one too.
+          // A request that still waits covers this one.
           const waiting = compaction?.state === "requested" ? compaction.id : compaction?.next
           if (waiting !== undefined) return waiting
           const messageID = yield* identifiers.message
           yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
           return messageID
         })
-        // Somebody else wrote in between, perhaps the same request: look again.
+        // Another caller wrote in between, perhaps the same request: read again.
         const messageID = yield* Effect.retry(requested, {
           times: 100,
           while: ({ _tag }) => _tag === "SeqConflict"

@@ -1,6 +1,6 @@
 /**
- * Rows of what the model was shown just before an event, found by their keys: where the last checkpoint was, what it kept,
- * which step it was, and what framed it. Spec: RQ-34 (EP-10, CP-49).
+ * Finds, by key, the rows that the model was shown just before an event: the last checkpoint, what it kept, the step,
+ * and its frame. Spec: RQ-34 (EP-10, CP-49).
  */
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ type Found<A> = Effect.Effect<A, SqlError.SqlError>
 
 export interface Checkpoint {
   readonly seq: number
-  /** Prompts from this place on follow it. */
+  /** Prompts from this sequence number on follow it. */
   readonly kept: number | null
 }
 
@@ -30,7 +30,9 @@ export const selectCheckpoint = (
     ([row]) => row
   )
 
-/** System rows after the baseline stay visible across a checkpoint; those it already contains never are (EP-10). */
+/**
+ * System messages after the baseline stay visible across a checkpoint; those that the baseline contains do not (EP-10).
+ */
 export const selectTold = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -42,7 +44,7 @@ export const selectTold = (
     : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
         AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
 
-/** Prompts that waited for their answer follow the checkpoint (CP-49). */
+/** Prompts without an answer follow the checkpoint (CP-49). */
 export const selectKept = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -68,7 +70,7 @@ interface StoredType {
   readonly version: number
 }
 
-/** The last events of these types before a place, newest first. Rows of other types are passed over without their payloads. */
+/** The last events of these types before a sequence number, newest first. Payloads of other types are not read. */
 export const selectOfTypes = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -86,7 +88,7 @@ export const selectOfTypes = (
     }
   )
 
-/** Whether the frame after these events is told by them alone. */
+/** Whether these events alone define the whole frame. */
 const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
   const offered = framed.findLast(({ data }) => data.tools !== undefined)?.data.tools?.offered
   const defined = new Set(framed.flatMap(({ data }) => data.tools?.defined ?? []).map(({ name }) => name))
@@ -98,10 +100,10 @@ const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
   )
 }
 
-/** Frames are asked for in portions: most often the last few tell all. */
+/** Frame events per query: usually the last few suffice. */
 const portion = 8
 
-/** The events that a frame is the fold of, oldest first: back to where they tell all of it. */
+/** The events that the frame is folded from, oldest first, back to where they define all of it. */
 const selectFramed = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -118,7 +120,7 @@ const selectFramed = (
     }
   })
 
-/** Up to where results were left out; undefined where that was never said. */
+/** The sequence number up to which results were pruned; undefined if nothing was ever pruned. */
 const selectPruned = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -127,22 +129,22 @@ const selectPruned = (
   Effect.gen(function* () {
     const [session] = yield* sql<{ readonly pruned_seq: number | null }>`
       SELECT pruned_seq FROM session WHERE id = ${sessionID}`
-    // Nothing is looked for that was never there.
+    // A session that was never pruned needs no search.
     if (typeof session?.pruned_seq !== "number") return undefined
     const [event] = yield* selectOfTypes(sql, sessionID, [ContextPruned], before, 1)
     return event?.type === "session.next.context.pruned" ? event.data.through : undefined
   })
 
-/** A step, and what its request was framed by. */
+/** A step and its request's frame. */
 export interface FramedStep {
   /** The row of its message. */
   readonly row: MessageRow
-  /** The events that its frame is the fold of, oldest first. */
+  /** The events that its frame is folded from, oldest first. */
   readonly framed: ReadonlyArray<Framed>
   readonly prunedSeq: number | undefined
 }
 
-/** The last step at or before an event; undefined where there was none. */
+/** The last step at or before an event; undefined if there was none. */
 export const selectFramedStep = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -155,7 +157,7 @@ export const selectFramedStep = (
     return { row, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
-/** The inputs that became visible in a range of the transcript. */
+/** The inputs promoted in a range of the transcript. */
 export const selectPrompts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -165,19 +167,21 @@ export const selectPrompts = (
   sql<InputRow>`SELECT * FROM session_input
     WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
 
-/** Where what was shown began. */
+/** The start of the shown context. */
 export interface ContextStart {
-  /** The checkpoint's event; the first one where there is none. */
+  /** The checkpoint's sequence number, or 0 without a checkpoint. */
   readonly from: number
-  /** System messages from before the checkpoint that the baseline did not contain. */
+  /** System messages before the checkpoint that the baseline does not contain. */
   readonly told: ReadonlyArray<MessageRow>
-  /** Prompts that follow the checkpoint as they are. */
+  /** Prompts that follow the checkpoint verbatim. */
   readonly kept: ReadonlyArray<MessageRow>
-  /** Of the kept prompts, and of those that became visible since, these as they waited. */
+  /**
+   * The inputs of the kept prompts, and, in their waiting state, the inputs admitted before `from` and promoted since.
+   */
   readonly inputs: ReadonlyArray<InputRow>
 }
 
-/** What stood when the last checkpoint before an event was made, to fold the events from there on. */
+/** The state when the last checkpoint before an event was made, to fold later events from. */
 export const selectContextStart = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,

@@ -1,8 +1,8 @@
-/** What reading sessions and messages can fail with. */
+/** Defines the errors of reading sessions and messages. */
 import { Schema } from "effect"
 import type { LogUnavailable } from "../log/EventLog.ts"
 
-/** A stored message does not decode. The row is left as it is. */
+/** A stored message does not decode. The row stays unchanged. */
 export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/core/MessageUnreadable")(
   "MessageUnreadable",
   { sessionID: Schema.String, messageID: Schema.String, details: Schema.String }
@@ -14,5 +14,5 @@ export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@d
 
 export { SessionNotFound } from "../log/EventLog.ts"
 
-/** A read that failed: the database, or one of its rows. */
+/** A failed read: the database, or one of its rows. */
 export type StoreError = LogUnavailable | MessageUnreadable

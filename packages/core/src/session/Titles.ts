@@ -1,6 +1,6 @@
 /**
- * Sessions by title: found, or made when there is none. Titles need not be unique; of any number of callers that ask for
- * one title at the same time, one makes the session, and its commit decides which. Spec: IB-13.
+ * Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
+ * creates the session, and the commit decides which. Spec: IB-13.
  */
 import { SqlClient } from "@effect/sql"
 import { Data, Effect } from "effect"
@@ -11,10 +11,10 @@ import { unavailable } from "../log/EventRow.ts"
 import { TitleAmbiguous } from "./Sessions.ts"
 import { SessionStore } from "./SessionStore.ts"
 
-/** Losing to others again and again is no reason to give up, but there is an end. */
+/** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100
 
-/** Another caller was faster. */
+/** Another caller created a session with the title first. */
 class LookAgain extends Data.TaggedError("LookAgain") {}
 
 const isLookAgain = (error: unknown): error is LookAgain => error instanceof LookAgain
@@ -24,7 +24,7 @@ export const make = Effect.gen(function* () {
   const store = yield* SessionStore
   const sql = yield* SqlClient.SqlClient
 
-  /** The only session of the title in the folder, else the only one anywhere. */
+  /** The only session with the title in the folder, else the only one anywhere. */
   const find = Effect.fnUntraced(function* (title: string, directory: string) {
     const here = yield* store.titled(title, { directory })
     const found = here.length > 0 ? here : yield* store.titled(title)
@@ -32,14 +32,14 @@ export const make = Effect.gen(function* () {
     return found[0]
   })
 
-  /** In the transaction of the creation: appends of all processes come one after another. */
+  /** Runs in the creation's transaction, which excludes all other writers. */
   const isFirst = (title: string, sessionID: SessionID) =>
     sql`SELECT 1 FROM session WHERE title = ${title} AND id <> ${sessionID} LIMIT 1`.pipe(
       Effect.mapError(unavailable("look for the title")),
       Effect.flatMap((others) => (others.length === 0 ? Effect.void : new LookAgain()))
     )
 
-  /** Makes the session unless another one has its title. */
+  /** Creates the session unless another one has its title. */
   const begin = (sessionID: SessionID, created: Draft, title: string) =>
     log.append(sessionID, [created], { expectedSeq: -1, commit: () => isFirst(title, sessionID) }).pipe(
       Effect.zipRight(store.get(sessionID)),
@@ -47,7 +47,7 @@ export const make = Effect.gen(function* () {
       Effect.map((session) => ({ session, isNew: true }))
     )
 
-  /** `creation` is needed only where there is no such session. */
+  /** Runs `creation` only if there is no such session. */
   const findOrBegin = <E, R>(
     title: string,
     directory: string,

@@ -1,4 +1,4 @@
-/** The list that a session works through, as data, and where it lies: in the last call of `todo` that wrote it. Spec: TO-91..TO-93. */
+/** Defines a session's todo list and reads it from the last `todo` call that wrote it. Spec: TO-91..TO-93. */
 import type { SqlClient } from "@effect/sql"
 import { Effect, Option, Schema } from "effect"
 import type { SessionID } from "../Identifiers.ts"
@@ -17,9 +17,9 @@ const decode = Schema.decodeUnknownOption(
 )
 
 /**
- * The current list. Results say whether they changed it; calls that only looked are passed over, since one that ran
- * beside a change may hold the list before it. Results of releases up to 0.1 do not say: there the input has items. What
- * another tool under this name left is not a list.
+ * The current list. Results record whether they changed it. Calls that only read are skipped, because one that ran
+ * beside a change may hold the earlier list. Results of releases up to 0.1 do not record it: there a change has items
+ * in its input. Output of another tool with this name is not a list.
  */
 export const selectTodos = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.map(

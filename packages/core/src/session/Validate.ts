@@ -1,9 +1,9 @@
-/** What callers give, checked against its schema before anything is decided on it. */
+/** Validates arguments of callers against their schemas before any decision. */
 import { Effect, Schema } from "effect"
 import { describeIssues } from "../Issues.ts"
 import { InvalidInput } from "./Sessions.ts"
 
-/** The value as its schema has it, or which field is wrong and what it should be. */
+/** Returns the decoded value, or the field at fault and what is expected. */
 export const validate = <A, I>(
   field: string,
   schema: Schema.Schema<A, I>,
