@@ -124,8 +124,8 @@ describe("a user's files", () => {
       assert.strictEqual((yield* agents.get("twin")).prompt, "First")
       const found = yield* problems
       assert.strictEqual(found.length, 2)
-      assert.isTrue(found[0]?.startsWith(`${userFile("b.md")}: agent "twin" is there already`))
-      assert.isTrue(found[1]?.startsWith(`${userFile("mine.md")}: agent "mine" is there already`))
+      assert.isTrue(found[0]?.startsWith(`${userFile("b.md")}: agent "twin" already exists`))
+      assert.isTrue(found[1]?.startsWith(`${userFile("mine.md")}: agent "mine" already exists`))
     })
   )
 
@@ -337,7 +337,7 @@ describe("hostile files", () => {
       const names = yield* other.names
       assert.strictEqual(names.length, 202)
       assert.strictEqual(names.at(-1), "a199")
-      assert.match((yield* other.problems).join(), /more than 200 files/)
+      assert.match((yield* other.problems).join(), /more than 200 definition files/)
     })
   )
 })

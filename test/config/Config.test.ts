@@ -233,8 +233,8 @@ describe("shared spaces", () => {
       b: { read: "group", group: 50 }
     })
     for (const [space, fault] of [
-      ["{write: group}", /shared\.a: who writes also reads/],
-      ["{read: group, write: everyone}", /shared\.a: who writes also reads/],
+      ["{write: group}", /shared\.a: expected read to be at least as wide as write/],
+      ["{read: group, write: everyone}", /shared\.a: expected read to be at least as wide as write/],
       ["{read: group, group: -1}", /shared\.a\.group: expected the name or the number of a group/],
       ["{read: group, group: 1.5}", /shared\.a\.group: expected the name or the number of a group/],
       ["{write: all}", /shared\.a\.write: expected owner, group or everyone/]

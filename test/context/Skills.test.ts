@@ -68,10 +68,10 @@ describe("which there are", () => {
             ]
           )
         }
-        const rest = "already, and a project cannot change it; choose another name"
+        const rest = "already exists, and a project cannot change it; choose another name"
         assert.sameMembers(warnings, [
-          `the skill ${at("other")} is left out: there is a skill "a" ${rest}`,
-          `the skill ${at("c")} is left out: there is a skill "c" ${rest}`
+          `the skill ${at("other")} is ignored: skill "a" ${rest}`,
+          `the skill ${at("c")} is ignored: skill "c" ${rest}`
         ])
       }).pipe(Effect.provide(recording(warnings)))
     }
@@ -115,7 +115,7 @@ describe("which there are", () => {
         const file = join(here, ".daybook", "skills", "x", "SKILL.md")
         yield* put(file, text)
         assert.deepStrictEqual(yield* (yield* skillsAt(here)).list, [])
-        assert.deepStrictEqual(warnings, [`the skill ${file} is left out: ${why}`])
+        assert.deepStrictEqual(warnings, [`the skill ${file} is ignored: ${why}`])
       }).pipe(Effect.provide(recording(warnings)))
     })
   }

@@ -75,7 +75,7 @@ describe("a result", () => {
       const text = (words: string) => ({ type: "text", text: words })
       assert.deepStrictEqual((yield* succeed("own_contents", {})).content, [
         text("words"),
-        text("[a picture (image/png) cannot be shown: it is not a picture of a kind that is known]"),
+        text("[a picture (image/png) cannot be shown: it is not a picture in a known format]"),
         file("audio/wav"),
         text("[application/octet-stream: no data]"),
         text('<resource uri="test://a">\ninside\n</resource>'),

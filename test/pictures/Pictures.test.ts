@@ -150,7 +150,7 @@ describe("with a decoder", () => {
   it.live("PC-3: a file over 32 MiB is refused with the limit, and not looked at", () =>
     Effect.gen(function* () {
       const bytes = Buffer.concat([claimed(8, 8), Buffer.alloc(32 * 1024 * 1024)])
-      assert.include(refusal(yield* Effect.either(decoding.fit(bytes))), "at most 33,554,432 bytes are looked at")
+      assert.include(refusal(yield* Effect.either(decoding.fit(bytes))), "at most 33,554,432 bytes are read")
     })
   )
 })

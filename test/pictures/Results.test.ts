@@ -115,7 +115,7 @@ describe("another tool", () => {
       assert.deepStrictEqual((yield* bench.succeed("give", {})).content, [
         text,
         good,
-        { type: "text", text: "[x cannot be shown: it is not a picture of a kind that is known]" },
+        { type: "text", text: "[x cannot be shown: it is not a picture in a known format]" },
         pdf,
         away
       ])

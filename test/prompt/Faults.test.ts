@@ -40,7 +40,7 @@ it.effect("PX-7: a defect becomes a failure that says nothing of its inside; wha
   Effect.gen(function* () {
     const parts = yield* expand("@own:x://one @no/such.file @plan", () => Effect.die(new Error("secret detail")))
     assert.deepStrictEqual(kinds(parts), ["failure own:x://one", "failure no/such.file", "failure plan"])
-    assert.include(textOf(parts[0]), "fault of this program")
+    assert.include(textOf(parts[0]), "internal error")
     assert.notInclude(textOf(parts[0]), "secret detail")
   })
 )

@@ -43,7 +43,7 @@ describe("text", () => {
       const turned = yield* one("@a.txt:4-3")
       assert.deepStrictEqual(
         [turned?.name, textOf(turned)],
-        ["a.txt#L3-4", "line 3\nline 4\n[Asked for as lines 4 to 3.]"]
+        ["a.txt#L3-4", "line 3\nline 4\n[Lines 4 to 3 were requested.]"]
       )
       assert.strictEqual((yield* one("@a.txt:0-2"))?.name, "a.txt#L1-2")
       const past = yield* one("@a.txt:50-60")
@@ -249,7 +249,7 @@ it.scoped("PX-14: the 101st mention, and what follows it, is one failure that sa
     const parts = yield* desk.parts(`${"@alice @bob ".repeat(300)}${mentions}`)
     assert.strictEqual(parts.length, 101)
     assert.deepStrictEqual(kinds(parts.slice(99)), ["file m99.txt", "failure m100.txt"])
-    assert.include(textOf(parts[100]), "100 things")
+    assert.include(textOf(parts[100]), "100 items")
     const noise = Array.from({ length: 1_200 }, (_, index) => `@nobody${index}`).join(" ")
     const bounded = yield* desk.parts(`${noise} @m0.txt`)
     assert.deepStrictEqual(

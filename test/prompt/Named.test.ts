@@ -40,7 +40,7 @@ describe("PX-17: agents", () => {
       }
       assert.deepStrictEqual(kinds(yield* desk.parts("@docs", "picky")), ["agent docs"])
       const [part] = yield* desk.parts("@leader")
-      assert.include(textOf(part), "takes no work")
+      assert.include(textOf(part), "takes no tasks")
     })
   )
 

@@ -135,7 +135,7 @@ describe("RQ-42: an answer that does not fit", () => {
       const { activity } = yield* sessions.get(id)
       assert.strictEqual(activity?.state, "failed")
       assert.strictEqual(activity?.error?.type, "StructuredOutputFailed")
-      assert.include(activity?.error?.message, "its answer did not fit twice")
+      assert.include(activity?.error?.message, "its answer was invalid twice")
       assert.deepStrictEqual(yield* values(id), [])
       assert.strictEqual(yield* model.pending, 2)
     }).pipe(Effect.provide(runtime(tools)))
@@ -205,15 +205,18 @@ it.scoped("RQ-44: a schema that cannot be used is refused at admission, with the
       assert.strictEqual(error._tag, "InvalidInput")
       return error.message
     })
-    assert.include(yield* refused({ type: "array" }), `prompt.output.schema: its root has to be an object`)
+    assert.include(yield* refused({ type: "array" }), `prompt.output.schema: its root must be an object`)
     assert.include(yield* refused({}), `"type": "object"`)
-    assert.include(yield* refused({ type: "object", properties: { a: { type: "text" } } }), "it is no JSON Schema: ")
+    assert.include(
+      yield* refused({ type: "object", properties: { a: { type: "text" } } }),
+      "it is not a valid JSON Schema: "
+    )
     assert.include(
       yield* refused({ type: "object", properties: { a: { $ref: "https://example.com/a" } } }),
-      "no JSON Schema"
+      "not a valid JSON Schema"
     )
-    assert.include(yield* refused({ type: "object", properties: { a: { pattern: "(" } } }), "no JSON Schema")
-    assert.include(yield* refused({ type: "object", $async: true }), "leave out $async")
+    assert.include(yield* refused({ type: "object", properties: { a: { pattern: "(" } } }), "not a valid JSON Schema")
+    assert.include(yield* refused({ type: "object", $async: true }), "remove $async")
     assert.include(yield* refused({ type: "object", description: "x".repeat(70_000) }), "may have 65536 characters")
     const cyclic: Record<string, unknown> = { type: "object" }
     cyclic["properties"] = cyclic

@@ -54,7 +54,7 @@ const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) 
       // The name fails instead of falling back: the file's rules may have been stricter than the fallback's.
       if (!byName.has(stem)) broken.set(stem, `${file}: ${result.left}`)
     } else if (byName.has(result.right.name)) {
-      const details = `agent "${result.right.name}" is there already, from the configuration or another file; this file is left out`
+      const details = `agent "${result.right.name}" already exists, from the configuration or another file; this file is ignored`
       problems.push({ path: file, details })
     } else {
       byName.set(result.right.name, userAgent(result.right))
@@ -81,7 +81,7 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
     if (byName.has(name) || above.broken.has(name)) {
       problems.push({
         path: file,
-        details: `there is an agent "${name}" already, and a project cannot change it; choose another name`
+        details: `agent "${name}" already exists, and a project cannot change it; choose another name`
       })
     } else if (from === undefined) {
       const details = `agent "${defaultAgent}", whose rules it starts from, cannot be used`

@@ -152,7 +152,7 @@ const make = Effect.fnUntraced(function* (settings: CompactionSettings) {
           task
         }
     }
-    return "what has to be summarized is itself too long for the model"
+    return "the conversation to summarize is too long for the model"
   }
 
   /**

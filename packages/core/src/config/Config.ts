@@ -139,7 +139,7 @@ const WrittenSpace = Schema.Struct({
 }).pipe(
   shaped("a map"),
   Schema.filter(({ read = "owner", write = "owner" }) => audiences.indexOf(write) <= audiences.indexOf(read), {
-    message: () => "who writes also reads: expected read to be as wide as write"
+    message: () => "expected read to be at least as wide as write"
   })
 )
 

@@ -86,7 +86,7 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
     const [oldest] = folders.keys()
     if (folders.size > maximumFolders && oldest !== undefined) folders.delete(oldest)
     const definitions = [...now.values()].map(({ definition }) => definition)
-    const details = `it holds more than ${maximumFiles} files of definitions, or ${maximumEntries} entries; the rest is left out`
+    const details = `it holds more than ${maximumFiles} definition files, or ${maximumEntries} entries; the rest is ignored`
     return more ? [...definitions, { path: folder, stem: "", result: Either.left(details) }] : definitions
   })
 

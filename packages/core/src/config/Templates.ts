@@ -101,7 +101,7 @@ const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOpti
         problems.push({ path: file, details: result.left })
         if (!above) broken.set(stem, `${file}: ${result.left}`)
       } else if (above) {
-        problems.push({ path: file, details: `there is a template "${stem}" already; choose another name` })
+        problems.push({ path: file, details: `template "${stem}" already exists; choose another name` })
       } else {
         byName.set(stem, result.right)
       }

@@ -46,9 +46,9 @@ const makeSources = (reserved: ReadonlyArray<ContextSource> = []): Context.Tag.S
       Effect.acquireRelease(
         Effect.suspend(() => {
           if (!isSourceKey(source.key)) {
-            return Effect.dieMessage(`"${source.key}" is no key of a context source: use area/name, lower case`)
+            return Effect.dieMessage(`"${source.key}" is not a valid context source key: use area/name in lower case`)
           }
-          if (taken(source.key)) return Effect.dieMessage(`context source ${source.key} is registered already`)
+          if (taken(source.key)) return Effect.dieMessage(`context source ${source.key} is already registered`)
           sources.set(source.key, source)
           return Effect.void
         }),

@@ -84,7 +84,7 @@ const make = Effect.gen(function* () {
     discovered: Effect.fn("InstructionDiscovery.discovered")(function* (sessionID, real) {
       if (!settings.projectConfig) return
       yield* Effect.catchAll(discover(sessionID, real), (error) =>
-        Effect.logWarning("instruction files on the way to a file that was read are not known", error)
+        Effect.logWarning("could not discover the instruction files for a file that was read", error)
       )
     })
   })

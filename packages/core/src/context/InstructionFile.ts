@@ -42,7 +42,7 @@ const faultOf = (cause: unknown): Read => {
   const code = codeOf(cause)
   if (missing.has(code)) return nothing
   if (code === "ELOOP") return { _tag: "Refused", why: "it leads through a loop of symbolic links" }
-  return { _tag: "Unreadable", why: `the system refused it (${code})` }
+  return { _tag: "Unreadable", why: `the system returned ${code}` }
 }
 
 const strict = new TextDecoder("utf-8", { fatal: true })
@@ -102,7 +102,7 @@ interface Kept {
   readonly text: string
 }
 
-const special: Read = { _tag: "Refused", why: "it is no regular file" }
+const special: Read = { _tag: "Refused", why: "it is not a regular file" }
 
 /** The path of an open file according to the system; undefined where the system does not provide it. */
 const descriptorPath = (handle: fs.FileHandle) => fs.readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
@@ -155,7 +155,7 @@ export const makeReader = () => {
       try {
         const real = await fs.realpath(name)
         return within !== undefined && !isWithin(within, real)
-          ? { _tag: "Refused", why: `it leads out of ${shownPath(within)}` }
+          ? { _tag: "Refused", why: `its real path is outside ${shownPath(within)}` }
           : await readReal(real)
       } catch (cause) {
         return faultOf(cause)

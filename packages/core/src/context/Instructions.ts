@@ -54,7 +54,7 @@ export const bounded = (entries: Instructions): Instructions => {
     }
     const left = entries.length - index - 1
     const last = ++named === maximumNamed && left > 0
-    const why = `instructions of this kind have ${maximumTotal} characters in all`
+    const why = `instructions of this kind may have ${maximumTotal} characters together`
     shown.push(notShown(entry.path, why, last ? `, nor are ${left} after it` : ""))
     if (last) break
   }

@@ -61,7 +61,7 @@ export const parseSkill = (text: string, folder: string): Either.Either<Skill, s
     const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
     const head = yield* Either.mapLeft(decodeHead(data.value), (error) => describeIssues(error, "the front matter"))
     const { description, name = path.basename(folder) } = head
-    if (!namePattern.test(name)) yield* Either.left(`${JSON.stringify(name)} is no name of a skill`)
+    if (!namePattern.test(name)) yield* Either.left(`${JSON.stringify(name)} is not a valid skill name`)
     return { name, description: oneLine(description), folder, body }
   })
 
@@ -115,7 +115,7 @@ const make = Effect.gen(function* () {
     if (read._tag !== "Found") return []
     const parsed = parseSkill(read.file.text, folder)
     if (Either.isRight(parsed)) return [parsed.right]
-    yield* warn(`the skill ${shownPath(file)} is left out: ${parsed.left}`)
+    yield* warn(`the skill ${shownPath(file)} is ignored: ${parsed.left}`)
     return []
   })
 
@@ -123,12 +123,12 @@ const make = Effect.gen(function* () {
     const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(folder)))
     if (real._tag === "None") return []
     if (within !== undefined && !isWithin(within, real.value)) {
-      yield* warn(`the skills in ${shownPath(folder)} are left out: it leads out of its project`)
+      yield* warn(`the skills in ${shownPath(folder)} are ignored: the folder leads out of its project`)
       return []
     }
     const names = yield* Effect.either(Effect.tryPromise(() => subfolders(real.value)))
     if (Either.isLeft(names)) {
-      yield* warn(`the skills in ${shownPath(folder)} are left out: it cannot be listed`)
+      yield* warn(`the skills in ${shownPath(folder)} are ignored: the folder cannot be listed`)
       return []
     }
     return (yield* Effect.forEach(names.right, (name) => skill(path.join(real.value, name), within))).flat()
@@ -150,7 +150,7 @@ const make = Effect.gen(function* () {
       // A project must not replace a skill whose name the user trusts.
       for (const { folder, name } of taken) {
         yield* warn(
-          `the skill ${shownPath(folder)} is left out: there is a skill "${name}" already, and a project cannot change it; choose another name`
+          `the skill ${shownPath(folder)} is ignored: skill "${name}" already exists, and a project cannot change it; choose another name`
         )
       }
       for (const each of mine) byName.set(each.name, each)

@@ -47,7 +47,7 @@ export class UnsupportedApi extends Schema.TaggedError<UnsupportedApi>("@daybook
   { providerID: Schema.String, api: Schema.String }
 ) {
   override get message() {
-    return `provider "${this.providerID}" speaks "${this.api}", which this build does not`
+    return `provider "${this.providerID}" uses the protocol "${this.api}", which this build does not support`
   }
 }
 /** The model has no such variant. */

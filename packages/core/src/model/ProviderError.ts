@@ -189,7 +189,8 @@ const unquote = (body: string): string => {
 
 /** Gateways return HTML pages; their title is the useful part. */
 const htmlTitle = (page: string): string =>
-  /<title[^>]*>([^<]{1,200})/i.exec(page.slice(0, 10_000))?.[1]?.trim() ?? "the answer is a page and not an API's"
+  /<title[^>]*>([^<]{1,200})/i.exec(page.slice(0, 10_000))?.[1]?.trim() ??
+  "the answer is an HTML page, not an API response"
 
 const parseJson = (text: string): unknown => {
   try {

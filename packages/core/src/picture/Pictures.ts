@@ -90,9 +90,9 @@ export const makePictures = (load: typeof loadDecoder): PictureFitter => {
   return {
     fit: Effect.fn("Pictures.fit")(function* (bytes) {
       const format = pictureFormat(bytes)
-      if (format === undefined) return yield* refuse("it is not a picture of a kind that is known")
+      if (format === undefined) return yield* refuse("it is not a picture in a known format")
       if (bytes.length > sourceBytes) {
-        return yield* refuse(`it has ${count(bytes.length)}, and at most ${count(sourceBytes)} are looked at`)
+        return yield* refuse(`it has ${count(bytes.length)}, and at most ${count(sourceBytes)} are read`)
       }
       // A decoder is uninterruptible: a waiter may leave, and the next picture starts when this one is done.
       return yield* Effect.disconnect(permits.withPermits(1)(Effect.uninterruptible(fitDecoded(bytes, format))))

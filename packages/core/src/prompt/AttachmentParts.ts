@@ -165,7 +165,7 @@ export const attachmentParts = (
   const [, server, resource] = /^mcp:([^:]+):(.+)$/s.exec(uri) ?? []
   if (server !== undefined && resource !== undefined) return resourceParts(gathering, reader, server, resource)
   if (scheme !== undefined && uri.includes("://")) {
-    return refuse("file.remote", `${quoted(name)} has a URI that nothing here can read ("${scheme}:")`)
+    return refuse("file.remote", `${quoted(name)} has a URI with an unsupported scheme ("${scheme}:")`)
   }
   return one(
     Effect.flatMap(gathering.files.resolve(gathering.sessionID, uri), (target) => targetPart(gathering, target))

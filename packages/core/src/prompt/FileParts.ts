@@ -35,7 +35,7 @@ const noticesOf = (resource: string, page: TextPage, asked: LineRange | undefine
   const notices: Array<string> = []
   if (page.lines === 0) notices.push("The file is empty.")
   if (asked !== undefined && (asked.from < 1 || asked.to < asked.from)) {
-    notices.push(`Asked for as lines ${asked.from} to ${asked.to}.`)
+    notices.push(`Lines ${asked.from} to ${asked.to} were requested.`)
   }
   if (asked !== undefined && page.lines > 0 && last < to && page.next === undefined) {
     notices.push(`The file ends with line ${last}.`)

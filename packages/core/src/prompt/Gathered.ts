@@ -75,7 +75,7 @@ export const gatherText = Effect.fnUntraced(function* (
   if (size > gathering.room.text) {
     return yield* refuse(
       "prompt.tooLarge",
-      `${quoted(name)} does not fit: everything that one prompt points at may have ${bytesOf(limits.textBytes)} of text`
+      `${quoted(name)} does not fit: the references of one prompt may have ${bytesOf(limits.textBytes)} of text`
     )
   }
   gathering.room.text -= size

@@ -54,10 +54,10 @@ const agentPart = Effect.fnUntraced(function* (gathering: Gathering, agent: Agen
       canAssist(agent)
         ? `agent ${quoted(agent.name)} was mentioned, but the rules of agent ${quoted(own?.name ?? "")} do not allow ` +
             `it to hand work to that agent with the tool "task"`
-        : `agent ${quoted(agent.name)} was mentioned, but it leads sessions and takes no work from others`
+        : `agent ${quoted(agent.name)} was mentioned, but it only leads sessions and takes no tasks`
     )
   }
-  const what = agent.description === undefined ? "" : ` It is described so: ${agent.description.slice(0, 1_000)}`
+  const what = agent.description === undefined ? "" : ` Its description: ${agent.description.slice(0, 1_000)}`
   return [
     yield* gatherText(
       gathering,
@@ -149,8 +149,8 @@ const total = (pointer: Pointer, gathering: Gathering): Effect.Effect<ReadonlyAr
     Effect.catchAllCause((cause) =>
       Cause.isInterrupted(cause)
         ? Effect.failCause(cause)
-        : Effect.as(Effect.logError("a mention of a prompt broke its expansion", cause), [
-            failed(pointer.name, `${quoted(pointer.name)} could not be read because of a fault of this program`)
+        : Effect.as(Effect.logError("a mention of a prompt failed unexpectedly", cause), [
+            failed(pointer.name, `${quoted(pointer.name)} could not be read because of an internal error`)
           ])
     )
   )
@@ -162,7 +162,7 @@ const resolveAll = Effect.fnUntraced(function* (gathering: Gathering, pointers: 
   for (const [index, pointer] of pointers.entries()) {
     if (count >= limits.parts || index >= limits.mentions) {
       const why =
-        `a prompt may point at ${limits.parts} things; ${quoted(pointer.name)} and what comes after it were not ` +
+        `a prompt may refer to ${limits.parts} items; ${quoted(pointer.name)} and all later ones were not ` +
         "looked at"
       const { part } = failed(pointer.name, why)
       parts.push(pointer.source === undefined ? part : { ...part, source: pointer.source })
@@ -196,7 +196,7 @@ const make = Effect.gen(function* () {
     const found = yield* Effect.either(templates.find(name, location))
     if (Either.isLeft(found)) {
       // The file's path goes to the log only.
-      return found.left.problem === undefined ? undefined : Either.left(`template "${name}" has a fault in its file`)
+      return found.left.problem === undefined ? undefined : Either.left(`the file of template "${name}" is invalid`)
     }
     return Either.mapLeft(expandTemplate(found.right.body, words), ({ message }) => `template "${name}": ${message}`)
   })
@@ -248,8 +248,8 @@ const make = Effect.gen(function* () {
     Effect.catchAllCause(expand(session, prompt), (cause) =>
       Cause.isInterrupted(cause)
         ? Effect.failCause(cause)
-        : Effect.as(Effect.logError("a prompt broke its expansion", cause), {
-            parts: [failed("the prompt", "what it points at was not looked up because of a fault of this program").part]
+        : Effect.as(Effect.logError("the expansion of a prompt failed unexpectedly", cause), {
+            parts: [failed("the prompt", "its references were not resolved because of an internal error").part]
           })
     )
 

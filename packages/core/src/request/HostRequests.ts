@@ -56,7 +56,7 @@ const make = (): Context.Tag.Service<typeof HostRequests> => {
 
   const unless = <A>(hook: RequestHook, before: A, change: () => Effect.Effect<A, unknown>): Effect.Effect<A> =>
     Effect.catchAllCause(Effect.timeout(Effect.interruptible(Effect.suspend(change)), hookLimit), (cause) =>
-      Effect.as(Effect.logWarning(`hook ${hook.name} failed; its change is left out`, cause), before)
+      Effect.as(Effect.logWarning(`hook ${hook.name} failed; its change is ignored`, cause), before)
     )
 
   return {

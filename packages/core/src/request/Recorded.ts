@@ -40,7 +40,7 @@ export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/cor
   at: Schema.Int
 }) {
   override get message() {
-    return `${this.sessionID} had shown nothing to a model by event ${this.at}; ask for a later one`
+    return `no turn of ${this.sessionID} had begun by event ${this.at}; use a later event`
   }
 }
 

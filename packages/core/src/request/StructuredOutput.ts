@@ -17,7 +17,7 @@ export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputF
   "@daybook/core/StructuredOutputFailed"
 )("StructuredOutputFailed", { sessionID: SessionID, details: Schema.String }) {
   override get message() {
-    return `the model gave no answer of the form that was asked for: ${this.details}`
+    return `the model did not give a valid structured answer: ${this.details}`
   }
 }
 
@@ -53,7 +53,7 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
     .join("; ")
 
 const notASchema = (cause: unknown): string =>
-  `it is no JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
+  `it is not a valid JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
 
 /** Compiles a schema; Left explains why the schema is not usable. */
 export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunction, string> => {
@@ -64,9 +64,9 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   if (before !== undefined) return Either.right(before)
   if (text.length > schemaLimit)
     return Either.left(`a schema may have ${schemaLimit} characters, this has ${text.length}`)
-  if (schema["type"] !== "object") return Either.left(`its root has to be an object: "type": "object"`)
+  if (schema["type"] !== "object") return Either.left(`its root must be an object: "type": "object"`)
   // An asynchronous check returns a promise, which would always count as valid.
-  if ("$async" in schema) return Either.left("it has to be checked at once: leave out $async")
+  if ("$async" in schema) return Either.left("asynchronous schemas are not supported: remove $async")
   return Either.try({
     try: () => {
       // A separate instance per schema, so that schemas do not share ids.
@@ -106,7 +106,7 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
     execute: (input) =>
       Either.match(checkOf(format), {
         onLeft: (details) =>
-          new ToolFailure({ type: "output.schema", message: `the form of the answer cannot be used: ${details}` }),
+          new ToolFailure({ type: "output.schema", message: `the schema of the answer is not usable: ${details}` }),
         onRight: (check) => {
           if (check(input)) {
             state.accepted = true

@@ -248,7 +248,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallbackBudget, steerBatchLi
     if (wrong || !goesOn) output.refused += 1
     output.wrong = false
     if (output.refused >= outputAttempts) {
-      const details = wrong ? "its answer did not fit twice" : "it did not call the tool that takes the answer"
+      const details = wrong ? "its answer was invalid twice" : "it did not call the tool that takes the answer"
       return yield* new StructuredOutputFailed({ sessionID: input.sessionID, details })
     }
     if (!goesOn) yield* log.append(input.sessionID, [yield* reminder(correction)], { owner: input.owner })

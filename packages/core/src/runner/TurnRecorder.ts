@@ -155,7 +155,7 @@ const extendFragment = (
 ): Result => {
   const key = fragmentKey(kind, id)
   const fragment = state.open.get(key)
-  if (fragment === undefined) return fault(`${kind} ${id} went on before it was started`)
+  if (fragment === undefined) return fault(`${kind} ${id} continued before it was started`)
   if (kind === "text") {
     const now = fitting(fragment.text.length, delta)
     if (now !== delta) return goOn(state, id, now, delta.slice(now.length), metadata)
@@ -230,7 +230,7 @@ const startInput = (state: State, id: string, name: string, executed: boolean): 
 
 const extendInput = (state: State, id: string, delta: string): Result => {
   const call = state.calls.get(id)
-  if (call?.phase !== "input") return fault(`the input of call ${id} went on before it was started or after its end`)
+  if (call?.phase !== "input") return fault(`the input of call ${id} continued before it was started or after its end`)
   const { messageID: assistantMessageID, sessionID } = state
   const next = { ...state, received: receive(state.received, delta) }
   return liveStep(withCall(next, id, { ...call, raw: call.raw + delta }), {
@@ -295,10 +295,10 @@ const hostedResult = (state: State, part: ToolResultPart): Result => {
   if (before === undefined) return fault(`the result of call ${part.id} came before the call`)
   const raw: unknown = part.encodedResult
   if (before.phase === "settled") {
-    return part.isFailure ? step(state, []) : fault(`call ${part.id} has its result twice`)
+    return part.isFailure ? step(state, []) : fault(`call ${part.id} has two results`)
   }
   if (before.phase !== "called") return fault(`the result of call ${part.id} came before the call`)
-  if (!before.executed) return fault(`the provider gave a result for call ${part.id}, which is not its own to run`)
+  if (!before.executed) return fault(`the provider gave a result for call ${part.id}, which is a local call`)
   const base = {
     assistantMessageID: state.messageID,
     callID: part.id,

@@ -88,10 +88,10 @@ const outcomeOf = Effect.fnUntraced(function* (response: HttpClientResponse.Http
   if (response.status !== 200) return failed(`it answered with status ${response.status}`)
   const type = response.headers["content-type"]
   if (type !== undefined && !readable.test(type))
-    return failed(`it answered with ${type.slice(0, 100)}, which is no plain text`)
+    return failed(`it answered with ${type.slice(0, 100)}, which is not plain text`)
   const text = yield* body(response)
   return text === ""
-    ? failed("it answered with nothing")
+    ? failed("its answer is empty")
     : ({ _tag: "Text", text, etag: response.headers["etag"] } as Outcome)
 })
 
@@ -124,7 +124,7 @@ const makeAddress = (
     }),
     Effect.catchTags({
       RequestError: (error) =>
-        Effect.succeed(failed(refusalIn(error)?.message ?? `it could not be asked (${error.reason})`)),
+        Effect.succeed(failed(refusalIn(error)?.message ?? `the request failed (${error.reason})`)),
       ResponseError: ({ reason }) => Effect.succeed(failed(`its answer could not be read (${reason})`))
     })
   )
@@ -156,7 +156,7 @@ export const remoteInstructions = Effect.fnUntraced(
     const parsed = addresses.map(parseAddress)
     if (parsed.includes(undefined) || addresses.length > maximumAddresses) {
       yield* Effect.logWarning(
-        `of the instructions that the configuration names, only http and https addresses are asked, ${maximumAddresses} at most`
+        `configured instructions are fetched from at most ${maximumAddresses} addresses, http and https only; the others are ignored`
       )
     }
     const looks = parsed
