@@ -83,7 +83,8 @@ describe("a request", () => {
   it("CL-78: has a table of sizes, a line for each part, that adds up", () => {
     const lines = sizeTable(shown).trimEnd().split("\n")
     const sizes = lines.map((line) => Number(line.slice(0, 9).replaceAll(",", "")))
-    assert.strictEqual(lines.length, 1 + 1 + 4 + 1)
+    const parts = lines.map((line) => line.slice(9).trim().split(/ {2,}/)[0])
+    assert.deepStrictEqual(parts, ["system 1", "tool", "1 user", "2 user", "3 assistant", "4 tool", "total"])
     assert.strictEqual(
       sizes.slice(0, -1).reduce((sum, size) => sum + size, 0),
       sizes.at(-1)

@@ -256,6 +256,50 @@ describe("Anthropic", () => {
     })
   )
 
+  const found = [
+    { type: "web_search_result", url: "https://a.example", title: "A", encrypted_content: "E", page_age: null }
+  ]
+
+  it.scopedLive.each([
+    ["what it found", "srvtoolu_1", found, ["server_tool_use", "web_search_tool_result", "text"]],
+    [
+      "its error",
+      "srvtoolu_1",
+      { type: "web_search_tool_result_error", error_code: "unavailable" },
+      ["server_tool_use", "web_search_tool_result", "text"]
+    ],
+    ["a result of another form", "srvtoolu_1", { type: "other" }, ["text", "text"]],
+    ["a search of another provider", "ws_1", found, ["text", "text"]]
+  ] as const)(
+    "MD-22: of a search that Anthropic ran, %s goes back as Anthropic accepts it",
+    ([, id, result, expected]) =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect("anthropic", opus, hello)
+        const search = { id, name: "AnthropicWebSearch", providerExecuted: true }
+        yield* answer(model, {
+          prompt: [
+            { role: "user", content: [{ type: "text", text: "search" }] },
+            {
+              role: "assistant",
+              content: [
+                { type: "tool-call", params: { query: "x" }, ...search },
+                { type: "tool-result", isFailure: false, result, ...search },
+                { type: "text", text: "found" }
+              ]
+            },
+            { role: "user", content: [{ type: "text", text: "more" }] }
+          ],
+          tools: [AnthropicTool.WebSearch_20250305({})]
+        })
+        const content = at(server.received[0]?.body, "messages", 1, "content")
+        assert(Array.isArray(content))
+        assert.deepStrictEqual(
+          content.map((part) => at(part, "type")),
+          [...expected]
+        )
+      })
+  )
+
   it.scopedLive("MD-21: a delta after its block's end is dropped, whatever block it was", () =>
     Effect.gen(function* () {
       const { model } = yield* connect(

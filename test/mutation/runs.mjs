@@ -79,7 +79,7 @@ export const measure = async (copy, sites, folder) => {
     [...files].filter((file) => durations.has(file)).toSorted((a, b) => durations.get(a) - durations.get(b))
   const testsOf = ({ called, file, number }) => {
     const own = reaching.get(String(number)) ?? new Set()
-    if (called) return quickFirst(own)
+    if (called && own.size > 0) return quickFirst(own)
     const near = new Set([...own, ...(reaching.get(file) ?? [])])
     return quickFirst(near.size > 0 ? near : durations.keys())
   }

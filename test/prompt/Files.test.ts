@@ -315,12 +315,18 @@ describe("attachments", () => {
       desk.writeOutside("secret.txt", "TOP SECRET")
       const url = pathToFileURL(join(desk.project, "a b.txt")).href
       const outside = pathToFileURL(join(desk.outside, "secret.txt")).href
-      const uris = [url, `${url}#L2-3`, `${url}?start=4&end=5`, outside, "file://elsewhere/a", "file:///%00", "a b.txt"]
+      symlinkSync(desk.project, join(desk.outside, "alias"))
+      const alias = pathToFileURL(join(desk.outside, "alias", "a b.txt")).href
+      const uris = [
+        ...[url, `${url}#L2-3`, `${url}?start=4&end=5`],
+        ...[`${alias}#L7`, outside, "file://elsewhere/a", "file:///%00", "a b.txt"]
+      ]
       const parts = yield* desk.parts({ text: "", files: uris.map((uri) => ({ uri, mime: "text/plain" })) })
       assert.deepStrictEqual(kinds(parts), [
         "file a b.txt",
         "file a b.txt#L2-3",
         "file a b.txt#L4-5",
+        "file a b.txt#L7-7",
         "failure secret.txt",
         "failure a",
         "failure %00"

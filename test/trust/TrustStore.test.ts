@@ -282,6 +282,11 @@ describe("a decision", () => {
     })
   )
 
+  it("TR-6: the bounds are those of the clause", () => {
+    const { depth, entries, folders, hashed, things } = limits
+    assert.deepStrictEqual([folders, entries, depth, things, hashed], [1_000, 20_000, 16, 500, 1_048_576])
+  })
+
   it.scoped("TR-6: a .daybook beyond the bounds can be neither trusted nor changed unseen", () =>
     Effect.gen(function* () {
       const { grant, project, store } = yield* setup()
