@@ -317,10 +317,8 @@ describe("attachments", () => {
       const outside = pathToFileURL(join(desk.outside, "secret.txt")).href
       symlinkSync(desk.project, join(desk.outside, "alias"))
       const alias = pathToFileURL(join(desk.outside, "alias", "a b.txt")).href
-      const uris = [
-        ...[url, `${url}#L2-3`, `${url}?start=4&end=5`],
-        ...[`${alias}#L7`, outside, "file://elsewhere/a", "file:///%00", "a b.txt"]
-      ]
+      const inside = [url, `${url}#L2-3`, `${url}?start=4&end=5`, `${alias}#L7`]
+      const uris = [...inside, outside, "file://elsewhere/a", "file:///%00", "a b.txt"]
       const parts = yield* desk.parts({ text: "", files: uris.map((uri) => ({ uri, mime: "text/plain" })) })
       assert.deepStrictEqual(kinds(parts), [
         "file a b.txt",
