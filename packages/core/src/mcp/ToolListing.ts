@@ -1,7 +1,6 @@
 /**
- * What a server says its tools are, brought into the form that providers take: bounded, with an object at the root of
- * the schema. A tool that cannot be offered is left out and named, and never takes the others with it. Pure.
- * Spec: MC-11..MC-13.
+ * Converts a server's tool list to the form that providers accept: bounded, with an object at the root of each schema.
+ * A tool that cannot be offered is left out and named, and does not affect the others. Pure. Spec: MC-11..MC-13.
  */
 import { Option, Predicate, Record, Schema } from "effect"
 import { JsonRecord } from "../session/Schemas.ts"
@@ -10,16 +9,16 @@ import { inSentence } from "./McpServer.ts"
 
 export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const
 
-/** A tool as its server describes it. Hints of harmlessness have no authority: they only count for the fingerprint. */
+/** A tool as its server describes it. Hints of harmlessness have no authority: they only affect the fingerprint. */
 export interface ListedTool {
   readonly name: string
-  /** The fingerprint of the whole description (PM-40). */
+  /** The fingerprint of the complete description (PM-40). */
   readonly fingerprint: string
   readonly description?: string
   readonly parameters: JsonRecord
 }
 
-/** What can be offered, and what cannot, with the reason. */
+/** The tools that can be offered, and the others with the reason. */
 export interface Listing {
   readonly tools: ReadonlyArray<ListedTool>
   readonly leftOut: ReadonlyArray<string>
@@ -44,8 +43,8 @@ const propertiesOf = (schema: unknown): JsonRecord =>
     : {}
 
 /**
- * The schema with an object at its root. Some providers refuse a request whose tools have combinators there: they are
- * taken away, and the properties that they name are shown as optional ones. The server still checks the input.
+ * Gives the schema an object at its root. Some providers refuse a request whose tools have combinators there: they are
+ * removed, and the properties that they name become optional ones. The server still validates the input.
  */
 export const objectSchema = (schema: JsonRecord): JsonRecord => {
   const branches = combinators.flatMap((key) => (Array.isArray(schema[key]) ? schema[key] : []))
@@ -77,11 +76,11 @@ const readTool = (value: unknown): ListedTool | string => {
   return { ...tool, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
 }
 
-/** Nesting that exceeds the stack costs one tool, not the list. */
+/** Excessive nesting overflows the stack: it costs one tool, not the list. */
 const readNested = (value: unknown): ListedTool | string =>
   Option.getOrElse(Option.liftThrowable(() => readTool(value))(), () => "a tool that is nested too deeply")
 
-/** Reads the tools of all pages; the first of two with one name is the tool. */
+/** Reads the tools of all pages; if two have the same name, the first wins. */
 export const readListing = (values: ReadonlyArray<unknown>): Listing => {
   const tools = new Map<string, ListedTool>()
   const leftOut: Array<string> = []
@@ -94,7 +93,7 @@ export const readListing = (values: ReadonlyArray<unknown>): Listing => {
   return { tools: [...tools.values()], leftOut }
 }
 
-/** One sentence about what is not offered; none when everything is. */
+/** Describes the tools that are not offered; undefined if there are none. */
 export const describeLeftOut = ({ leftOut }: Listing): string | undefined => {
   if (leftOut.length === 0) return undefined
   const more = leftOut.length > 5 ? ` and ${leftOut.length - 5} more` : ""

@@ -1,13 +1,13 @@
 /**
- * The names under which a server's tools are offered: `<server>_<tool>`, in the characters and the length that every
- * provider takes, each of them one tool only, and the same after every start. Pure. Spec: MC-10.
+ * Names a server's tools for providers: `<server>_<tool>`, in the characters and the length that every provider
+ * accepts, unique, and the same after every start. Pure. Spec: MC-10.
  */
 import { createHash } from "node:crypto"
 
 const longest = 64
 const hashLength = 8
 
-/** Names of ours with a `_`: a server's tool must not pass for one of them, nor for the permission of one. */
+/** Daybook's own names with a `_`: a server's tool must not have the name of such a tool or permission. */
 const ours = new Set(["apply_patch", "external_directory"])
 
 const hashed = (name: string, server: string, tool: string): string => {
@@ -16,9 +16,9 @@ const hashed = (name: string, server: string, tool: string): string => {
 }
 
 /**
- * A server's tools by the name they are offered under. Depends on the configured servers and this server's tools only,
- * not on what was connected first. A name that had to be changed, or that another server's tool could have as well, gets
- * a hash only where it would not be unique without.
+ * A server's tools by offered name. Depends only on the configured servers and this server's tools, not on the order of
+ * connections. A changed name, or one that another server's tool could have, gets a hash only if it would not be unique
+ * without.
  */
 export const offeredNames = (
   server: string,
@@ -28,7 +28,7 @@ export const offeredNames = (
   const plain = new Map(tools.map((tool) => [tool, `${server}_${tool}`.replaceAll(/[^A-Za-z0-9_-]/g, "_")]))
   const counts = new Map<string, number>()
   for (const name of plain.values()) counts.set(name, (counts.get(name) ?? 0) + 1)
-  // `a` with `b_c`, and `a_b` with `c`: the tools of the server with the longer name keep theirs.
+  // `a` with `b_c` and `a_b` with `c` collide: the server with the longer name keeps its tools' names.
   const longer = servers.filter((other) => other.startsWith(`${server}_`))
   const names = new Map<string, string>()
   for (const [tool, name] of plain) {

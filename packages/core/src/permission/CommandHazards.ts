@@ -47,7 +47,7 @@ const declaring = new Set("declare export getopts local mapfile read readarray r
 /** Commands that change what later commands of the line mean, or that evaluate text. */
 const changing = new Set("alias bind compgen complete enable fc hash let shopt trap unalias unset".split(" "))
 
-/** Options of the shell that change neither what words mean nor what children get. */
+/** Shell options that change neither the meaning of words nor the environment of children. */
 const plainSetting = /^(?:[-+][BCETbefhmntuvx]*o?|--|errexit|noglob|nounset|pipefail|verbose|xtrace)$/
 
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
@@ -77,11 +77,11 @@ const ofName = (word: Word): ReadonlyArray<Hazard> =>
 
 const declared = (word: Word): string => /^[\w]*/.exec(word.text)?.[0] ?? ""
 
-/** Options by which an assignment evaluates its text, or a call runs one. */
+/** Options that make an assignment or a call evaluate text. */
 const evaluating = (name: string): RegExp =>
   name === "mapfile" || name === "readarray" ? /^-\w*C/ : name === "read" ? /^$/ : /^[-+]\w*[Ain]/
 
-/** How many words of `set` are settings: `--` ends them. */
+/** The number of words of `set` that are settings; `--` ends them. */
 const settings = (words: ReadonlyArray<Word>): number => {
   const end = words.findIndex(({ fixed, text }) => fixed && (text === "--" || text === "-"))
   return end < 0 ? words.length : end
@@ -90,7 +90,7 @@ const settings = (words: ReadonlyArray<Word>): number => {
 const binaryOperator = /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef|a|o))$/
 const operator = /^(?:==?|!=|<|>|-[a-zA-Z]|-[a-z]{2})$/
 
-/** Whether a builtin takes a variable's name, in which a subscript may stand, or may take one when it runs. */
+/** Whether a builtin takes, or may take at run time, a variable's name, which can contain a subscript. */
 const namesVariable = (name: string, words: ReadonlyArray<Word>): boolean => {
   if (name === "wait") return words.some(({ fixed, text }) => !fixed || /^-\w*p/.test(text))
   if (name === "printf") return words.some(({ fixed, text }) => !fixed || text.startsWith("-v"))
@@ -100,7 +100,7 @@ const namesVariable = (name: string, words: ReadonlyArray<Word>): boolean => {
     ({ fixed, splits, text }, index) =>
       text.startsWith("-v") ||
       splits ||
-      // What a variable holds is an operator only before an operand, and not behind another operator.
+      // A variable's value is an operator only before an operand, and not after another operator.
       (!fixed &&
         index + 1 < operands.length &&
         !binaryOperator.test(operands[index + 1]?.text ?? "") &&

@@ -115,7 +115,7 @@ const isMany = (part: WordPart): boolean =>
   (part.type === "SimpleExpansion" && part.text === "$@") ||
   (part.type === "ParameterExpansion" && (part.parameter === "@" || part.prefix === "!" || part.index?.text === "@"))
 
-/** The escapes of `$'...'` that every version of the shell reads alike; a character of a byte or a NUL is not among them. */
+/** The escapes of `$'...'` that every shell version reads alike; excludes escapes of a single byte and of NUL. */
 const plainEscapes =
   /^(?:[^\\]|\\(?:[\\'"abefnrtv]|x[2-7][\dA-Fa-f]|[01]?[4-7][0-7]|u00[2-7][\dA-Fa-f](?![\dA-Fa-f])))*$/u
 
@@ -308,7 +308,7 @@ export const readCommandLine = (grammar: Grammar, text: string): CommandLine => 
     // Any parser failure, including one from deep nesting, makes the line unread.
     return { text, unread: error instanceof Unreadable ? error.message : "it is too complicated" }
   }
-  // What `unset` may have removed is not defined for certain.
+  // `unset` may have removed a function, so no function is certainly defined.
   const removes = walk.commands.some(({ words }) => words.some((word) => word.text === "unset"))
   const commands = removes ? walk.commands.map((each) => ({ ...each, defined: false })) : walk.commands
   return { text, commands, loose: walk.loose }

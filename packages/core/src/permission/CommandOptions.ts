@@ -16,7 +16,7 @@ interface KnownOptions {
   readonly subcommands?: RegExp
 }
 
-/** Subcommands of `git` that run nothing but what the repository's configuration says; others ask, aliases among them. */
+/** Subcommands of `git` that run only what the repository's configuration names. Others, aliases included, ask. */
 const gitSubcommands =
   "add am annotate apply archive blame branch bundle cat-file check-attr check-ignore check-mailmap check-ref-format " +
   "checkout cherry cherry-pick clean clone commit commit-tree count-objects describe diff diff-files diff-index diff-tree " +
@@ -51,7 +51,7 @@ const pager: KnownOptions = {
 }
 const editor: KnownOptions = { letters: "cSsuWw", words: /^\+/, long: ["cmd", "headless"] }
 
-/** Programs that run what they read where they are given no file. */
+/** Programs that run their input if they are given no file. */
 const programs = new Set("bun deno lua node perl php python python2 python3 ruby".split(" "))
 
 const known: Readonly<Record<string, KnownOptions>> = {
@@ -62,7 +62,7 @@ const known: Readonly<Record<string, KnownOptions>> = {
   clang: compiler,
   curl: {
     letters: "oOKTJDc",
-    // A text that begins with `@` is a file's name, also within a form.
+    // A text that begins with `@` is a file's name, also inside a form.
     words: /^@|^-\w*[dF]@|^--[\w-]+=@|=[@<]|%output/,
     long: (
       "remote-name upload-file dump-header cookie-jar trace stderr libcurl engine etag-save hsts alt-svc " +
@@ -183,7 +183,7 @@ const ofAwk = (words: ReadonlyArray<Word>, index: number): boolean => {
 const gitValues =
   /^(?:-[Cc]|--(?:git-dir|work-tree|namespace|exec-path|config-env|super-prefix|attr-source|list-cmds))$/
 
-/** Where the subcommand of `git` stands. */
+/** The index of the subcommand of `git`. */
 const gitSubcommandAt = (words: ReadonlyArray<Word>): number =>
   words.findIndex(({ text }, at) => !text.startsWith("-") && !gitValues.test(words[at - 1]?.text ?? ""))
 
@@ -212,14 +212,14 @@ const isSubcommand = (words: ReadonlyArray<Word>, index: number): boolean =>
     .slice(0, index)
     .every(({ text }, at) => text.startsWith("-") || (at > 0 && words[at - 1]?.text.startsWith("-") === true))
 
-/** Whether the word is the second file of `uniq`, which it writes. */
+/** Whether the word is the second file of `uniq`, which `uniq` writes. */
 const isOutput = (words: ReadonlyArray<Word>, index: number): boolean => {
   const isFile = ({ text }: Word, at: number) =>
     (!text.startsWith("-") || text === "-") && !/^(?:-\w*[fsw]|--[\w-]+)$/.test(words[at - 1]?.text ?? "")
   return words.slice(0, index + 1).filter(isFile).length > 1
 }
 
-/** Whether an interpreter has no file to run: it runs what it reads from its input. */
+/** Whether an interpreter has no file argument and so runs its input. */
 export const readsProgram = (name: string, words: ReadonlyArray<Word>): boolean => {
   if (!programs.has(name) || words.some(({ text }) => /^(?:-[vVh]+|--version|--help)$/.test(text))) return false
   const first = words.find(({ text }) => !text.startsWith("-") || text === "-")?.text

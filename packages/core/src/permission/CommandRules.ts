@@ -111,7 +111,7 @@ const beginnings = (words: ReadonlyArray<Word>): ReadonlyArray<string> => {
 /** Separates the words of a text, which an unknown program may run as a script, and the names of a path. */
 const separators = /[\s"'`;|&(){}[\]=!,:/\\]+/g
 
-/** Everything from each word of a text on: `rm x` of `system("rm x")`. */
+/** The text from each of its words to the end: `rm x` of `system("rm x")`. */
 const mentions = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(separators)].map(({ 0: found, index }) => `${text.slice(index + found.length)} `)
 
@@ -210,7 +210,7 @@ const spells = ({ pattern }: CommandRule, wrapper: SimpleCommand, inner: Readonl
 /** Whether the program is unknown: it may run its arguments. */
 const mayRunWords = (given: SimpleCommand): boolean => nameOf(given) !== "git" && !isHarmless(nameOf(given))
 
-/** Whether a denied command stands among the words, or in a text, of an unknown program. */
+/** Whether the words of an unknown program, or a text in them, contain a denied command. */
 const mayRunDenied = (judge: Judge, given: SimpleCommand): boolean =>
   given.words.length > maximumBeginnings ||
   holdsDenied(judge, given, 0) ||
