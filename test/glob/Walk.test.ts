@@ -107,7 +107,7 @@ describe("rules of .gitignore", () => {
       assert.deepStrictEqual(yield* listed(root), ["a", "large/d", "link/e", "many/c", "pipe/f", "rules"])
       const { warnings } = yield* walked(root)
       assert.lengthOf(warnings, 3)
-      assert.include(warnings.join("\n"), `${join(root, ".gitignore")}: 2 of its rules are left out`)
+      assert.include(warnings.join("\n"), `${join(root, ".gitignore")}: 2 of its rules are ignored`)
     })
   )
 })

@@ -27,7 +27,7 @@ describe("resources", () => {
       const long = yield* mcp.readResource("own", "test://long")
       assert.lengthOf(long, 1)
       const text = long[0]?.type === "text" ? long[0].text : ""
-      assert.isTrue(text.startsWith(`${"é".repeat(131_072)}\n[Cut: 400000 bytes`))
+      assert.isTrue(text.startsWith(`${"é".repeat(131_072)}\n[Cut: the first 262144 of 400000 bytes`))
     })
   )
 

@@ -249,7 +249,7 @@ describe("apply_patch on a failing disk", () => {
       folders.push(bench.folder)
       const error = yield* bench.fail("apply_patch", { patch })
       assert.strictEqual(error.type, "edit.refused")
-      assert.match(error.message, /"d.txt" was changed by somebody else meanwhile.* No file was changed/)
+      assert.match(error.message, /"d.txt" was changed by another program meanwhile.* No file was changed/)
       assert.deepStrictEqual(without(treeOf(bench.folder), ["d.txt"]), without(before, ["d.txt"]))
       assert.match(treeOf(bench.folder)["d.txt"] ?? "", /somebody else's$/)
     })
@@ -269,7 +269,7 @@ describe("apply_patch on a failing disk", () => {
       const before = treeOf(bench.folder)
       folder = bench.folder
       const error = yield* bench.fail("apply_patch", { patch })
-      assert.match(error.message, /cannot create "q.txt": it is there already \(EEXIST\)\. No file was changed/)
+      assert.match(error.message, /cannot create "q.txt": it already exists \(EEXIST\)\. No file was changed/)
       const after = treeOf(bench.folder)
       assert.deepStrictEqual(without(after, ["q.txt"]), before)
       assert.match(after["q.txt"] ?? "", /somebody else's$/)

@@ -43,7 +43,7 @@ describe("parsing", () => {
     [
       "a line after the last one",
       patchOf("*** Update File: a", "@@", "+a", "\\ No newline at end of file", "+b"),
-      /line 6 .*said to end the file/
+      /line 6 .*marked as the end of the file/
     ],
     ["half a character", patchOf("*** Add File: a", "+a", "+\ud800"), /line 4 .*half of a character/],
     ["more bytes than are taken", patchOf("*** Add File: a", `+${"a".repeat(maximumPatchBytes)}`), /at most 1048576/],
@@ -170,7 +170,7 @@ describe("hunks", () => {
     ],
     ["that fits twice", "x\na\nx\n", ["-x", "+y"], /does not have one place: it fits at lines 1, 3 /],
     ["whose @@ is there twice", "f\nx\nf\nx\n", ["@@ f", "-x"], /does not have one place/],
-    ["put after an @@ that is there twice", "f\nf\n", ["@@ f", "+x"], /the line after "@@" is there 2 times/],
+    ["put after an @@ that is there twice", "f\nf\n", ["@@ f", "+x"], /the line after "@@" occurs 2 times/],
     ["whose @@ is not there", "a\n", ["@@ b", "-a"], /line after "@@" is not in the file:\n {2}b$/],
     ["that does not say where", "a\n", ["+b"], /does not say where its lines go/],
     ["out of order", "a\nb\n", ["-b", "@@", "-a"], /hunk 2 .*at line 1, before the hunk above/],

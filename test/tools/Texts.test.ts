@@ -99,12 +99,12 @@ describe("pages", () => {
       assert.strictEqual(yield* said("read", { path: "fits" }), lines(1_900))
       assert.strictEqual(
         yield* said("read", { path: "more" }),
-        `${lines(1_900)}\n[Lines 1 to 1900; there are more: go on with offset 1901.]`
+        `${lines(1_900)}\n[Lines 1 to 1900; there are more: continue with offset 1901.]`
       )
       assert.strictEqual(yield* said("read", { path: "more", offset: 1_901 }), "line 1901\n")
       assert.strictEqual(
         yield* said("read", { path: "more", offset: 3, limit: 2 }),
-        "line 3\nline 4\n\n[Lines 3 to 4; there are more: go on with offset 5.]"
+        "line 3\nline 4\n\n[Lines 3 to 4; there are more: continue with offset 5.]"
       )
     })
   )
@@ -132,7 +132,7 @@ describe("pages", () => {
       const row = `${"x".repeat(1_023)}\n`
       const { said } = yield* makeDesk({ fits: row.repeat(48), more: `${row.repeat(48)}y` })
       assert.strictEqual(yield* said("read", { path: "fits" }), row.repeat(bytes / 1_024))
-      assert.include(yield* said("read", { path: "more" }), "[Lines 1 to 48; there are more: go on with offset 49.]")
+      assert.include(yield* said("read", { path: "more" }), "[Lines 1 to 48; there are more: continue with offset 49.]")
     })
   )
 
@@ -142,11 +142,11 @@ describe("pages", () => {
       assert.strictEqual(yield* said("read", { path: "d" }), "sub/\na\nb\nc\n")
       assert.strictEqual(
         yield* said("read", { path: "d", limit: 3 }),
-        "sub/\na\nb\n\n[Entries 1 to 3 of 4: go on with offset 4.]"
+        "sub/\na\nb\n\n[Entries 1 to 3 of 4: continue with offset 4.]"
       )
       assert.strictEqual(
         yield* said("read", { path: "d", offset: 2, limit: 1 }),
-        "a\n\n[Entries 2 to 2 of 4: go on with offset 3.]"
+        "a\n\n[Entries 2 to 2 of 4: continue with offset 3.]"
       )
       assert.strictEqual(yield* said("read", { path: "d", offset: 4 }), "c\n")
       assert.strictEqual(

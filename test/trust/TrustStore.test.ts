@@ -295,7 +295,7 @@ describe("a decision", () => {
       yield* grant
       const { state, why } = yield* store.of(project)
       assert.strictEqual(state, "restricted")
-      assert.include(why, "more than can be looked at")
+      assert.include(why, "exceeds the limits")
     })
   )
 

@@ -137,7 +137,7 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
   return (
     `It ran in a sandbox: only ${[...writable, "/tmp"].join(", ")} may be written, except .git and other protected paths; ` +
     `the home folder and files with secrets are hidden${network ? "" : "; there is no network"}. If that is why it failed, ` +
-    "go on without it or tell the person what it needs."
+    "continue without it or tell the person what it needs."
   )
 }
 

@@ -55,7 +55,7 @@ export const parse = (text: string): Parsed => {
     ? { rules }
     : {
         rules,
-        warning: `${left} of its rules are left out: they are too long, or have too many stars, or are too many`
+        warning: `${left} of its rules are ignored: they are too long, have too many stars, or are too many`
       }
 }
 
@@ -89,7 +89,7 @@ export const readRules = async (folder: string): Promise<Parsed> => {
     const stats = await handle.stat()
     if (!stats.isFile()) return { rules: [] }
     if (stats.size > maxIgnoreBytes)
-      return { rules: [], warning: `it is left out: it is larger than ${maxIgnoreBytes} bytes` }
+      return { rules: [], warning: `it is ignored: it is larger than ${maxIgnoreBytes} bytes` }
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxIgnoreBytes), 0, maxIgnoreBytes, 0)
     return parse(buffer.toString("utf8", 0, bytesRead))
   } catch {

@@ -128,7 +128,7 @@ export const readContents = (result: Answer): ReadonlyArray<ToolContent> => {
           .subarray(0, Math.max(room, 0))
           .toString()
           .replace(/\uFFFD+$/, "")
-        shown.push(text(`${head}\n[Cut: ${bytes.length} bytes, of which the first ${Math.max(room, 0)} are shown]`))
+        shown.push(text(`${head}\n[Cut: the first ${Math.max(room, 0)} of ${bytes.length} bytes are shown]`))
         break
       }
     } else {

@@ -34,8 +34,8 @@ export class Mcp extends Context.Tag("@daybook/core/Mcp")<
 >() {}
 
 const lostServer = (server: string, tool: string): string =>
-  `MCP server "${server}" was lost and is being connected again; nothing was done. Call "${tool}" again later, or go on ` +
-  "without it"
+  `MCP server "${server}" was lost and is being connected again; nothing was done. Call "${tool}" again later, or ` +
+  "continue without it"
 
 const byName = (all: ReadonlyMap<string, McpStatus>): ReadonlyArray<McpStatus> =>
   [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1))

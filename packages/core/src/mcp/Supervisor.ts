@@ -211,7 +211,7 @@ const serve = Effect.fnUntraced(function* (supervised: Supervised, connection: C
     Effect.flatMap(show),
     // The tools do not change; `lost` detects the loss of the server.
     Effect.catchAll(({ details }) =>
-      Effect.logWarning(`MCP server "${name}": its tools could not be listed anew: ${details}`)
+      Effect.logWarning(`MCP server "${name}": its tools could not be listed again: ${details}`)
     ),
     Effect.forever
   )

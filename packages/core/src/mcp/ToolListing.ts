@@ -64,7 +64,7 @@ const readTool = (value: unknown): ListedTool | string => {
   if (Predicate.isRecord(execution) && execution["taskSupport"] === "required") {
     return without("it can only be called as a task, which is not supported")
   }
-  if (inputSchema !== undefined && !Predicate.isRecord(inputSchema)) return without("its schema is no object")
+  if (inputSchema !== undefined && !Predicate.isRecord(inputSchema)) return without("its schema is not an object")
   const parameters = objectSchema(Object.fromEntries(Object.entries(inputSchema ?? {})))
   if (Buffer.byteLength(JSON.stringify(parameters)) > listingLimits.schemaBytes) {
     return without(`its schema has more than ${listingLimits.schemaBytes} bytes`)
@@ -89,7 +89,7 @@ export const readListing = (values: ReadonlyArray<unknown>): Listing => {
     if (typeof tool === "string") leftOut.push(tool)
     else if (!tools.has(tool.name)) tools.set(tool.name, tool)
   }
-  if (values.length > listingLimits.tools) leftOut.push(`whatever comes after the first ${listingLimits.tools}`)
+  if (values.length > listingLimits.tools) leftOut.push(`all tools after the first ${listingLimits.tools}`)
   return { tools: [...tools.values()], leftOut }
 }
 

@@ -153,7 +153,7 @@ export const hazardsOf = (command: SimpleCommand): ReadonlyArray<Hazard> => {
       .filter(({ harmless }) => !harmless)
       .map(({ text }) => act("it is redirected to a file", /[<>&|]+/.exec(text)?.[0] ?? text)),
     ...(first === undefined ? [] : [...ofName(first), ...ofBuiltin(name, rest), ...ofOptions(name, rest)]),
-    ...(readsProgram(name, rest) ? [run(`${name} runs what it reads`)] : []),
+    ...(readsProgram(name, rest) ? [run(`${name} runs its input`)] : []),
     ...(isWrapper(command) ? [act(`${name} runs another command`, first?.text ?? name)] : [])
   ]
 }

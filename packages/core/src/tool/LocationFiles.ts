@@ -92,7 +92,7 @@ const reasons: Readonly<Record<string, string>> = {
   EROFS: "the disk is read-only",
   ENOSPC: "the disk is full",
   EMFILE: "too many files are open",
-  EEXIST: "it is there already",
+  EEXIST: "it already exists",
   EIO: "the disk failed"
 }
 
@@ -179,7 +179,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     const given = `${name}:${rest}`
     const found = yield* referenceRoot(reference, location.directory)
     if (Option.isNone(found)) {
-      return yield* refuse("file.missing", `the folder or file that reference ${quoted(name)} stands for is not there`)
+      return yield* refuse("file.missing", `the folder or file of reference ${quoted(name)} does not exist`)
     }
     const root = found.value
     const beyond = refuse("path.outside", `${quoted(given)} leads out of the reference`)

@@ -162,7 +162,7 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
     }
     const [decision, brings] = await Promise.all([read(root), atRoot(root)])
     if (brings.some(({ hash }) => hash === beyond)) {
-      return { state: "restricted", why: "its folder .daybook holds more than can be looked at", decided: false }
+      return { state: "restricted", why: "its folder .daybook exceeds the limits of a survey", decided: false }
     }
     const unchanged = decision !== undefined && (await isUnchanged(decision, brings))
     if (decision?.state === "restricted" && unchanged) {
@@ -183,12 +183,12 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
   }
 
   const unreadable = (root: string) => (cause: unknown) =>
-    new TrustError({ path: root, details: `it cannot be looked at (${codeOf(cause)})` })
+    new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
 
   const of = (root: string): Effect.Effect<Standing> =>
     Effect.orElseSucceed(
       Effect.tryPromise(() => standing(root)),
-      (): Standing => ({ state: "restricted", why: "it cannot be looked at", decided: false })
+      (): Standing => ({ state: "restricted", why: "it cannot be read", decided: false })
     )
 
   return {

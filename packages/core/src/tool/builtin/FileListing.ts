@@ -24,7 +24,7 @@ const invalid = (pattern: string, why: string) =>
   new ToolFailure({ type: "tool.input", message: `the glob ${JSON.stringify(pattern.slice(0, 200))} ${why}` })
 
 const tooManyAlternatives = (pattern: string) =>
-  invalid(pattern, `has braces that stand for more than ${maxGlobAlternatives} patterns`)
+  invalid(pattern, `has braces that expand to more than ${maxGlobAlternatives} patterns`)
 
 /** Why a glob is refused; undefined if it is valid. */
 const fault = (pattern: string): ToolFailure | undefined => {

@@ -98,7 +98,7 @@ export const note = (lines: ReadonlyArray<string>): ReadonlyArray<ToolContent> =
 /** A page as the model reads it. */
 export const shownDirectory = ({ entries, next, offset, total }: DirectoryResult): ReadonlyArray<ToolContent> => {
   const text = entries.map((entry) => `${shownName(entry)}\n`).join("")
-  const more = `Entries ${offset} to ${offset + entries.length - 1} of ${total}: go on with offset ${next}.`
+  const more = `Entries ${offset} to ${offset + entries.length - 1} of ${total}: continue with offset ${next}.`
   const notices = total === 0 ? ["The folder is empty."] : next === undefined ? [] : [more]
   return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...note(notices)]
 }

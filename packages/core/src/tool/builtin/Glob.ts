@@ -13,15 +13,15 @@ const maximumShown = 1_000
 
 const GlobTool = Tool.make("glob", {
   description:
-    `Finds files by name, at most ${maximumShown}, sorted. "**" stands for any folders, "*" for any characters within ` +
-    "one name. What .gitignore names is left out.",
+    `Finds files by name, at most ${maximumShown}, sorted. "**" matches any folders, "*" any characters within ` +
+    "one name. Skips files that .gitignore names.",
   parameters: {
     pattern: Schema.NonEmptyString.annotations({ description: `For example "src/**/*.ts"` }),
     path: Schema.optionalWith(Schema.NonEmptyString, { exact: true }).annotations({
       description: "Folder to search, relative to the working directory; the whole of it by default"
     }),
     includeIgnored: Schema.optionalWith(Schema.Boolean, { exact: true }).annotations({
-      description: "Whether to list what .gitignore names as well"
+      description: "Whether to list files that .gitignore names too"
     })
   },
   success: Schema.Struct({

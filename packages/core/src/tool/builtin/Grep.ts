@@ -18,7 +18,7 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 const GrepTool = Tool.make("grep", {
   description:
     `Finds lines of text files that match a JavaScript regular expression, at most ${searchLimits.matches}. ` +
-    "Binary files and what .gitignore names are left out.",
+    "Skips binary files and files that .gitignore names.",
   parameters: {
     pattern: Schema.NonEmptyString.annotations({ description: "Regular expression, matched line by line" }),
     path: optional(Schema.NonEmptyString).annotations({
@@ -29,7 +29,7 @@ const GrepTool = Tool.make("grep", {
     }),
     ignoreCase: optional(Schema.Boolean).annotations({ description: "Whether upper and lower case are the same" }),
     includeIgnored: optional(Schema.Boolean).annotations({
-      description: "Whether to search what .gitignore names as well"
+      description: "Whether to search files that .gitignore names too"
     })
   },
   success: Schema.Struct({
@@ -123,7 +123,7 @@ export const makeGrep = Effect.gen(function* () {
         ...(result.stoppedIn === undefined
           ? []
           : [`Stopped: the time ran out in ${shownPath(resourceOf(result.stoppedIn))}. Try a simpler expression.`]),
-        ...(found.more ? ["There are more files than can be searched at once."] : []),
+        ...(found.more ? ["There are more files than one search can cover."] : []),
         ...(more ? ["There may be more matches: narrow the pattern or the path."] : []),
         ...(result.large > 0 ? [`${plural(result.large, "file")} too large to search.`] : []),
         ...(result.unreadable > 0 ? [`${plural(result.unreadable, "file")} could not be read.`] : []),

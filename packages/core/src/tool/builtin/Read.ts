@@ -41,7 +41,7 @@ const BinaryResult = Schema.Struct({
 const ReadTool = Tool.make("read", {
   description:
     `Reads a file or lists a folder of the working directory. Text comes in pages of at most ${pageLimits.lines} lines; ` +
-    "go on with the offset that the result names. Other files come whole. Folders list their direct children.",
+    "continue with the offset that the result names. Other files come complete. Folders list their direct children.",
   parameters: {
     path: Schema.NonEmptyString.annotations({
       description: `Path relative to the working directory; "." is the directory itself. In a reference: "name:path"`
@@ -75,7 +75,7 @@ const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFi
   if (page.clipped > 0) notices.push(`${page.clipped} lines are longer than ${pageLimits.lineBytes} bytes and cut.`)
   if (page.replaced) notices.push("Bytes that are not UTF-8 are shown as U+FFFD.")
   if (page.next !== undefined) {
-    notices.push(`Lines ${offset} to ${page.next - 1}; there are more: go on with offset ${page.next}.`)
+    notices.push(`Lines ${offset} to ${page.next - 1}; there are more: continue with offset ${page.next}.`)
   }
   return TextResult.make({
     type: "text",

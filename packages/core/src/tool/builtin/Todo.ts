@@ -9,8 +9,8 @@ const parameters = { items: Schema.optionalWith(TodoItems, { exact: true }) }
 
 const TodoTool = Tool.make("todo", {
   description:
-    "Keeps the list of what is to be done, for work of several steps. With items, they take the place of the whole " +
-    "list; without, the list as it is comes back. Have one item in progress at a time, and mark it done at once.",
+    "Keeps the list of steps for longer work. With items, replaces the whole list; without, returns the current list. " +
+    "Have one item in progress at a time, and mark it done as soon as it is.",
   parameters,
   success: Schema.Struct({ items: TodoItems, changed: Schema.Boolean })
 })

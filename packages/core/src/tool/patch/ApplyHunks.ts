@@ -47,7 +47,7 @@ const firstAfter = (starts: ReadonlyArray<number>, places: ReadonlyArray<number>
   return [...found]
 }
 
-const tooMuch = () => `has too many places to look at; make it shorter, or give lines that are rare in the file`
+const tooMuch = () => `matches too many places; make it shorter, or give lines that are rare in the file`
 
 /** The possible lines of the last anchor: each anchor is matched at its first occurrence after the previous one. */
 const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Either<ReadonlyArray<number>, string> =>
@@ -88,7 +88,7 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
       return places.length === 1
         ? place
         : yield* Either.left(
-            `does not have one place: the line after "@@" is there ${places.length} times (${listed(anchors)}); add ` +
+            `does not have one place: the line after "@@" occurs ${places.length} times (${listed(anchors)}); add ` +
               `the lines around the change`
           )
     }
@@ -103,13 +103,13 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
         ? place
         : yield* Either.left(
             `does not have one place: it fits at ${listed(places)} of the file; give more lines around the change, or ` +
-              `"@@ " and a line before it that is there once. It sought:${show(sought)}`
+              `"@@ " and a line before it that occurs once. It sought:${show(sought)}`
           )
     }
     const [elsewhere] = yield* Either.mapLeft(search.runs(sought, 0, "around"), tooMuch)
     const hint =
       elsewhere === undefined
-        ? "Read the file again and give them as they are there."
+        ? "Read the file again and give them as it has them."
         : elsewhere < from
           ? `They are at line ${elsewhere + 1}, before the hunk above: give hunks in the file's order.`
           : `At line ${elsewhere + 1} they differ in blanks, come before the line after "@@", or do not end the file.`

@@ -113,7 +113,7 @@ const parseAdd = (reader: Reader, path: string, line: number) =>
         const from = reader.number()
         reader.skipBlank()
         if (reader.body() !== undefined) {
-          if (!newline) return yield* refuse(from, "a line follows the one that was said to end the file")
+          if (!newline) return yield* refuse(from, "a line follows the line that is marked as the end of the file")
           return yield* refuse(from, `every line of a new file begins with "+"; this one is ${quoted(text)}`)
         }
         break
@@ -168,7 +168,7 @@ const parseHunk = (reader: Reader) =>
       blank = text === "" ? blank + 1 : 0
       lines.push({ kind, text: text.slice(1) })
       if (text !== "" && ((unended.old && kind !== "add") || (unended.new && kind !== "remove"))) {
-        return yield* refuse(reader.at, "a line follows the one that was said to end the file")
+        return yield* refuse(reader.at, "a line follows the line that is marked as the end of the file")
       }
     }
     const ended = reader.control() === endOfFile

@@ -152,7 +152,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
         catch: (cause) => fileFailure(step.kind, resource, cause)
       })
       if (!unchanged(step.stats, now)) {
-        const message = `${quoted(resource)} was changed by somebody else meanwhile; read it again`
+        const message = `${quoted(resource)} was changed by another program meanwhile; read it again`
         return yield* new ToolFailure({ type: "edit.refused", message })
       }
       if (step.kind === "replace") {

@@ -34,7 +34,7 @@ const checkPresence = Effect.fnUntraced(function* ({ change, destination, target
   const where = `(line ${change.line} of the patch)`
   if (change._tag === "Add") {
     if (target.stats === undefined) return
-    return yield* refuse(`${name} is there already ${where}; change it with "*** Update File"`)
+    return yield* refuse(`${name} already exists ${where}; change it with "*** Update File"`)
   }
   if (target.stats === undefined) {
     const message = `${name} does not exist ${where}; a new file is made with "*** Add File"`
@@ -45,7 +45,7 @@ const checkPresence = Effect.fnUntraced(function* ({ change, destination, target
     return yield* refuse(`${quoted(change.path)} is a symbolic link ${where}; name the file itself, ${name}`)
   }
   if (destination?.stats !== undefined && destination.real !== target.real) {
-    return yield* refuse(`${quoted(destination.resource)} is there already, so nothing can be moved there ${where}`)
+    return yield* refuse(`${quoted(destination.resource)} already exists, so nothing can be moved there ${where}`)
   }
 })
 
