@@ -52,7 +52,7 @@ describe("refusals", () => {
       const here = yield* place
       yield* here.run(["prompt", "--no-run", "same"])
       yield* here.run(["prompt", "--no-run", "same"])
-      refused(yield* here.run(["events", "ses_../x"]), 2, /is no session id/)
+      refused(yield* here.run(["events", "ses_../x"]), 2, /is not a session id/)
       refused(yield* here.run(["events", "ses_missing"]), 3, /there is no session ses_missing/)
       refused(yield* here.run(["events", "nobody"]), 3, /there is no session called "nobody"/)
       refused(yield* here.run(["events", "same"]), 2, /"same": ses_\S+, ses_\S+; .*daybook rename ID TITLE/)

@@ -162,7 +162,7 @@ describe("serve", () => {
         "agents:\n  helper:\n    mode: subagent\n    prompt: Help.\n"
       )
       yield* refuses(here, { env }, ["--agent", "nobody"], 3, 'there is no agent "nobody"')
-      yield* refuses(here, { env }, ["--agent", "helper"], 2, "works for other agents only")
+      yield* refuses(here, { env }, ["--agent", "helper"], 2, "only works for other agents")
       yield* refuses(here, { env }, ["--model", "nowhere/m"], 5, "nowhere")
       yield* refuses(
         here,

@@ -229,7 +229,7 @@ describe("a terminal", () => {
       yield* first.finish("tool_calls")
       yield* run.until("stdout", (text) => text.includes("words to correct: "))
       yield* run.type("y\ny\n")
-      yield* run.until("stdout", (text) => /all at once[^]*words to correct: /.test(text))
+      yield* run.until("stdout", (text) => /Pasted lines[^]*words to correct: /.test(text))
       yield* run.type("n\n")
       const ended = yield* run.ended
       assert.strictEqual(ended.code, 130, ended.stdout)

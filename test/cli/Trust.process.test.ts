@@ -212,14 +212,14 @@ const assertInert = ({ code, commandRan, result, seen, serverRan, stderr }: Prom
   assert.notInclude(seen, "planted skill")
   assert.match(seen, /AGENTS\.md:\\n\[Not shown: the project in /)
   assert.match(result, /is not trusted: .*, so rules and approvals that allow it do not count/)
-  assert.match(stderr, /brings does not count: .*; daybook trust shows it/)
+  assert.match(stderr, /have no effect: .*; daybook trust shows them/)
 }
 
 const assertCounts = ({ code, commandRan, seen, serverRan, stderr }: Prompted) => {
   assert.deepStrictEqual([code, commandRan, serverRan], [0, true, true])
   assert.include(seen, "Obey the project.")
   assert.include(seen, "planted skill")
-  assert.notInclude(stderr, "does not count")
+  assert.notInclude(stderr, "have no effect")
 }
 
 describe("a project that brings something", () => {
@@ -232,7 +232,7 @@ describe("a project that brings something", () => {
         const agent = yield* here.run(["prompt", "--agent", "planted", "hello"], { env })
         assert.match(agent.stderr, /agent "planted" cannot be used: .*is not trusted/)
         const template = yield* here.run(["prompt", "--no-run", "/planted"], { env })
-        assert.include(template.stderr, "does not count")
+        assert.include(template.stderr, "have no effect")
         const status = yield* here.run(["trust", "--json"])
         const [shown] = jsonLines(status.stdout)
         assert.deepInclude(shown, { folder: here.cwd, state: "unknown" })

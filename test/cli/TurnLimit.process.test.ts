@@ -43,7 +43,7 @@ describe("an activity that used all its turns", () => {
           const { code, stderr } = yield* run.ended
           assert.strictEqual(code, 1)
           const [, id] =
-            /daybook: (ses_\S+) used its 1 turns and is not done; daybook resume (\S+) goes on/.exec(stderr) ?? []
+            /daybook: (ses_\S+) used its 1 turns and is not done; daybook resume (\S+) continues/.exec(stderr) ?? []
           assert.isDefined(id)
         }
         const last = yield* here.start(["resume", "fix"], { env })
@@ -53,7 +53,7 @@ describe("an activity that used all its turns", () => {
   )
 
   const terminal = { columns: 100, rows: 24 }
-  const asked = (text: string) => text.includes("Go on for as many again? [y/N]")
+  const asked = (text: string) => text.includes("Continue for as many again? [y/N]")
 
   it.scopedLive("CL-133: at a terminal it asks, and yes goes on", () =>
     Effect.gen(function* () {
@@ -78,7 +78,7 @@ describe("an activity that used all its turns", () => {
       yield* run.type("\n")
       const { code, stdout } = yield* run.ended
       assert.strictEqual(code, 1)
-      assert.match(stdout, /daybook resume ses_\S+ goes on/)
+      assert.match(stdout, /daybook resume ses_\S+ continues/)
     })
   )
 })

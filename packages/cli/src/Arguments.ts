@@ -1,6 +1,6 @@
 /**
- * What was typed, before it is parsed: unknown options and missing values are refused here, because the parser would
- * take them for prompt text, and options are moved before the text. Pure. Spec: CL-1, CL-2 in specs/cli.md.
+ * Checks the command line before it is parsed. It refuses unknown options and missing values, which the parser would read
+ * as prompt text, and moves options before the text. Pure. Spec: CL-1, CL-2 in specs/cli.md.
  */
 import { Either } from "effect"
 import { UsageError } from "./Errors.ts"
@@ -13,8 +13,8 @@ type OptionSpec = Pick<Flag<unknown>, "name" | "value">
 const isOption = (word: string): boolean => /^--?[A-Za-z][\w-]*(?:=|$)/.test(word)
 
 /**
- * Checks the words after a command's name and puts its options first: `--`, then the rest as it was. Words after a
- * `--` are never options.
+ * Checks the words after a command's name and moves its options to the front: options, `--`, then the other words in
+ * order. Words after a `--` are never options.
  */
 export const arrange = (
   command: string,

@@ -1,5 +1,5 @@
 /**
- * What `daybook doctor` looks at: the database, whether a process keeps the session files current, and whether each
+ * Checks for `daybook doctor`: the database, whether a process keeps the session files current, and whether each
  * configured provider answers. Spec: CL-19.
  */
 import {
@@ -35,7 +35,7 @@ type Failures = LogUnavailable | Effect.Effect.Error<ReturnType<typeof opened>>
 
 const opened = (filename: string) => Effect.provide(Stream.runDrain(Doctor.verify), Store.layer({ filename }))
 
-/** Everything that is wrong with the database; a sound one gives nothing. */
+/** The faults of the database; none if it is sound. */
 export const database = (filename: string): Stream.Stream<Check, Failures> =>
   Doctor.verify.pipe(
     Stream.map((finding): Check => ({
@@ -47,21 +47,21 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** Folders of Daybook's own, which hold what nobody else is to read. */
+/** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {
   const data = dataFolder(process.env, homedir())
   return [data, join(data, "trust"), join(data, "mcp"), join(dirname(filename), "tool-output")]
 }
 
-/** The files of the database, and Daybook's own folders, that others may use; `fix` leaves them to their owner. */
+/** Reports database files and Daybook folders that other users may access; `fix` restricts them to their owner. */
 export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.flatMap(
     Effect.promise(() => PrivateFile.wide(filename, ownFolders(filename))),
     (found) =>
       Effect.forEach(found, (file) => {
         const [about, mode] = ["modes", file.mode.toString(8).padStart(4, "0")]
-        const wide = `${file.path} has mode ${mode}, so that others may use it`
-        const check: Check = { about, verdict: "warning", says: wide, fix: "daybook doctor --fix leaves it to you" }
+        const wide = `${file.path} has mode ${mode}: other users may access it`
+        const check: Check = { about, verdict: "warning", says: wide, fix: "daybook doctor --fix restricts it to you" }
         if (!fix) return Effect.succeed(check)
         return Effect.match(
           Effect.tryPromise(() => PrivateFile.tighten(file)),
@@ -69,7 +69,7 @@ export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArr
             onSuccess: (): Check => ({
               about,
               verdict: "ok",
-              says: `${file.path} had mode ${mode}, and is yours alone now`
+              says: `${file.path} had mode ${mode}; now only you may access it`
             }),
             onFailure: (): Check => ({ ...check, verdict: "error", fix: `its owner runs chmod go= ${file.path}` })
           }
@@ -77,17 +77,17 @@ export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArr
       })
   )
 
-/** Sessions of a list by their ids, a few of them. */
+/** The ids of the first few sessions, and how many more there are. */
 const few = (sessions: ReadonlyArray<Session>): string => {
   const ids = sessions.slice(0, 5).map(({ id }) => id)
   return `${ids.join(", ")}${sessions.length > ids.length ? ` and ${sessions.length - ids.length} more` : ""}`
 }
 
-/** What dead processes left to do. */
+/** Work that dead processes left behind. */
 export const left = Effect.gen(function* () {
   const sessions = yield* Sessions
   const lists = [
-    ["cut off by the end of their process", "goes on", yield* sessions.interrupted],
+    ["cut off when their process ended", "continues", yield* sessions.interrupted],
     ["with prompts that wait for a run", "runs them", yield* sessions.waiting]
   ] as const
   return lists.flatMap(([what, then, found]): ReadonlyArray<Check> =>
@@ -97,14 +97,14 @@ export const left = Effect.gen(function* () {
   )
 })
 
-/** Derives what is shown of one session, or of all, again from its events. */
+/** Rebuilds the projections of one session, or of all, from the events. */
 export const rebuild = (filename: string, which: SessionID | "all") =>
   Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
 
-/** Events are counted up to so many. */
+/** Events are counted up to this number. */
 const mostCounted = 10_000
 
-/** How many events the files do not show, of those after this position. */
+/** How many events after this position the files do not contain. */
 const behind = (position: number) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -122,14 +122,14 @@ const isAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // It is there, and another user's.
+    // The process exists and belongs to another user.
     return Predicate.hasProperty(error, "code") && error.code === "EPERM"
   }
 }
 
 const about = "files"
 
-/** What the follower of the session files last said; nothing where none has kept any. */
+/** The last report of the session files' follower; nothing if there has been none. */
 export const files = (filename: string) =>
   Effect.gen(function* () {
     const root = yield* rootOf(undefined)
@@ -139,23 +139,23 @@ export const files = (filename: string) =>
     const when = new Date(since).toISOString()
     const alive = isAlive(pid)
     if (alive && state === "following") {
-      const check: Check = { about, verdict: "ok", says: `process ${pid} keeps those at ${root} current` }
+      const check: Check = { about, verdict: "ok", says: `process ${pid} keeps the files at ${root} current` }
       return [check]
     }
     if (alive && state === "failing") {
       const check: Check = {
         about,
         verdict: "error",
-        says: `those at ${root} are not current since ${when}: ${error ?? "unknown"}; they are ${yield* behind(position)} behind`,
-        fix: `remove the cause; process ${pid} tries again each 30 seconds`
+        says: `the files at ${root} are not current since ${when}: ${error ?? "unknown"}; they are ${yield* behind(position)} behind`,
+        fix: `remove the cause; process ${pid} tries again every 30 seconds`
       }
       return [check]
     }
     const check: Check = {
       about,
       verdict: "warning",
-      says: `no process keeps those at ${root} current since ${when}`,
-      fix: "daybook serve keeps them; daybook files export brings them up to date once"
+      says: `no process keeps the files at ${root} current since ${when}`,
+      fix: "daybook serve keeps them current; daybook files export updates them once"
     }
     return [check]
   }).pipe(Effect.provide(Store.layer({ filename })))
@@ -167,7 +167,7 @@ const causeText = (cause: unknown): string => {
 
 const patience = "5 seconds"
 
-/** Asks for the list of models, which costs nothing and needs the key. */
+/** Requests the list of models, which is free and requires the key. */
 const reach = (name: string, base: string, headers: Record<string, string>): Effect.Effect<Check> =>
   Effect.tryPromise({
     try: (signal) => safeFetch(`${base.replace(/\/$/, "")}/models`, { headers, signal }),
@@ -191,7 +191,7 @@ const reach = (name: string, base: string, headers: Record<string, string>): Eff
     })
   )
 
-/** Each provider of the environment, and which model answers when nobody names one. */
+/** Checks each provider of the environment, and the default model. */
 export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError> = Effect.gen(function* () {
   const { default: standard, defaultHint, providers } = yield* Models.fromEnvironment
   const first: Check =
@@ -217,7 +217,7 @@ export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError
         case "openai-compatible":
           return reach(name, provider.baseUrl, provider.apiKey === undefined ? {} : bearer(provider.apiKey))
         default:
-          return Effect.succeed<Check>({ about: name, verdict: "ok", says: "made by the host" })
+          return Effect.succeed<Check>({ about: name, verdict: "ok", says: "created by the host" })
       }
     },
     { concurrency: "unbounded" }

@@ -1,4 +1,4 @@
-/** The command `daybook`: its verbs, and from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
+/** Defines the command `daybook`: its verbs, and the way from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
 import { CliConfig, Command } from "@effect/cli"
 import { Console, Effect, type Context } from "effect"
 import * as Arguments from "./Arguments.ts"
@@ -76,7 +76,7 @@ const root = Command.make("daybook").pipe(
   ])
 )
 
-/** The parser prints its errors itself; ours go through `render/Failure.ts`, once. What it prints else goes through Output. */
+/** Drops the parser's own error output, because `render/Failure.ts` reports errors; its other output goes through Output. */
 const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<Output>): Console.Console => ({
   ...console,
   error: () => Effect.void,
@@ -86,7 +86,7 @@ const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<
 const tooMany = (before: string, word: string) =>
   new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
 
-/** Runs the words after `daybook`. Help is answered before (bin/daybook.js). */
+/** Runs the words after `daybook`. bin/daybook.js prints help before. */
 export const run = (version: string, words: ReadonlyArray<string>) => {
   const parse = (line: ReadonlyArray<string>) =>
     Effect.flatMap(Output, (output) =>

@@ -1,6 +1,6 @@
 /**
- * The user's configuration: where it lies, and what it says as options of the runtime. Loaded only by what needs it,
- * since reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md, specs/config.md.
+ * Finds the user's configuration and reads it as options of the runtime. Only verbs that need it load this module, because
+ * reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md, specs/config.md.
  */
 import { Config } from "@daybook/core"
 import { Effect } from "effect"
@@ -12,14 +12,14 @@ import { oneLine } from "./render/Plain.ts"
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The user's own folder, and the configuration file, which was named or lies there. */
+/** The user's folder, and the configuration file: a named one, or the one in that folder. */
 export interface Places {
   readonly userFolder: string
   readonly file: string
   readonly named: boolean
 }
 
-/** `DAYBOOK_CONFIG`, else `config.yaml` in `daybook` in `XDG_CONFIG_HOME` (when that is absolute) or `~/.config`. Pure. */
+/** `DAYBOOK_CONFIG`, else `daybook/config.yaml` in `XDG_CONFIG_HOME` (if that is absolute), else in `~/.config`. Pure. */
 export const placesOf = (env: Env, home: string, cwd: string): Places => {
   const config = env["XDG_CONFIG_HOME"]
   const base = config !== undefined && isAbsolute(config) ? config : join(home, ".config")
@@ -33,10 +33,10 @@ export const placesOf = (env: Env, home: string, cwd: string): Places => {
 /** The places of this environment. */
 export const places = Effect.sync(() => placesOf(process.env, homedir(), process.cwd()))
 
-/** What is configured, and the user's folder. */
+/** The settings and the user's folder. */
 export type Configured = Config.Settings & Pick<Places, "userFolder">
 
-/** The settings, with the user's folder. A file that was named has to be there. */
+/** Reads the settings. A file that `DAYBOOK_CONFIG` names must exist. */
 export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> = Effect.gen(function* () {
   const { file, named, userFolder } = yield* places
   if (named) {
@@ -51,7 +51,7 @@ export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> 
   return { ...(yield* Config.load(file)), userFolder }
 })
 
-/** The same; what is wrong is one sentence, in which each fault was a line. */
+/** Reads the settings; joins the lines of several faults to one sentence. */
 export const load: Effect.Effect<Configured, UsageError> = Effect.catchTag(
   read,
   "ConfigInvalid",

@@ -1,4 +1,4 @@
-/** Where the database is, and that it is there. Nothing is created for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
+/** Finds the database. Creates nothing for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
 import { makeFolders } from "@daybook/core"
 import { Effect } from "effect"
 import { stat } from "node:fs/promises"
@@ -13,7 +13,7 @@ const problem = (path: string, cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
   const message =
     code === "EROFS" || code === "EACCES" || code === "EPERM"
-      ? `${path}: the folder cannot be written or entered (${code}); name another place in DAYBOOK_DB`
+      ? `${path}: the folder cannot be written or entered (${code}); set DAYBOOK_DB to another path`
       : `${path}: the folder of the database cannot be used (${code})`
   return new DatabaseProblem({ message })
 }
@@ -23,7 +23,7 @@ const hasCode = (cause: unknown, code: string) => cause instanceof Error && "cod
 /** The path of the database of this environment. */
 export const path = current
 
-/** Whether the database is there. */
+/** Whether the database exists. */
 export const exists = Effect.flatMap(current, (path) =>
   Effect.promise(() =>
     stat(path).then(
@@ -33,7 +33,7 @@ export const exists = Effect.flatMap(current, (path) =>
   )
 )
 
-/** The path of a database that is there; a reader creates none (CL-22). */
+/** The path of an existing database; a reader creates none (CL-22). */
 export const existing = Effect.flatMap(current, (path) =>
   path === ":memory:"
     ? Effect.succeed(path)
@@ -41,14 +41,14 @@ export const existing = Effect.flatMap(current, (path) =>
         Effect.mapBoth({
           onFailure: (cause) =>
             hasCode(cause, "ENOENT")
-              ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt makes it` })
+              ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt creates it` })
               : problem(path, cause),
           onSuccess: () => path
         })
       )
 )
 
-/** The path of a database that may have to be made; its folder is made for the user alone (CL-21). */
+/** The path of a database that may not exist yet; creates its folder for the user alone (CL-21). */
 export const writable = Effect.tap(current, (path) =>
   path === ":memory:"
     ? Effect.void

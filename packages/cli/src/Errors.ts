@@ -1,23 +1,23 @@
-/** What the command itself can fail with, beside what the runtime says. Exit codes: render/Failure.ts. */
+/** Defines the command's own errors, in addition to those of the runtime. Exit codes: render/Failure.ts. */
 import { Schema } from "effect"
 
-/** What was typed cannot be understood. */
+/** The command line, the environment or an input cannot be used. */
 export class UsageError extends Schema.TaggedError<UsageError>("@daybook/cli/UsageError")("UsageError", {
   message: Schema.String
 }) {}
 
-/** The command names something that is not there. */
+/** The command names something that does not exist. */
 export class NotFound extends Schema.TaggedError<NotFound>("@daybook/cli/NotFound")("NotFound", {
   message: Schema.String
 }) {}
 
-/** The database's place cannot be used. */
+/** The path of the database cannot be used. */
 export class DatabaseProblem extends Schema.TaggedError<DatabaseProblem>("@daybook/cli/DatabaseProblem")(
   "DatabaseProblem",
   { message: Schema.String }
 ) {}
 
-/** `daybook doctor` found the database damaged or at odds with itself. */
+/** `daybook doctor` found the database damaged or inconsistent. */
 export class DatabaseUnsound extends Schema.TaggedError<DatabaseUnsound>("@daybook/cli/DatabaseUnsound")(
   "DatabaseUnsound",
   { message: Schema.String }
@@ -29,12 +29,12 @@ export class ModelUnreachable extends Schema.TaggedError<ModelUnreachable>("@day
   { message: Schema.String }
 ) {}
 
-/** `daybook files verify` found files that are not as the log says. */
+/** `daybook files verify` found files that differ from the log. */
 export class FilesDiffer extends Schema.TaggedError<FilesDiffer>("@daybook/cli/FilesDiffer")("FilesDiffer", {
   message: Schema.String
 }) {}
 
-/** The prompt's activity did not complete. `type` is the kind of error that the log holds. */
+/** The prompt's activity did not complete. `type` is the error type recorded in the log. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",
   { message: Schema.String, type: Schema.optionalWith(Schema.String, { exact: true }) }
@@ -45,10 +45,10 @@ export class Interrupted extends Schema.TaggedError<Interrupted>("@daybook/cli/I
   message: Schema.String
 }) {}
 
-/** stdout or stderr refused what was written, for another reason than that its reader went away. */
+/** A write to stdout or stderr failed, for another reason than a closed reader. */
 export class OutputFailed extends Schema.TaggedError<OutputFailed>("@daybook/cli/OutputFailed")("OutputFailed", {
   message: Schema.String
 }) {}
 
-/** The reader of stdout has gone away. */
+/** The reader of stdout is gone. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>("@daybook/cli/OutputClosed")("OutputClosed", {}) {}

@@ -1,6 +1,6 @@
 /**
- * The plain files of sessions: where they lie, and the exporter that keeps them. Loaded only by what writes or checks
- * files. Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
+ * Finds the root of the sessions' plain files and builds their exporter. Loaded only by verbs that write or check files.
+ * Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
  */
 import { Store } from "@daybook/core"
 import { Exporter, type SharedSpaces } from "@daybook/files"
@@ -12,7 +12,7 @@ import * as Configuration from "./Configuration.ts"
 import { UsageError } from "./Errors.ts"
 import { rootPath } from "./Paths.ts"
 
-/** The root that was given, else the environment's. */
+/** The given root, else the environment's. */
 export const rootOf = (given: string | undefined) =>
   Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
 
@@ -26,12 +26,12 @@ const groupNumber = (name: string): Effect.Effect<number, UsageError> =>
       Number.isSafeInteger,
       () =>
         new UsageError({
-          message: `there is no group ${name} in /etc/group: give the group of a shared space by number`
+          message: `there is no group ${name} in /etc/group: give the shared space's group as a number`
         })
     )
   )
 
-/** Who may use shared spaces, as it is configured. */
+/** The configured shared spaces. */
 export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Configuration.load, ({ shared = {} }) =>
   Effect.all(
     Record.map(shared, ({ group, ...space }) =>
@@ -46,5 +46,5 @@ export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Co
 export const exporter = (root: string) =>
   Layer.unwrapEffect(Effect.map(shared, (shared) => Exporter.layer({ root, shared })))
 
-/** The same with the store of a database, and nothing that runs a session. */
+/** The exporter with the store of a database, without anything that runs sessions. */
 export const layer = (filename: string, root: string) => Layer.provideMerge(exporter(root), Store.layer({ filename }))

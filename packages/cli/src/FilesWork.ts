@@ -1,5 +1,5 @@
 /**
- * What `daybook files` does, on the store of a database and with nothing that runs a session.
+ * Runs `daybook files` on the store of a database, without anything that runs sessions.
  * Spec: CL-111..CL-114 in specs/cli.md.
  */
 import { Store } from "@daybook/core"
@@ -22,7 +22,7 @@ const chosen = ({ session }: Request) =>
 
 const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** Compares; what differs goes to stdout. */
+/** Compares the files with the log and writes differences to stdout. */
 const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {
   const output = yield* Output
   const session = yield* chosen(request)
@@ -32,13 +32,13 @@ const check = Effect.fn("Command.files.verify")(function* (request: Request, roo
     return output.write(request.json ? findingJson(finding, output.terminal) : findingLine(finding))
   })
   const place = oneLine(root, 400)
-  if (found === 0) return yield* output.note(`the files at ${place} are as the log says\n`)
+  if (found === 0) return yield* output.note(`the files at ${place} match the log\n`)
   return yield* new FilesDiffer({
-    message: `${many(found, "difference")} at ${place}; daybook files rebuild mends them`
+    message: `${many(found, "difference")} at ${place}; daybook files rebuild repairs them`
   })
 })
 
-/** Brings the files to what the log says. What was found of other hands meanwhile is told as it is found. */
+/** Writes the files from the log. Reports changes by others as it finds them. */
 const write = Effect.fn("Command.files.write")(function* (request: Request, root: string) {
   const output = yield* Output
   const exporter = yield* Exporter
@@ -49,7 +49,7 @@ const write = Effect.fn("Command.files.write")(function* (request: Request, root
       : session === undefined
         ? yield* exporter.catchUp
         : yield* Effect.as(exporter.exportSession(session.id), { position: undefined, sessions: 1 })
-  const told = request.action === "rebuild" ? "compared and mended" : "brought up to date"
+  const told = request.action === "rebuild" ? "compared and repaired" : "brought up to date"
   yield* output.write(
     request.json
       ? `${jsonLine({ root, sessions, position }, output.terminal)}\n`
@@ -57,16 +57,16 @@ const write = Effect.fn("Command.files.write")(function* (request: Request, root
   )
 })
 
-/** Says on a terminal that it is still at work. */
+/** Reports progress on a terminal. */
 const patience = Effect.gen(function* () {
   if (process.stderr.isTTY !== true) return
   const output = yield* Output
   let seconds = 0
-  const say = Effect.suspend(() => output.note(`still at it: ${(seconds += 5)} s\n`))
+  const say = Effect.suspend(() => output.note(`still working: ${(seconds += 5)} s\n`))
   yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
 })
 
-/** Does what is asked for. */
+/** Runs the requested action. */
 export const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
   const root = yield* rootOf(request.root)
   yield* Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The folder that a command works in, as the file system names it. Spec: CL-9 in specs/cli.md. */
+/** Resolves the folder that a command works in to its real path. Spec: CL-9 in specs/cli.md. */
 import { Effect } from "effect"
 import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
@@ -17,13 +17,12 @@ const canonical = (path: string, what: string) =>
     catch: (cause) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
   }).pipe(
     Effect.mapError((code) => {
-      const advice =
-        code === "EACCES" ? "; give yourself the permission to read and enter it, or name another folder" : ""
+      const advice = code === "EACCES" ? "; give yourself permission to read and enter it, or name another folder" : ""
       return new UsageError({ message: `${what}: ${oneLine(path, 400)} cannot be entered (${code})${advice}` })
     }),
     Effect.filterOrFail(
       (real) => real !== undefined,
-      () => new UsageError({ message: `${what}: ${oneLine(path, 400)} is no folder` })
+      () => new UsageError({ message: `${what}: ${oneLine(path, 400)} is not a folder` })
     )
   )
 
@@ -31,14 +30,14 @@ const canonical = (path: string, what: string) =>
 export const current = Effect.suspend(() =>
   Effect.try({
     try: () => process.cwd(),
-    catch: () => new UsageError({ message: "the current folder is gone; change to one that is there" })
+    catch: () => new UsageError({ message: "the current folder no longer exists; change to another folder" })
   }).pipe(Effect.flatMap((path) => canonical(path, "the current folder")))
 )
 
-/** The folder given with an option, relative to the current one, or the current one. */
+/** The folder of an option, relative to the current one; by default the current one. */
 export const given = (path: string | undefined, option: string) =>
   path === undefined ? current : canonical(resolve(path), option)
 
-/** The folder that a session works in: that it can be read and entered. */
+/** Checks that a session's folder can be read and entered. */
 export const usable = (directory: string, sessionID: string) =>
   Effect.asVoid(canonical(directory, `the folder of ${sessionID}`))

@@ -1,5 +1,5 @@
 /**
- * The whole runtime on one database, with the providers of the environment, the user's configuration and the person at
+ * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
  * the terminal. Spec: CL-70..CL-74 in specs/cli.md.
  */
 import {
@@ -25,10 +25,10 @@ import * as PermissionPrompt from "./PermissionPrompt.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
 import * as Trusting from "./Trusting.ts"
 
-/** The models of the environment, for what can be told without a database. */
+/** The models of the environment, for checks without a database. */
 export const models = Models.layer
 
-/** Reads `provider/model`. */
+/** Parses `provider/model`. */
 export const parseModel = Catalog.parseModel
 
 type Services =
@@ -36,21 +36,21 @@ type Services =
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 
-/** Without configuration: for what neither runs a model nor asks for an agent. */
+/** The runtime without configuration, for work that needs no model or agent. */
 export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
   Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
 
-/** How MCP servers without `cwd` start: in no project, wherever the database is, and with no program of one (MC-33). */
+/** How MCP servers without `cwd` start: outside every project, and without a project's programs in `PATH` (MC-33). */
 export const serverStart = () => ({
   folder: join(dataFolder(process.env, homedir()), "mcp"),
   path: neutralPath(process.env)
 })
 
-/** The runtime's own files, which a sandbox hides wherever they lie; `root` is where session files and sockets are. */
+/** The runtime's own files, which a sandbox hides; `root` holds session files and sockets. */
 const ownFiles = (root: string) =>
   Effect.map(Configuration.places, ({ file }) => [file, root, dataFolder(process.env, homedir())])
 
-/** What is configured, as the runtime takes it: who shares files is no concern of its. */
+/** The settings as options of the runtime, without the shared spaces, which it does not use. */
 const configured = (
   servers: boolean,
   asker: Layer.Layer<PermissionAsker>,
@@ -70,7 +70,7 @@ const configured = (
     })
   )
 
-/** Everything; MCP servers are started only with `servers`. Permissions are asked at the terminal, or where `asker` does. */
+/** The whole runtime. Starts MCP servers only with `servers`. `asker` replaces the permission questions at the terminal. */
 export const layer = (
   filename: string,
   {
@@ -89,7 +89,7 @@ export const layer = (
     Effect.map(configured(servers, asker, root, worlds), (options) => Daybook.layer({ filename, ...options }))
   ).pipe(Layer.provideMerge(Models.layer))
 
-/** The same in memory, with nothing on disk: for sessions that end with their clients. */
+/** The whole runtime in memory, for sessions that end with their clients. */
 export const layerInMemory = (
   asker: Layer.Layer<PermissionAsker>,
   root: string,

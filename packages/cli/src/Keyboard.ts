@@ -4,7 +4,7 @@
  */
 import { StringDecoder } from "node:string_decoder"
 
-/** What reads keys; a test has one of its own. */
+/** Reads keys; tests replace it. */
 export interface Keyboard {
   /**
    * Passes input to `take` until the returned function is called; `undefined` is the end of the input. `unseen` passes each
@@ -15,14 +15,14 @@ export interface Keyboard {
 
 const interruptKey = "\u0003"
 
-/** stdin, which has to be a terminal. */
+/** Reads from stdin, which must be a terminal. */
 export const standard: Keyboard = {
   listen: (mode, take) => {
     const { stdin } = process
     const decoder = new StringDecoder("utf8")
     const onData = (chunk: Buffer | string) => {
       const typed = typeof chunk === "string" ? chunk : decoder.write(chunk)
-      // Keys that are read one by one are signals no more.
+      // In raw mode the terminal does not turn Ctrl-C into a signal.
       if (mode === "unseen" && typed.includes(interruptKey)) process.kill(process.pid, "SIGINT")
       if (typed !== "") take(typed)
     }

@@ -1,12 +1,12 @@
 /**
- * The models that there are: those of the catalogue, and those that a server of one's own lists. Asked once, within
- * seconds, and never more than fits. Spec: CL-130, CL-131 in specs/cli.md.
+ * Lists the available models: those of the catalogue, and those of the server at `DAYBOOK_BASE_URL`. The request to that
+ * server is bounded in time, bytes and count. Spec: CL-130, CL-131 in specs/cli.md.
  */
 import { safeFetch } from "@daybook/core"
 import { Catalog, Models, OfflineModel } from "@daybook/models"
 import { Effect, Redacted, Schema } from "effect"
 
-/** One model, and what it takes to use it. */
+/** One model, and the setting that it needs. */
 export interface ListedModel {
   readonly model: string
   readonly name: string
@@ -15,7 +15,7 @@ export interface ListedModel {
   readonly price?: Catalog.Entry["price"]
   readonly variants?: ReadonlyArray<string>
   readonly source: "catalogue" | "server" | "built in"
-  /** Absent when it can be used as it is. */
+  /** The missing setting; absent if the model can be used now. */
   readonly needs?: string
   readonly default: boolean
 }
@@ -32,7 +32,7 @@ const maxModels = 500
 
 const Listing = Schema.parseJson(Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.NonEmptyString })) }))
 
-/** The start of a body; nothing of one that is too long. */
+/** The text of a body; undefined if it is too long. */
 const bounded = async (response: Response): Promise<string | undefined> => {
   const parts: Array<Uint8Array> = []
   let size = 0
@@ -44,7 +44,7 @@ const bounded = async (response: Response): Promise<string | undefined> => {
   return Buffer.concat(parts).toString("utf8")
 }
 
-/** What a server that speaks chat completions lists at `/models`; a sentence when it does not. */
+/** The models that a chat completions server lists at `/models`; the error is a sentence. */
 const offered = (base: string, key: string | undefined): Effect.Effect<ReadonlyArray<string>, string> =>
   Effect.gen(function* () {
     const host = new URL(base).host
@@ -62,9 +62,9 @@ const offered = (base: string, key: string | undefined): Effect.Effect<ReadonlyA
     }
     const text = yield* Effect.tryPromise({
       try: () => bounded(response),
-      catch: () => `the answer of ${host} broke off`
+      catch: () => `the response of ${host} was cut off`
     })
-    if (text === undefined) return yield* Effect.fail(`${host} lists more than ${maxBytes / 1024 / 1024} MiB of models`)
+    if (text === undefined) return yield* Effect.fail(`the model list of ${host} exceeds ${maxBytes / 1024 / 1024} MiB`)
     const { data } = yield* Effect.mapError(
       Schema.decodeUnknown(Listing)(text),
       () => `${host} does not list its models as chat completions servers do`
@@ -76,7 +76,7 @@ const offered = (base: string, key: string | undefined): Effect.Effect<ReadonlyA
 
 const variables = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const
 
-/** Every model that is known, the server's first, and which servers did not answer. */
+/** Every known model, the server's first, and the servers that did not answer. */
 export const list = Effect.gen(function* () {
   const { default: standard, providers } = yield* Models.fromEnvironment
   const chosen = standard === undefined ? undefined : Catalog.formatModel(standard)
@@ -109,7 +109,7 @@ export const list = Effect.gen(function* () {
   return { models: [...served.flat(), ...known, offline], silent }
 })
 
-/** The first few models of a server, for somebody who chose none; empty where none are listed. */
+/** Names the first few models of a server when no model was chosen; empty if none are listed. */
 export const suggestion = Effect.map(list, ({ models, silent }) => {
   const found = models.filter(({ source }) => source === "server").map(({ model }) => model)
   const why = silent[0]?.why

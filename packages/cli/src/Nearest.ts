@@ -1,6 +1,6 @@
-/** What was probably meant. Pure, and without Effect: `ctx` asks it as well. Spec: CL-2 in specs/cli.md. */
+/** Suggests the word that was probably meant. Pure, and without Effect, because `ctx` uses it. Spec: CL-2 in specs/cli.md. */
 
-/** How many letters must change to make one word the other. */
+/** The edit distance of two words. */
 const distance = (a: string, b: string): number => {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 0; i < a.length; i++) {
@@ -13,9 +13,9 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** The known word nearest to the one that was typed: at most two letters away, or begun by it. */
+/** The known word nearest to the typed one: at an edit distance of at most two, or with the typed word as its prefix. */
 export const nearest = (typed: string, known: ReadonlyArray<string>): string | undefined => {
-  // Nobody means a word of ours by a text of this length.
+  // A text of this length is not a misspelt word.
   if (typed.length === 0 || typed.length > 40) return undefined
   const near = known
     .map((word) => ({ word, away: distance(typed.toLowerCase(), word) }))
@@ -24,7 +24,7 @@ export const nearest = (typed: string, known: ReadonlyArray<string>): string | u
   return near?.word ?? (typed.length < 3 ? undefined : known.find((word) => word.startsWith(typed.toLowerCase())))
 }
 
-/** The same as the end of a sentence; empty without one. */
+/** The suggestion as the end of a sentence; empty if there is none. */
 export const didYouMean = (typed: string, known: ReadonlyArray<string>): string => {
   const near = nearest(typed, known)
   return near === undefined ? "" : `; did you mean ${near}?`

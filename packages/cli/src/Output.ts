@@ -1,7 +1,7 @@
 /**
- * Where the command writes. stdout is waited for, so that a slow reader slows the source and nothing piles up. A reader
- * that went away and output that cannot be written are typed failures. What goes to a terminal or to stderr is made safe
- * here, whatever made the text. Spec: CL-33, CL-34, CL-44, CL-150 in specs/cli.md.
+ * Writes the command's output. Each write waits for the reader, so a slow reader slows the source and no buffer grows. A
+ * closed reader and a failed write are typed errors. All text for a terminal or stderr is sanitized here.
+ * Spec: CL-33, CL-34, CL-44, CL-150 in specs/cli.md.
  */
 import { Context, Effect, Layer } from "effect"
 import { OutputClosed, OutputFailed } from "./Errors.ts"
@@ -14,13 +14,13 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     /** Whether stdout is a terminal. */
     readonly terminal: boolean
     readonly write: (text: string) => Effect.Effect<void, OutputClosed | OutputFailed>
-    /** Writes a picture of `render/Frame.ts` or `render/TurnView.ts`: made safe there, it moves the cursor and has styles. */
+    /** Writes redrawn lines of `render/Frame.ts` or `render/TurnView.ts`, sanitized there, with cursor movements and styles. */
     readonly draw: (to: "stdout" | "stderr", picture: string) => Effect.Effect<void, OutputClosed | OutputFailed>
-    /** A note on stderr. The work goes on when it cannot be written; `complete` fails at the end. */
+    /** Writes a note to stderr. If the write fails, the work continues and `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>
     /** The same on stdout, for writers that cannot fail. */
     readonly print: (text: string) => Effect.Effect<void>
-    /** Fails when a note or a print was lost for another reason than that its reader went away. */
+    /** Fails if a note or a print was lost for another reason than a closed reader. */
     readonly complete: Effect.Effect<void, OutputFailed>
   }
 >() {}

@@ -1,5 +1,5 @@
 /**
- * Where the database and the plain files of sessions lie. Pure, and without Effect: `ctx` starts from it as well.
+ * Computes the paths of the database and of the sessions' plain files. Pure, and without Effect, because `ctx` uses it.
  * Spec: CL-20, CL-101 in specs/cli.md.
  */
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
@@ -7,9 +7,9 @@ import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:p
 /** The process's variables. */
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** `daybook` in `XDG_DATA_HOME`, else in `~/.local/share`: what is the person's own, wherever the database is. */
+/** The person's data folder: `daybook` in `XDG_DATA_HOME`, else in `~/.local/share`. It does not depend on `DAYBOOK_DB`. */
 export const dataFolder = (env: Env, home: string): string => {
-  // A relative `XDG_DATA_HOME` is no valid one and is passed over, as its specification asks.
+  // A relative `XDG_DATA_HOME` is invalid and ignored, as its specification requires.
   const data = env["XDG_DATA_HOME"]
   return join(data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share"), "daybook")
 }
@@ -30,7 +30,7 @@ export const rootPath = (env: Env, home: string, cwd: string): string => {
   return join(database === ":memory:" ? dataFolder(env, home) : dirname(database), "ctx")
 }
 
-/** `PATH` without what depends on the folder, and without the programs of a project that `npm run` and `npx` put there. */
+/** `PATH` without relative entries and without the project's `node_modules/.bin` that `npm run` and `npx` add. */
 export const neutralPath = (env: Env): string =>
   (env["PATH"] ?? "")
     .split(delimiter)

@@ -1,18 +1,18 @@
-/** Asks the person at the terminal whether a tool may do what it wants to do. Spec: CL-35..CL-37, CL-155..CL-158. */
+/** Asks the person at the terminal for permission to run a tool call. Spec: CL-35..CL-37, CL-155..CL-158. */
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core"
 import { Effect, Layer } from "effect"
 import * as Question from "./Question.ts"
 import { alwaysText, answerPrompt, questionPages, questionText, type Size } from "./render/PermissionText.ts"
 import { styleOf, type Style } from "./render/Style.ts"
 
-/** What was typed: an answer, or what to show before one. */
+/** A typed reply: an answer, or a request to show more first. */
 export type Typed = Answer | "view" | "always"
 
-/** Reads what was typed. Nothing typed is a no; the end of the input is nobody. Pure. */
+/** Parses a typed line. An empty line declines; the end of the input means that no one is there. Pure. */
 export const typed = (line: string | undefined, request: PermissionRequest): Typed => {
   if (line === undefined) return Answer.Unavailable()
   const words = line.trim()
-  // Not offered, and so no more than a word: a misunderstanding must not allow anything.
+  // An answer that is not offered is plain text: a misunderstanding must not allow anything.
   const lasting = request.always.length > 0
   switch (words.toLowerCase()) {
     case "y":
@@ -48,12 +48,12 @@ const view = (ask: Ask, pages: ReadonlyArray<string>) =>
     }
   })
 
-/** The pattern is shown, and saved as it is, or as it is typed anew; `undefined` goes back to the question. */
+/** Shows the pattern, which is saved as shown or as retyped; `undefined` returns to the question. */
 const always = (ask: Ask, request: PermissionRequest, size: Size) =>
   Effect.map(
     ask({
       shown: alwaysText(request, size),
-      prompt: "Enter saves this, b goes back; or type a pattern in its place (* is any text): "
+      prompt: "Enter saves this, b goes back; or type another pattern (* is any text): "
     }),
     (line) => {
       const pattern = line?.trim()
@@ -63,7 +63,7 @@ const always = (ask: Ask, request: PermissionRequest, size: Size) =>
     }
   )
 
-/** Asks until there is an answer. */
+/** Asks until an answer is given. */
 export const decide = (ask: Ask, request: PermissionRequest, size: Size, style: Style): Effect.Effect<Answer> =>
   Effect.gen(function* () {
     for (;;) {
@@ -81,7 +81,7 @@ export const decide = (ask: Ask, request: PermissionRequest, size: Size, style: 
 
 const terminalSize = (): Size => ({ columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 })
 
-/** Without a terminal, nobody is there. */
+/** Asks at the terminal; without one, the answer is that no one is there. */
 export const layer: Layer.Layer<PermissionAsker> = Layer.succeed(
   PermissionAsker,
   PermissionAsker.of({

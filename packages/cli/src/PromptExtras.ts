@@ -1,4 +1,4 @@
-/** What a prompt has beside its text: files, the form of its answer, tools on and off. Spec: CL-84..CL-87 in specs/cli.md. */
+/** Reads a prompt's options: attachments, the answer's schema, enabled tools. Spec: CL-84..CL-87 in specs/cli.md. */
 import type { FileAttachment, OutputFormat } from "@daybook/core"
 import { Effect, Predicate } from "effect"
 import { readFile, realpath, stat } from "node:fs/promises"
@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url"
 import { UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 
-/** A file outside the session's folder travels with its bytes. */
+/** The size limit of a file outside the session's folder, which is sent with its bytes. */
 const maxBytes = 16 * 1024 * 1024
 const maxSchemaBytes = 1024 * 1024
 
@@ -18,7 +18,7 @@ const failed = (option: string, path: string) => (cause: unknown) =>
     })`
   })
 
-/** A path that was given, by its real name. */
+/** A path that was given, as its real path. */
 export interface Given {
   readonly path: string
   readonly name: string
@@ -26,7 +26,7 @@ export interface Given {
   readonly size: number
 }
 
-/** Finds what `--attach` names, before anything is made. */
+/** Finds the file or folder of `--attach`, before anything is created. */
 export const findAttachment = (path: string): Effect.Effect<Given, UsageError> =>
   Effect.tryPromise({
     try: async () => {
@@ -48,34 +48,34 @@ const isWithin = (directory: string, path: string): boolean => {
 }
 
 /**
- * As the runtime takes it: what lies in the session's folder by its name, so that it is read by the rules of that
- * folder; a file from elsewhere with its bytes, since it was named by the person and not by a model.
+ * Makes the attachment for the runtime. A path in the session's folder is passed by name and read by the rules of that
+ * folder. A file outside it is passed with its bytes, because the person named it and not a model.
  */
 export const attachment = (directory: string, { folder, name, path, size }: Given) =>
   Effect.gen(function* () {
     const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
     if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }
     const refuse = (why: string) => new UsageError({ message: `--attach: ${oneLine(path, 400)} ${why}` })
-    const outside = `lies outside ${oneLine(directory, 400)}, where the session works`
-    if (folder) return yield* refuse(`${outside}: only files can be attached from there`)
+    const outside = `is outside the session's folder ${oneLine(directory, 400)}`
+    if (folder) return yield* refuse(`${outside}: only files can be attached from outside`)
     if (size > maxBytes) return yield* refuse(`${outside}, and is larger than ${maxBytes / 1024 / 1024} MiB`)
     const bytes = yield* Effect.tryPromise({ try: () => readFile(path), catch: failed("--attach", path) })
     return { ...given, uri: `data:${given.mime};base64,${bytes.toString("base64")}` }
   })
 
-/** Reads the JSON Schema of the answer. Whether it can be used is the runtime's to say. */
+/** Reads the JSON Schema of the answer. The runtime checks whether it can be used. */
 export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError> =>
   Effect.gen(function* () {
     const refuse = (why: string) => new UsageError({ message: `--output-schema: ${oneLine(path, 400)} ${why}` })
     const unreadable = failed("--output-schema", path)
     const stats = yield* Effect.tryPromise({ try: () => stat(path), catch: unreadable })
-    if (!stats.isFile() || stats.size > maxSchemaBytes) return yield* refuse("is no file of at most 1 MiB")
+    if (!stats.isFile() || stats.size > maxSchemaBytes) return yield* refuse("is not a file of at most 1 MiB")
     const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: unreadable })
     const schema = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
-      catch: (cause) => refuse(`is no JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+      catch: (cause) => refuse(`is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
     })
-    if (!Predicate.isReadonlyRecord(schema)) return yield* refuse('is no JSON Schema with "type": "object"')
+    if (!Predicate.isReadonlyRecord(schema)) return yield* refuse('is not a JSON Schema with "type": "object"')
     return { schema }
   })
 

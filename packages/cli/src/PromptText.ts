@@ -1,21 +1,21 @@
-/** The text of a prompt, from words or from stdin. Spec: CL-23..CL-25 in specs/cli.md. */
+/** Reads the text of a prompt from words or stdin. Spec: CL-23..CL-25 in specs/cli.md. */
 import { Effect } from "effect"
 import { UsageError } from "./Errors.ts"
 
-/** More than any model reads; beyond it, a prompt is a mistake. */
+/** More than any model reads; a longer prompt is a mistake. */
 const maxBytes = 16 * 1024 * 1024
 
 const refuse = (message: string) => new UsageError({ message })
 
-/** Decodes what stdin gave: text in UTF-8, without the line end that every command puts behind its output. Pure. */
+/** Decodes stdin: UTF-8 text, without the final line end that commands add to their output. Pure. */
 export const decode = (bytes: Uint8Array): Effect.Effect<string, UsageError> =>
   Effect.try({
     try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
-    catch: () => refuse("stdin holds no UTF-8 text; name a binary file in the prompt instead")
+    catch: () => refuse("stdin is not UTF-8 text; name a binary file in the prompt instead")
   }).pipe(
     Effect.filterOrFail(
       (text) => !text.includes("\0"),
-      () => refuse("stdin holds binary data; name a binary file in the prompt instead")
+      () => refuse("stdin contains binary data; name a binary file in the prompt instead")
     ),
     Effect.map((text) => text.replace(/\r?\n$/, ""))
   )
@@ -41,7 +41,7 @@ const stdin = Effect.gen(function* () {
   return yield* decode(bytes)
 })
 
-/** The words joined by spaces; stdin for a dash, or for no words when stdin is no terminal. Never empty. */
+/** The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. Never empty. */
 export const read = (words: ReadonlyArray<string>): Effect.Effect<string, UsageError> => {
   const fromStdin = words.length === 0 ? process.stdin.isTTY !== true : words.length === 1 && words[0] === "-"
   return Effect.filterOrFail(

@@ -1,39 +1,39 @@
 /**
- * Asking the person at the terminal. An answer is a line that was typed after the question could be read: what was typed
- * before is thrown away, and so is what comes all at once. Spec: CL-18, CL-35, CL-153, CL-154 in specs/cli.md.
+ * Asks the person at the terminal. An answer is a line typed after the question appeared: earlier input and pasted
+ * lines are discarded. Spec: CL-18, CL-35, CL-153, CL-154 in specs/cli.md.
  */
 import { Effect } from "effect"
 import * as Keyboard from "./Keyboard.ts"
 import { standard } from "./Stream.ts"
 import * as Terminal from "./Terminal.ts"
 
-/** A question: what is to be read first, and what stands before the answer. Both are safe for a terminal. */
+/** A question: the text above it, and the prompt before the answer. Both are sanitized. */
 export interface Question {
   readonly shown?: string
   readonly prompt: string
 }
 
-/** Where it is asked. */
+/** The terminal that a question is asked at. */
 export interface Place {
   readonly keyboard: Keyboard.Keyboard
   readonly write: (text: string) => void
-  /** The terminal marks what is pasted. */
+  /** The terminal marks pasted text. */
   readonly marksPastes: boolean
 }
 
-/** Whether somebody is there to answer: questions go to stderr, answers come from stdin. */
+/** Whether a person can answer: questions go to stderr, answers come from stdin. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** There is one terminal: one question at a time. */
+/** One question at a time, because there is one terminal. */
 const one = Effect.unsafeMakeSemaphore(1)
 
-/** Questions that belong together: no other is asked between them. */
+/** Runs an effect that asks several questions; no other question is asked between them. */
 export const together = one.withPermits(1)
 
-/** {@link line}, alone. */
+/** Asks one {@link line}, with no other question at the same time. */
 export const ask = (prompt: string): Effect.Effect<string | undefined> => together(line({ prompt }))
 
-/** One line of an answer; `undefined` when nobody is there or the input ends. Interruption withdraws the question. */
+/** One line of an answer; `undefined` if no one is there or the input ends. Interruption withdraws the question. */
 export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
 
@@ -43,13 +43,13 @@ const here = (): Place => ({
   marksPastes: process.env["TERM"] !== "dumb"
 })
 
-/** How long no key may come before an answer is taken. */
+/** How long the keyboard must be silent before an answer is accepted. */
 const moment = "300 millis"
 
-/** Lines that come closer together were not typed. */
+/** Lines that arrive closer together were not typed. */
 const pasteGap = "30 millis"
 
-/** What is typed meanwhile, key by key. */
+/** Consumes keys without echo while `use` runs. */
 const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Effect<A>): Effect.Effect<A> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -70,7 +70,7 @@ const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Ef
     ({ stop }) => Effect.sync(stop)
   )
 
-/** Throws away what was typed, until no key has come for a moment. */
+/** Discards typed input until no key has arrived for a moment. */
 const deaf = (place: Place): Effect.Effect<void> =>
   unseen(place, (typed) =>
     Effect.asVoid(Effect.repeat(Effect.delay(Effect.sync(typed), moment), { while: (it) => it }))
@@ -78,7 +78,7 @@ const deaf = (place: Place): Effect.Effect<void> =>
 
 const [pasteBegins, pasteEnds] = ["\u001b[200~", "\u001b[201~"]
 
-/** The line without the marks of pastes that end within it; `undefined`: not a line that was typed. */
+/** The line without the marks of pastes that end within it; `undefined` for several lines or an unfinished paste. */
 const typedLine = (text: string): string | undefined => {
   const words = text.replace(/\r?\n$/, "")
   if (/[\r\n]/.test(words)) return undefined
@@ -88,7 +88,7 @@ const typedLine = (text: string): string | undefined => {
     : words.replaceAll(pasteBegins, "").replaceAll(pasteEnds, "")
 }
 
-/** The next line as the system gives it: whole, and without what came before it was asked for. */
+/** The next whole line from the system, without input that arrived before the question. */
 const nextLine = ({ keyboard }: Place) =>
   Effect.async<string | undefined>((resume) => {
     let text = ""
@@ -101,7 +101,7 @@ const nextLine = ({ keyboard }: Place) =>
     return Effect.sync(stop)
   })
 
-/** Asks at a place until a line was typed. */
+/** Asks at a terminal until a line was typed. */
 export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
     if (shown !== "") place.write(shown)
@@ -113,15 +113,15 @@ export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Eff
       const more = yield* unseen(place, (typed) => Effect.delay(Effect.sync(typed), pasteGap))
       const words = more ? undefined : typedLine(text)
       if (words !== undefined) return words
-      place.write("\nThat came all at once, and is not taken as an answer: type one.\n")
+      place.write("\nPasted lines are not accepted as an answer: type one.\n")
     }
   }).pipe(
-    // Whatever comes next begins on a line of its own.
+    // The next output begins on a new line.
     Effect.onInterrupt(() => Effect.sync(() => place.write("\n"))),
     (asking) => (place.marksPastes ? marking(place, asking) : asking)
   )
 
-/** Has the terminal mark what is pasted, and no longer, also where the process leaves at once. */
+/** Has the terminal mark pasted text while `asking` runs, and resets it even if the process exits. */
 const marking = <A>({ write }: Place, asking: Effect.Effect<A>): Effect.Effect<A> => {
   const end = () => write("\u001b[?2004l")
   return Effect.acquireUseRelease(

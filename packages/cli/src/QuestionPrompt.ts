@@ -1,13 +1,13 @@
 /**
- * Asks the person at the terminal what models ask in this process, in the session and in those that it started. The log
- * is followed meanwhile: a question that is answered elsewhere is withdrawn. Spec: CL-80..CL-83 in specs/cli.md.
+ * Asks the person at the terminal the questions of models that run in this process, child sessions included. It follows
+ * the log meanwhile and withdraws a question that is answered elsewhere. Spec: CL-80..CL-83 in specs/cli.md.
  */
 import { EventLog, Sessions, type EventOfType, type PendingQuestion, type SessionEvent } from "@daybook/core"
 import { Effect, Queue, Stream } from "effect"
 import * as Question from "./Question.ts"
 import { answerOf, questionText } from "./render/QuestionText.ts"
 
-/** Whether somebody answers what models ask: the person at the terminal, or elsewhere with `daybook answer`. */
+/** Whether models may ask: a person is at the terminal, or answers elsewhere with `daybook answer`. */
 export const somebodyAnswers = (): boolean => Question.canAsk() || process.env["DAYBOOK_QUESTIONS"] === "1"
 
 type Called = EventOfType<"session.next.tool.called">
@@ -28,7 +28,7 @@ const ends = ({ data: call }: Called, event: SessionEvent): boolean => {
   }
 }
 
-/** Every answer of a call; `undefined` when the input ends. */
+/** Asks every question of a call; `undefined` when the input ends. */
 const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   const answers: Array<string> = []
   for (const item of questions) {
@@ -39,7 +39,7 @@ const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   return answers
 }, Question.together)
 
-/** Asks for as long as the scope, where there is a terminal. */
+/** Asks as long as the scope is open, if there is a terminal. */
 export const atTerminal = Effect.gen(function* () {
   if (!Question.canAsk()) return
   const log = yield* EventLog

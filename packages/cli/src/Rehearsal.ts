@@ -1,7 +1,6 @@
 /**
- * What a prompt in a folder would come upon, without one: a session in memory, whose next request is put together as it
- * would be and sent to nobody. What the runtime warns of meanwhile (instructions, agents, templates, skills that cannot
- * be used) is the report. Spec: CL-93 in specs/cli.md.
+ * Rehearses a prompt in a folder: it assembles the next request of a session in memory and sends it nowhere. The warnings of
+ * the runtime meanwhile (unusable instructions, agents, templates, skills) are the report. Spec: CL-93 in specs/cli.md.
  */
 import { Agents, Daybook, findSandbox, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
 import { OfflineModel } from "@daybook/models"
@@ -11,7 +10,7 @@ import * as Configuration from "./Configuration.ts"
 import * as Trusting from "./Trusting.ts"
 import { serverStart } from "./Host.ts"
 
-/** Any will do: it is never asked. */
+/** Any model will do: it is never called. */
 const anyModel = Layer.succeed(ModelResolver, ModelResolver.of({ resolve: () => OfflineModel.resolved }))
 
 const words = (message: unknown): string => (Array.isArray(message) ? message.map(String).join(" ") : String(message))
@@ -24,7 +23,7 @@ const serverCheck = ({ details, name, state, tools }: McpStatus): Check => {
     : { about, verdict: "error", says: `${state}${said}` }
 }
 
-/** The configuration file: that it can be read, or every fault of it. */
+/** Checks the configuration file and reports its faults. */
 export const configuration = Effect.gen(function* () {
   const { file } = yield* Configuration.places
   const about = "config"
@@ -40,7 +39,7 @@ export const configuration = Effect.gen(function* () {
   })
 })
 
-/** Whether the sandbox can be made that commands or servers are to run in. */
+/** Checks that the configured sandbox can be created. */
 const sandbox = ({
   mcp = {},
   sandbox: settings = {}
@@ -49,17 +48,17 @@ const sandbox = ({
   return asked.some((each) => each?.mode === "on")
     ? Effect.match(findSandbox(settings), {
         onFailure: ({ message }): ReadonlyArray<Check> => [{ about: "sandbox", verdict: "error", says: message }],
-        onSuccess: (program) => [{ about: "sandbox", verdict: "ok", says: `${program} makes sandboxes here` }]
+        onSuccess: (program) => [{ about: "sandbox", verdict: "ok", says: `${program} can create sandboxes` }]
       })
     : Effect.succeed([])
 }
 
-/** The MCP servers that are configured; nothing is started. */
+/** Lists the configured MCP servers without starting them. */
 const named = (mcp: Config.Settings["mcp"]): ReadonlyArray<Check> => {
   const names = Object.keys(mcp ?? {})
   return names.length === 0
     ? []
-    : [{ about: "mcp", verdict: "ok", says: `${names.join(", ")}: not asked; daybook doctor --mcp starts them` }]
+    : [{ about: "mcp", verdict: "ok", says: `${names.join(", ")}: not started; daybook doctor --mcp checks them` }]
 }
 
 /** Rehearses a prompt in the folder; with `servers`, MCP servers are started and asked for their tools. */
@@ -79,7 +78,7 @@ export const rehearse = (
     const sessions = yield* Sessions
     const agents = yield* Agents
     const { id: sessionID } = yield* sessions.create({ location: { directory } })
-    // A template that is not there has all of them looked at.
+    // A missing template makes the runtime read all of them.
     yield* sessions.prompt({ sessionID, prompt: { text: "/daybook-doctor" }, resume: false })
     const { estimate, frame } = yield* sessions.request({ sessionID })
     const status = servers ? yield* (yield* Mcp).status : []

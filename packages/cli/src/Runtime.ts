@@ -1,6 +1,6 @@
 /**
- * The runtime behind a command. What is heavy (the store, the runner, the models) is imported when a command needs it
- * and not before: the start of the command is its own. Spec: CL-60, CL-73 in specs/cli.md.
+ * Provides the runtime to a verb. Heavy parts (the store, the runner, the models) are imported only when a verb needs them,
+ * to keep the start fast. Spec: CL-60, CL-73 in specs/cli.md.
  */
 import { Agents, ModelNotSelected, ModelResolver, Store, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
@@ -13,17 +13,17 @@ import * as Watchdog from "./Watchdog.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
 
-/** What follows a run; the reading verbs follow none. */
+/** The module that follows a run; reading verbs do not load it. */
 export const turn = Effect.promise(() => import("./Turn.ts"))
 
-/** Reads the database that is there; creates none, and loads neither runner nor models. */
+/** Reads an existing database; creates none, and loads neither runner nor models. */
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
     return yield* Effect.provide(effect, Store.layer({ filename }))
   })
 
-/** Runs on the database that is there, without the user's configuration: for what no agent or model is asked about. */
+/** Runs on an existing database without the user's configuration, for work that needs no agent or model. */
 export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
@@ -31,7 +31,7 @@ export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, layerBare(filename))
   })
 
-/** The same with the configuration; no MCP server is started. */
+/** Runs on an existing database with the configuration; starts no MCP server. */
 export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
@@ -39,7 +39,7 @@ export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.provide(effect, layer(filename, { servers: false }))
   })
 
-/** Exports what the effect does where the environment names a place for it (CL-128). */
+/** Exports the effect's telemetry if the environment names a collector (CL-128). */
 export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   isWanted(process.env)
     ? Effect.flatMap(
@@ -51,7 +51,7 @@ export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 /** Ctrl-C ends it also while its event loop is blocked (LM-24). */
 const watched = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.scoped(Effect.zipRight(Watchdog.begin(), effect))
 
-/** The same with the configured MCP servers: for what runs sessions. */
+/** Runs on an existing database with the configuration and MCP servers, for work that runs sessions. */
 export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
@@ -59,7 +59,7 @@ export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
   })
 
-/** Runs on the database, which is made when it is not there. */
+/** Runs on the database, which is created if it does not exist. */
 export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { layer } = yield* host
@@ -67,32 +67,32 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
   })
 
-/** A runtime without sessions, and without a trace: for what is asked about configuration and agents. */
+/** A runtime in memory, without sessions, for questions about configuration and agents. */
 export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false })))
 
 const trust = Effect.promise(() => import("./Trusting.ts"))
 
-/** Asks about the project of a folder, where that is needed (CL-160). */
+/** Asks about the project of a folder if needed (CL-160). */
 export const trusting = (directory: string) => Effect.flatMap(trust, ({ settle }) => settle(directory))
 
-/** A command that was told with `--trust` to trust every project. */
+/** Runs a command that trusts every project if `--trust` was given. */
 export const told =
   (everything: boolean) =>
   <A, E, R>(command: Effect.Effect<A, E, R>) =>
     everything ? Effect.flatMap(trust, ({ Everything }) => Effect.provideService(command, Everything, true)) : command
 
-/** What the user configured. */
+/** The user's configuration. */
 export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
   Effect.promise(() => import("./Configuration.ts")),
   ({ load }) => load
 )
 
-/** Looks at the models only: what is wrong with one is said before a database is made. */
+/** Loads only the models, so that their faults are reported before a database is created. */
 export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(host, ({ models }) => Effect.provide(effect, models))
 
-/** Reads `provider/model` and makes sure that it is there. */
+/** Parses `provider/model` and checks that the model exists. */
 export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
   const { parseModel } = yield* host
   const ref = yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
@@ -100,7 +100,7 @@ export const readModel = Effect.fn("Runtime.readModel")(function* (text: string)
   return ref
 })
 
-/** What a server offers belongs to the advice to choose a model of it. */
+/** Adds the models of the server to the error that no model is selected. */
 const listed = (error: ModelNotSelected) =>
   Effect.gen(function* () {
     const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
@@ -108,11 +108,11 @@ const listed = (error: ModelNotSelected) =>
     return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
   })
 
-/** The model that is meant; where none is, what there is to choose from. */
+/** The chosen or default model; the error for a missing choice lists models. */
 export const chosenModel = (ref: ModelRef | undefined) =>
   Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
 
-/** Makes sure that a session's model, or the default one, is there, and says so when it is the offline model. */
+/** Checks that a session's model, or the default one, exists; a note says if it is the offline model. */
 export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
   const { info } = yield* chosenModel(ref)
   if (info.ref.providerID === "offline") {
@@ -123,6 +123,6 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
   }
 })
 
-/** Makes sure that the agent is there, also as one of the project of a folder. */
+/** Checks that the agent exists; agents of the folder's project count. */
 export const findAgent = (name: string | undefined, directory: string) =>
   Effect.flatMap(Agents, (agents) => agents.get(name, { directory }))

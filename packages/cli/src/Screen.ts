@@ -1,6 +1,6 @@
 /**
- * The terminal while a run is followed: what stays is written, and below it the lines that move are drawn again. There is
- * one terminal, and one writer at a time: a question keeps frames waiting until it is answered.
+ * Owns the terminal while a run is followed: writes permanent text and redraws the live lines below it. The terminal has one
+ * writer at a time: frames wait until a question is answered.
  * Spec: CL-45, CL-46 in specs/cli.md.
  */
 import { Clock, Effect, type Scope } from "effect"
@@ -12,18 +12,18 @@ import { liveLines, tickMillis, type Live } from "./render/LiveLines.ts"
 import type { Style } from "./render/Style.ts"
 import * as Terminal from "./Terminal.ts"
 
-/** Takes what stays and draws the rest. */
+/** Writes permanent text and draws the live lines. */
 export interface Screen {
   readonly write: (pieces: ReadonlyArray<Frame.Piece>) => Effect.Effect<void, OutputClosed | OutputFailed>
-  /** Ends the open row and takes the lines that move away. */
+  /** Ends the open row and removes the live lines. */
   readonly close: Effect.Effect<void>
 }
 
-/** Whether lines can move on stderr. */
+/** Whether stderr can redraw lines. */
 export const canMove = (): boolean =>
   process.stderr.isTTY === true && process.env["TERM"] !== "dumb" && (process.env["DAYBOOK_DEBUG"] ?? "") === ""
 
-/** Whether stdout is the terminal that stderr is: then both are one picture. */
+/** Whether stdout and stderr are the same terminal, and so share the screen. */
 export const isShared = (): boolean =>
   process.stdout.isTTY === true && process.stderr.isTTY === true && fstatSync(1).rdev === fstatSync(2).rdev
 
@@ -36,13 +36,13 @@ const looksOf = ({ dim }: Style): Frame.Looks => {
 
 export interface Options {
   readonly style: Style
-  /** What is known of the run at the time. */
+  /** The current state of the run. */
   readonly live: () => Live
-  /** Returns when what was said by now has been written. */
+  /** Returns when all output so far has been written. */
   readonly caughtUp: Effect.Effect<void>
 }
 
-/** Opens the screen for as long as the scope. */
+/** Opens the screen until the scope closes. */
 export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, never, Output | Scope.Scope> =>
   Effect.gen(function* () {
     const output = yield* Output
@@ -68,7 +68,7 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
         })
       )
 
-    /** Also at the end of the process, where nothing can be waited for. */
+    /** Synchronous, because it also runs when the process exits. */
     const end = (): string => {
       if (frame === undefined) return ""
       const text = Frame.close(frame, size().columns, looks)
@@ -103,7 +103,7 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
           })
         )
     )
-    // A picture of the status that cannot be written is no failure of the run: what is said is written by `write`.
+    // A status line that cannot be drawn does not fail the run; `write` reports failures of the output.
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.ignore(draw([])), tickMillis)))
     return { write: draw, close }
   })

@@ -1,8 +1,8 @@
 /**
- * What `daybook serve` runs: the runtime on the database with the exporter of its files, and a socket for each agent and
- * model. Spec: CL-120..CL-126 in specs/cli.md.
+ * Runs `daybook serve`: the runtime on the database, the exporter of its files, and a socket for each agent and model.
+ * Spec: CL-120..CL-126 in specs/cli.md.
  *
- *   signal -> sockets close -> runs are interrupted -> files are brought to the end -> the database closes
+ *   signal -> sockets close -> runs are interrupted -> files reach the end of the log -> the database closes
  */
 import { canLead, Sessions } from "@daybook/core"
 import { Exporter, nameFrom } from "@daybook/files"
@@ -26,11 +26,11 @@ import * as Watchdog from "./Watchdog.ts"
 
 const uid = process.getuid?.() ?? 0
 
-/** The folder that an agent takes for its whole file system. */
+/** The folder that an agent sees as its whole file system. */
 const worldOf = ({ chroot }: Request, root: string, { alias, text }: Request["agents"][number]): string =>
   chroot ?? join(root, "home", String(uid), "agent", alias ?? text, "root")
 
-/** What can be known before anything is made: that each agent and model is there, and that no two have one name. */
+/** Checks before anything is created that each agent and model exists and that their names are unique. */
 const checked = Effect.fn("Command.serve.check")(function* (request: Request, root: string) {
   const { agents, models } = request
   for (const each of agents) {
@@ -38,11 +38,11 @@ const checked = Effect.fn("Command.serve.check")(function* (request: Request, ro
     const agent = yield* findAgent(name, worldOf(request, root, each)).pipe(
       Effect.mapError(
         ({ message }) =>
-          new NotFound({ message: `${message}; to serve one of them under this name: --agent build=${name}` })
+          new NotFound({ message: `${message}; to serve an agent under this name: --agent build=${name}` })
       )
     )
     if (!canLead(agent)) {
-      return yield* new UsageError({ message: `agent "${name}" works for other agents only, and cannot be served` })
+      return yield* new UsageError({ message: `agent "${name}" only works for other agents, and cannot be served` })
     }
     yield* resolveModel(agent.model)
   }
@@ -59,12 +59,12 @@ const checked = Effect.fn("Command.serve.check")(function* (request: Request, ro
   return served
 })
 
-/** Clients are asked for permissions, and the person at the terminal where there is one: the first answer counts. */
+/** Asks clients for permissions, and also the person at the terminal if there is one: the first answer counts. */
 const askerOf = (asks: Asks.Asks) => (Question.canAsk() ? asks.layerBeside(PermissionPrompt.layer) : asks.layer)
 
 const worldsOf = (request: Request, root: string) => request.agents.map((agent) => worldOf(request, root, agent))
 
-/** Who serves, and where. */
+/** The request with its root, resolved models and open asks. */
 interface Place {
   readonly request: Request
   readonly root: string
@@ -84,7 +84,7 @@ const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>
   return `${lines.join("")}ready\n`
 }
 
-/** Opens the sockets, and says so once the files are current. */
+/** Opens the sockets, and announces them once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   const { asks, models, request, root } = place
   const output = yield* Output
@@ -99,11 +99,11 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   })
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
-  // It serves also when nobody reads what it says; where that cannot be written, a caller would wait for it for ever.
+  // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
   yield* Effect.catchTag(output.write(announce(place, sockets, output.terminal)), "OutputClosed", () => Effect.void)
 })
 
-/** Serves until the signal, and leaves everything settled. */
+/** Serves until the signal, and returns when everything has settled. */
 const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: Effect.Effect<void>) {
   yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(open(place), Effect.never)), signal)
   const sessions = yield* Sessions
@@ -111,7 +111,7 @@ const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: 
   yield* (yield* Exporter).reached(Number.MAX_SAFE_INTEGER)
 })
 
-/** Serves what is asked for, until a signal. */
+/** Serves the request until a signal. */
 export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)

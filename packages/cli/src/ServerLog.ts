@@ -1,14 +1,14 @@
-/** The log of `serve`, on stderr. Spec: CL-127 in specs/cli.md. */
+/** Writes the log of `serve` to stderr. Spec: CL-127 in specs/cli.md. */
 import { Layer, Logger } from "effect"
 import { levels, logLine, secretsOf, type Format } from "./render/LogLine.ts"
 import { standard } from "./Stream.ts"
 
-/** Logs from a level on; nothing with `none`. */
+/** Logs entries of at least this level; nothing with `none`. */
 export const layer = (format: Format, level: keyof typeof levels | "none") => {
   if (level === "none") return Layer.empty
   const secrets = secretsOf(process.env)
   const { stderr } = standard()
-  // A log that cannot be written ends no server.
+  // A log that cannot be written does not stop the server.
   const logger = Logger.make((entry) => stderr.write(logLine(entry, format, secrets), () => undefined))
   return Layer.merge(Logger.add(logger), Logger.minimumLogLevel(levels[level]))
 }

@@ -1,14 +1,14 @@
-/** From what a person calls a session to the session. Spec: CL-10, CL-11 in specs/cli.md. */
+/** Resolves a typed session reference to a session. Spec: CL-10, CL-11 in specs/cli.md. */
 import { Address, SessionID, SessionStore } from "@daybook/core"
 import { Effect, Either, Option, Schema } from "effect"
 import { NotFound, UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 
-/** A reference as it was typed: what starts with `ses_` is an id, everything else a title, or a name of the socket. */
+/** A typed reference: text that starts with `ses_` is an id, any other is a title or a socket name. */
 export type Reference =
   { readonly type: "id"; readonly id: SessionID } | { readonly type: "title"; readonly title: string }
 
-/** Reads a reference. */
+/** Parses a reference. */
 export const parse = (text: string): Either.Either<Reference, UsageError> => {
   if (!text.startsWith("ses_")) {
     return text.trim() === ""
@@ -18,23 +18,23 @@ export const parse = (text: string): Either.Either<Reference, UsageError> => {
   return Either.mapBoth(Schema.decodeUnknownEither(SessionID)(text), {
     onLeft: () =>
       new UsageError({
-        message: `${oneLine(text)} is no session id: expected ses_ followed by 1-96 letters, digits, dots, underscores or hyphens`
+        message: `${oneLine(text)} is not a session id: expected ses_ followed by 1-96 letters, digits, dots, underscores or hyphens`
       }),
     onRight: (id) => ({ type: "id", id })
   })
 }
 
-/** The last used come first. */
+/** The error for several sessions of one title; the last used comes first. */
 export const ambiguous = (title: string, ids: ReadonlyArray<SessionID>) =>
   new UsageError({
     message:
       `more than one session is called "${oneLine(title)}": ${ids.join(", ")}; use an id, ` +
-      "or give the others other names with daybook rename ID TITLE"
+      "or rename the others with daybook rename ID TITLE"
   })
 
 /**
- * The session that a title names: the only one of that title in the directory, else the only one anywhere. None is
- * `undefined`; more than one is an error that lists them.
+ * The session with this title: the only one in the directory, else the only one anywhere. `undefined` if there is none;
+ * several are an error that lists them.
  */
 const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, directory: string) {
   const sessions = yield* SessionStore
@@ -50,7 +50,7 @@ const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, 
 
 const decodeAddress = Schema.decodeUnknownOption(Address)
 
-/** The user's own session that clients of an agent's socket call so: `AGENT/SESSION`. */
+/** The user's own session at an agent's socket: `AGENT/SESSION`. */
 const byAddress = Effect.fn("SessionReference.byAddress")(function* (text: string) {
   const [name, session, ...rest] = text.split("/")
   const uid = process.getuid?.() ?? 0
@@ -58,14 +58,14 @@ const byAddress = Effect.fn("SessionReference.byAddress")(function* (text: strin
   return rest.length > 0 || Option.isNone(address) ? undefined : yield* (yield* SessionStore).addressed(address.value)
 })
 
-/** The session that exists under the reference, or `undefined` for a title or name that nobody has. */
+/** The session of the reference, or `undefined` for an unknown title or name. */
 export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
   const sessions = yield* SessionStore
   if (reference.type === "id") return yield* sessions.get(reference.id)
   return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
 })
 
-/** The session of a reader: the one named, else the last used in the directory, else the last used of all. */
+/** The session for a reading verb: the named one, else the last used in the directory, else the last used anywhere. */
 export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
   if (text !== undefined) {
     const found = yield* find(yield* parse(text), directory)

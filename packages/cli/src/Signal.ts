@@ -1,9 +1,9 @@
-/** What asks a process to end: once it is waited for, twice is at once. Spec: CL-38, CL-123 in specs/cli.md. */
+/** Handles termination signals: the first ends the process cleanly, the second immediately. Spec: CL-38, CL-123 in specs/cli.md. */
 import { Deferred, Effect } from "effect"
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** An effect that waits for the first signal. The second leaves at once, whatever is under way. */
+/** An effect that waits for the first signal. A second signal exits the process immediately. */
 export const first = Effect.gen(function* () {
   const first = yield* Deferred.make<void>()
   let seen = false

@@ -1,11 +1,11 @@
 /**
- * Writing to stdout and stderr so that no byte is lost in silence. Node's own streams ignore a short write to a file, as a
- * full disk gives one: files and devices are written here, all else by Node. Without Effect: `ctx` and the help texts are
- * written by it as well. Spec: CL-34, CL-44 in specs/cli.md.
+ * Writes to stdout and stderr and reports every lost byte. Node's streams ignore a short write to a file (a full disk), so
+ * files and devices are written here, everything else by Node. Without Effect, because `ctx` and help use it.
+ * Spec: CL-34, CL-44 in specs/cli.md.
  */
 import { fstatSync, writeSync } from "node:fs"
 
-/** Why a write failed. `closed`: the reader went away, which is no failure of the writer. */
+/** Why a write failed. `closed`: the reader is gone, which is not the writer's failure. */
 export interface Trouble {
   readonly closed: boolean
   readonly code: string
@@ -14,7 +14,7 @@ export interface Trouble {
 /** One of the process's two output streams. */
 export interface Sink {
   readonly terminal: boolean
-  /** Calls back when all of it is written or the write has failed. After a failure nothing more is written. */
+  /** Calls `done` when all data is written or the write failed. After a failure nothing more is written. */
   readonly write: (data: string | Uint8Array, done: (trouble?: Trouble) => void) => void
 }
 
@@ -36,7 +36,7 @@ export const describe = ({ code }: Trouble): string => {
   return known === undefined ? code : `${known} (${code})`
 }
 
-/** Files, and devices that are no terminal. */
+/** Whether it is a file, or a device that is not a terminal. */
 const isDirect = (fd: number, terminal: boolean): boolean => {
   if (terminal) return false
   try {
@@ -60,7 +60,7 @@ const make = (fd: 1 | 2): Sink => {
   const stream = fd === 1 ? process.stdout : process.stderr
   const terminal = stream.isTTY === true
   const direct = isDirect(fd, terminal)
-  // The callback of a write reports its failure; without a listener the stream would throw it as well.
+  // A write's callback reports its failure; without a listener the stream would also throw it.
   stream.on("error", () => undefined)
   let failed: Trouble | undefined
   const end = (done: (trouble?: Trouble) => void, trouble: Trouble | undefined) => {
@@ -85,7 +85,7 @@ export const standard = () => (sinks ??= { stdout: make(1), stderr: make(2) })
 /** `EX_IOERR` of sysexits.h. */
 export const exitOutputFailed = 74
 
-/** Writes a text and ends the process: how the help texts are printed. */
+/** Writes a text and ends the process. Prints the help texts. */
 export const print = (command: string, text: string): void => {
   const { stderr, stdout } = standard()
   stdout.write(text, (trouble) => {

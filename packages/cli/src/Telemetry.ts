@@ -1,5 +1,5 @@
 /**
- * Spans, metrics and logs over OTLP, as the standard variables of OpenTelemetry say. Loaded only where an endpoint is
+ * Exports spans, metrics and logs over OTLP, as OpenTelemetry's standard variables configure. Loaded only if an endpoint is
  * named. Spec: CL-128 in specs/cli.md.
  */
 import { OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "@effect/opentelemetry"
@@ -10,10 +10,10 @@ import { UsageError } from "./Errors.ts"
 import { cleaned, secretsOf } from "./render/LogLine.ts"
 import * as TelemetryOptions from "./TelemetryOptions.ts"
 
-/** An end waits so long for what was not sent yet. */
+/** How long the shutdown waits for unsent data. */
 const shutdownTimeout = "2 seconds" as const
 
-/** Secrets and control characters stay here. */
+/** Removes secrets and control characters from exported logs. */
 const logger = (options: Parameters<typeof OtlpLogger.make>[0]) =>
   Logger.addScoped(Effect.map(OtlpLogger.make(options), Logger.mapInputOptions(cleaned(secretsOf(process.env)))))
 
@@ -36,7 +36,7 @@ const made = ({ exporters, resource }: TelemetryOptions.Options) => {
   ).pipe(Layer.provide(FetchHttpClient.layer), Layer.provide(Layer.succeed(FetchHttpClient.Fetch, safeFetch)))
 }
 
-/** Exports for as long as it is provided; the last of it is sent at the end. */
+/** Exports as long as it is provided; sends the rest at the end. */
 export const layer = Layer.unwrapEffect(
   Effect.map(
     Effect.mapError(TelemetryOptions.read(process.env), (message) => new UsageError({ message })),

@@ -1,4 +1,4 @@
-/** What OpenTelemetry's standard variables say of the export over OTLP. Pure. Spec: CL-128 in specs/cli.md. */
+/** Parses OpenTelemetry's standard variables for the export over OTLP. Pure. Spec: CL-128 in specs/cli.md. */
 import { Effect } from "effect"
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -28,13 +28,13 @@ const intervals: Readonly<Record<Signal, string>> = {
   logs: "OTEL_BLRP_SCHEDULE_DELAY"
 }
 
-/** An empty variable is as none, as the specification asks. */
+/** An empty variable counts as unset, as the specification requires. */
 const get = (env: Env, name: string): string | undefined => {
   const value = env[name]?.trim()
   return value === "" ? undefined : value
 }
 
-/** Whether anything is exported; looked at before anything of it is loaded. */
+/** Whether anything is exported; checked before the exporter is loaded. */
 export const isWanted = (env: Env): boolean =>
   get(env, "OTEL_SDK_DISABLED")?.toLowerCase() !== "true" &&
   ["", ...signals.map((signal) => `${signal.toUpperCase()}_`)].some(
@@ -62,7 +62,7 @@ const headersOf = (text: string, name: string): Effect.Effect<Record<string, str
     catch: () => `${name}: expected name=value,name=value with percent-encoded values`
   })
 
-/** A signal's own variable comes before the shared one. */
+/** A signal's own variable overrides the shared one. */
 const protocolOf = (env: Env, upper: string): Effect.Effect<Protocol, string> => {
   const names = [`OTEL_EXPORTER_OTLP_${upper}_PROTOCOL`, "OTEL_EXPORTER_OTLP_PROTOCOL"]
   const name = names.find((each) => get(env, each) !== undefined)
@@ -98,7 +98,7 @@ const exporter = (env: Env, signal: Signal): Effect.Effect<Exporter | undefined,
     }
   })
 
-/** The options; undefined where nothing is exported, a sentence where a variable cannot be used. */
+/** The options; undefined if nothing is exported. The error is a sentence about the invalid variable. */
 export const read = (env: Env): Effect.Effect<Options | undefined, string> =>
   Effect.gen(function* () {
     if (!isWanted(env)) return undefined

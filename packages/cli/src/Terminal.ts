@@ -1,34 +1,34 @@
 /**
- * The one terminal of the process: one writer at a time. A question waits until what was said before it is there, and
- * keeps what moves away until it is answered. Spec: CL-35, CL-45 in specs/cli.md.
+ * Serialises the writers of the process's one terminal. A question waits until earlier output is written, and removes the
+ * live lines until it is answered. Spec: CL-35, CL-45 in specs/cli.md.
  */
 import { Effect } from "effect"
 
-/** What is drawn on the terminal and moves. */
+/** The live lines on the terminal. */
 export interface Moving {
-  /** Returns when what was said by now has been written. */
+  /** Returns when all output so far has been written. */
   readonly caughtUp: Effect.Effect<void>
-  /** Takes the lines that move away. */
+  /** Removes the live lines. */
   readonly clear: Effect.Effect<void>
 }
 
 const still: Moving = { caughtUp: Effect.void, clear: Effect.void }
 let moving = still
 
-/** Says what moves from now on; nothing without an argument. */
+/** Registers the live lines; `undefined` if there are none. */
 export const shown = (now: Moving | undefined): void => {
   moving = now ?? still
 }
 
 const one = Effect.unsafeMakeSemaphore(1)
 
-/** Writes when nobody else does. */
+/** Runs an effect as the only writer. */
 export const turn = one.withPermits(1)
 
-/** How long a question waits for what was said before it. */
+/** How long a question waits for earlier output. */
 const patience = "1 second"
 
-/** Gives the terminal to a question. */
+/** Gives the terminal to a question, without live lines. */
 export const alone = <A, E, R>(question: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const { caughtUp, clear } = moving

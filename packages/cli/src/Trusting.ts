@@ -1,6 +1,6 @@
 /**
- * Whether the person trusts the project that a command works in: the decisions of the person, and the question that makes
- * one. Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
+ * Reads and asks for the person's trust decision about the project that a command works in.
+ * Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
  */
 import { TrustStore } from "@daybook/core"
 import { Context, Effect } from "effect"
@@ -18,7 +18,7 @@ export class Everything extends Context.Reference<Everything>()("@daybook/cli/Tr
   defaultValue: (): boolean => false
 }) {}
 
-/** The person's decisions, with what the configuration trusts and what this command was told. */
+/** The store of decisions, with the folders that the configuration trusts and `--trust`. */
 export const storeOf = ({ trust }: Pick<Configuration.Configured, "trust">) =>
   Effect.map(Everything, (everything) =>
     TrustStore.make({
@@ -28,15 +28,15 @@ export const storeOf = ({ trust }: Pick<Configuration.Configured, "trust">) =>
     })
   )
 
-/** The same with the configuration of the person. */
+/** The store of decisions, with the person's configuration. */
 export const store = Effect.flatMap(Configuration.load, storeOf)
 
-/** Projects that were asked about in this process, or noted. */
+/** Projects that this process has asked about or noted. */
 const settled = new Set<string>()
 
 /**
- * Asks about the project of a folder once, where it is unknown and a person is there. Elsewhere a note says that what it
- * brings does not count.
+ * Asks once about the project of a folder if it is unknown and a person is at the terminal. Without a terminal a note says
+ * that the project's files have no effect.
  */
 export const settle = Effect.fn("Trusting.settle")(function* (directory: string) {
   const decisions = yield* store
@@ -53,9 +53,9 @@ export const settle = Effect.fn("Trusting.settle")(function* (directory: string)
       return yield* decisions.decide(report, trusts ? "trusted" : "restricted")
     }
   }
-  // Of a clone that brings no texts nothing is left out: a refused command says why.
+  // A clone without texts needs no note: the refusal of a command says why.
   if (report.brings.every(({ kind }) => kind === "clone")) return
   yield* output.note(
-    `what the project in ${oneLine(root, 400)} brings does not count: ${standing.why}; daybook trust shows it\n`
+    `the files of the project in ${oneLine(root, 400)} have no effect: ${standing.why}; daybook trust shows them\n`
   )
 })

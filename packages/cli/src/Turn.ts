@@ -1,7 +1,7 @@
 /**
- * Follows one prompt or resumption until its activity has settled, and writes what happens: the answer and notes, or
- * the durable events as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts
- * through the facade and goes on reading until the interruption has settled; a second one leaves at once.
+ * Follows one prompt or resumption until its activity has settled, and writes the answer and notes, or the durable events
+ * as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts through the facade, and
+ * reading continues until the interruption has settled; a second one exits immediately.
  * Spec: CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
  *
  *   live deltas ──┐
@@ -29,26 +29,26 @@ import * as TurnView from "./render/TurnView.ts"
 import * as Screen from "./Screen.ts"
 import * as Signal from "./Signal.ts"
 
-/** Work on a session that has been started, or is about to be. */
+/** Started work on a session. */
 export interface Started<E> {
   /** The cursor from which its events are shown. */
   readonly after: number
-  /** Returns when nothing more is to be expected; fails as the work failed. */
+  /** Returns when no more events are expected; fails as the work failed. */
   readonly done: Effect.Effect<void, E>
 }
 
 export interface FollowOptions<E, E2, R> {
   readonly sessionID: SessionID
   readonly json: boolean
-  /** The prompt that is followed; without one, everything after the cursor is shown. */
+  /** The followed prompt; without one, everything after the cursor is shown. */
   readonly promptID?: MessageID
-  /** The answer is a value: it alone goes to stdout, at the end. */
+  /** The answer is a structured value: only it goes to stdout, at the end. */
   readonly structured?: boolean
-  /** Nothing stays on the terminal; the work is only waited for. */
+  /** Leave nothing on the terminal; only wait for the work. */
   readonly silent?: boolean
-  /** What the model thinks is shown (true). */
+  /** Show the model's reasoning (true). */
   readonly reasoning?: boolean
-  /** Starts the work. Deltas are listened for from before. */
+  /** Starts the work. Deltas are already subscribed to. */
   readonly start: Effect.Effect<Started<E>, E2, R>
 }
 
@@ -59,15 +59,15 @@ type Item =
 
 const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq" in item
 
-/** The activity used all its turns, and a resume gives it as many again. */
+/** Whether the activity used all its turns; a resume allows as many again. */
 const isOutOfTurns = (error: unknown): error is { readonly message: string } =>
   (Predicate.isTagged(error, "TurnLimitExceeded") ||
     (error instanceof ActivityFailed && error.type === "TurnLimitExceeded")) &&
   Predicate.hasProperty(error, "message")
 
 /**
- * Follows until the prompt's activity has settled. Fails when it did not complete. Where it used all its turns, a person
- * at the terminal is asked whether it goes on; elsewhere the error names the command that does (CL-133).
+ * Follows until the prompt's activity has settled. Fails if it did not complete. If it used all its turns, the person at
+ * the terminal is asked whether to continue; without a terminal the error names the command that does (CL-133).
  */
 export const follow = <E, E2, R>(
   options: FollowOptions<E, E2, R>
@@ -79,13 +79,13 @@ export const follow = <E, E2, R>(
       Effect.gen(function* () {
         const { promptID: _, sessionID, start: __, ...rest } = options
         const sessions = yield* Sessions
-        // The activity has ended, its drain perhaps not: a resume would join that one and end with it.
+        // The activity has ended but its drain may not have: a resume would join that drain and end with it.
         yield* Effect.ignore(sessions.wait(sessionID))
         const typed = options.json
           ? undefined
-          : yield* Question.ask(`\n${oneLine(message.split(";")[0] ?? "", 400)}. Go on for as many again? [y/N] `)
+          : yield* Question.ask(`\n${oneLine(message.split(";")[0] ?? "", 400)}. Continue for as many again? [y/N] `)
         if (!/^y(?:es)?$/i.test(typed?.trim() ?? "")) {
-          const details = `${message.split(";")[0]}; daybook resume ${sessionID} goes on for as many again`
+          const details = `${message.split(";")[0]}; daybook resume ${sessionID} continues for as many again`
           return yield* new ActivityFailed({ message: details, type: "TurnLimitExceeded" })
         }
         return yield* follow({ ...rest, sessionID, start: resumed(sessionID, sessions.resume(sessionID)) })
@@ -103,11 +103,11 @@ const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
     let stopping = false
     const live = Screen.canMove() && !(json && output.terminal)
     const style = styleOf(process.env, process.stderr.isTTY === true)
-    // Of a value, everything but the value goes to stderr, where nothing is written as it comes.
+    // For a structured value, everything else goes to stderr, where nothing is streamed.
     const terminal = structured === true || output.terminal
     let view = TurnView.make({ promptID, terminal, live, reasoning: options.reasoning ?? true, style })
     const startedAt = yield* Clock.currentTimeMillis
-    /** The last event that was shown. */
+    /** The sequence number of the last shown event. */
     const cursor = yield* SubscriptionRef.make(-1)
     const screen = live
       ? yield* Screen.open({
@@ -188,7 +188,7 @@ const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
         : Effect.zipRight(screen?.close ?? Effect.void, output.write(`${jsonLine(view.value, output.terminal)}\n`))
     )
     const stopped = yield* Effect.zipLeft(shown, answered).pipe(
-      // The answer reaches no reader any more.
+      // The reader of the answer is gone.
       Effect.catchTags({
         OutputClosed: () =>
           Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), new Interrupted({ message: "" })),
@@ -196,7 +196,7 @@ const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
           Effect.zipRight(
             Effect.ignore(sessions.interrupt(sessionID)),
             new OutputFailed({
-              message: `${message}; the turn was interrupted, daybook show ${sessionID} has what there is`
+              message: `${message}; the turn was interrupted, daybook show ${sessionID} prints what was answered`
             })
           )
       })
@@ -231,7 +231,7 @@ const conclude = (
   )
 }
 
-/** Starts a resumption: it is done when the facade says so, and fails as that fails. */
+/** Starts a resumption: it is done when the facade returns, and fails as the facade fails. */
 export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -240,8 +240,8 @@ export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>)
   })
 
 /**
- * Starts a prompt: its events begin with its admission or, for a repeated one, with its promotion. It is done when nothing
- * runs or waits to run here; a wake waits for another process that works on the session, so that includes its work.
+ * Starts a prompt: its events begin with its admission or, for a repeated prompt, with its promotion. It is done when nothing
+ * runs or waits to run in this process; a wake waits for another process that owns the session, so that work is included.
  */
 export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
   Effect.gen(function* () {

@@ -1,17 +1,17 @@
-/** One verb of the command: what it is called, what help says, how it is parsed and run. */
+/** Defines one verb of the command: its name, help, parser and effect. */
 import type { Flag } from "./Flags.ts"
 
 export interface Verb {
   readonly name: string
   /** One line, for the list of verbs. */
   readonly summary: string
-  /** How the words after the options are written: `[SESSION]`, `TEXT...`. */
+  /** The words after the options, as help shows them: `[SESSION]`, `TEXT...`. */
   readonly words: string
-  /** What a reader needs beside the options, in paragraphs. */
+  /** Paragraphs of help above the options. */
   readonly details: ReadonlyArray<string>
   readonly flags: ReadonlyArray<Flag<unknown>>
-  /** A command line, and what it does. */
+  /** Command lines with what they do. */
   readonly examples: ReadonlyArray<readonly [line: string, does: string]>
-  /** How it is parsed and run; its own type stays with each verb. */
+  /** The parser and effect; their type is known only to the verb. */
   readonly command: unknown
 }

@@ -1,6 +1,6 @@
 /**
- * The edge of the process: streams and logs in, an exit code out. One sentence on stderr for whatever goes wrong; where
- * it came from only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
+ * The edge of the process: connects streams and logs, and sets the exit code. A failure is one sentence on stderr, with a
+ * stack trace only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
  */
 import { NodeFileSystem, NodePath, NodeTerminal } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
@@ -13,7 +13,7 @@ import { standard } from "./Stream.ts"
 
 const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
 
-/** stdout belongs to the answer: logs go to stderr, and only when they were asked for. */
+/** stdout is for the answer: logs go to stderr, and only with `DAYBOOK_DEBUG`. */
 const logs = debug
   ? Layer.merge(
       Logger.replace(

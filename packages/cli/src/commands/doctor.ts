@@ -89,7 +89,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
   if (Option.isSome(rebuild)) {
     const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild.value)
-    yield* output.note(`derived again: ${sessions} sessions from ${events} events\n`)
+    yield* output.note(`rebuilt: ${sessions} sessions from ${events} events\n`)
   }
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })
