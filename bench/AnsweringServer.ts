@@ -1,4 +1,4 @@
-/** A socket server whose model gives one answer, once its gate is open; and memory sampled meanwhile. */
+/** Starts a socket server whose model gives one answer once its gate opens, and samples memory meanwhile. */
 import { LanguageModel, type Response } from "@effect/ai"
 import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { mkdirSync, rmSync } from "node:fs"
@@ -9,7 +9,7 @@ import { Exporter } from "../packages/files/src/Exporter.ts"
 import { serve } from "../packages/server/src/SessionSocket.ts"
 import * as Workload from "./Workload.ts"
 
-/** What a model says about the size of an answer; the benches do not look at it. */
+/** The usage that the model reports; the benchmarks ignore it. */
 export const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
 
 export interface Serving {
@@ -52,7 +52,7 @@ export const serving = Effect.fnUntraced(function* (
   return { path: socket.path, open: Effect.asVoid(Deferred.succeed(gate, undefined)) } satisfies Serving
 })
 
-/** Runs the effect; its result, the seconds it took, and the most megabytes that the process had resident meanwhile. */
+/** Runs the effect and returns its result, its seconds, and the peak resident megabytes of the process. */
 export const measured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => {

@@ -1,4 +1,4 @@
-/** Durable append: one event an append, each in a session of its own publisher, beside bare inserts (design 10). */
+/** Measures durable appends of one event, each publisher in its own session, against bare inserts (design 10). */
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber } from "effect"
 import { EventLog } from "../packages/core/src/log/EventLog.ts"
@@ -7,7 +7,7 @@ import { median, perSecond, quantile } from "./Figures.ts"
 import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"
 
-/** How many appends one measurement makes at so many publishers. */
+/** Appends per measurement, by the number of publishers. */
 const appendsAt: ReadonlyArray<readonly [publishers: number, appends: number]> = [
   [1, 2000],
   [8, 8000],
@@ -41,13 +41,13 @@ const publish = (publishers: number, appends: number) =>
     return { rate: perSecond(latencies.length, started), latencies }
   })
 
-/** What else publishes: nothing, as many healthy publishers again, or as many whose every append is refused. */
+/** The other publishers: none, as many healthy ones again, or as many whose every append is refused. */
 type Beside = "nobody" | "others" | "refused"
 
 const besidePublishers = 32
 const besideAppends = 6000
 
-/** What healthy publishers achieve, in appends a second. */
+/** The rate of healthy publishers, in appends per second. */
 const publishBeside = (beside: Beside) =>
   Effect.gen(function* () {
     const [log, identifiers, sql] = [yield* EventLog, yield* Identifiers, yield* SqlClient.SqlClient]
@@ -56,7 +56,7 @@ const publishBeside = (beside: Beside) =>
     yield* Effect.forEach([...healthy, ...others], (id) => log.append(id, [Workload.created]), {
       concurrency: "unbounded"
     })
-    /** As a full inbox: it looks, and refuses. */
+    /** Like a full inbox: reads, then refuses. */
     const full = (id: string) => () =>
       Effect.zipRight(sql`SELECT count(*) FROM session_input WHERE session_id = ${id}`, Effect.fail("full"))
     const forever = (id: (typeof others)[number]) => {
@@ -110,18 +110,18 @@ export interface Result {
   readonly ours: ReadonlyArray<{
     readonly publishers: number
     readonly rate: number
-    /** Against bare inserts measured just before, one a transaction. */
+    /** Ratio to bare inserts measured just before, one per transaction. */
     readonly ratio: number
   }>
   readonly p50: number
   readonly p99: number
   /** One publisher's p50 above a bare commit's, in milliseconds. */
   readonly overRaw: number
-  /** Healthy publishers beside as many that are refused, against the same alone, and beside as many healthy others. */
+  /** Healthy publishers beside as many refused ones, compared with the same alone and beside as many healthy others. */
   readonly besideRefused: { readonly rate: number; readonly againstAlone: number; readonly againstOthers: number }
 }
 
-/** Rounds of everything in turn; medians over the rounds. */
+/** Alternates rounds of everything; medians over the rounds. */
 export const measure = async (directory: string, rounds: number): Promise<Result> => {
   const one: Array<Awaited<ReturnType<typeof bare>>> = []
   const hundred: Array<number> = []

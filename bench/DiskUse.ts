@@ -1,4 +1,4 @@
-/** What a transcript costs on disk: events, projections and indexes, after the store is closed (design 10). */
+/** Measures a transcript on disk: events, projections and indexes, after the store is closed (design 10). */
 import { Array as Arr, Effect } from "effect"
 import { statSync } from "node:fs"
 import { Identifiers } from "../packages/core/src/Identifiers.ts"
@@ -15,8 +15,8 @@ export interface Result {
 }
 
 /**
- * The transcript counts as JSON lines of what was said and done (each event's payload once, a prompt once, nothing of
- * envelopes), which is what a session file of other agents holds.
+ * The transcript is counted as JSON lines of each event's payload once and each prompt once, without envelopes. That is
+ * what session files of other agents contain.
  */
 export const measure = async (directory: string, turnsPerSession: number): Promise<Result> => {
   const filename = freshFile(directory)

@@ -1,4 +1,4 @@
-/** From an append to the last of many tails that follow one session (design 10). */
+/** Measures the time from an append to the last of many tails that follow one session (design 10). */
 import { Effect, Fiber, Stream } from "effect"
 import { Identifiers } from "../packages/core/src/Identifiers.ts"
 import { EventLog } from "../packages/core/src/log/EventLog.ts"
@@ -22,7 +22,7 @@ const latencies = (tails: number, appends: number) =>
       arrived = () => resume(Effect.void)
       if (waiting === 0) arrived()
     })
-    // Everybody has reached the seam before the first append is measured.
+    // Every tail has finished its replay before the first append is measured.
     const follow = log.tailMarked({ sessionID, after: 0 }).pipe(Stream.runForEach(() => seen))
     const followers = yield* Effect.replicateEffect(Effect.fork(follow), tails)
     yield* all
@@ -43,13 +43,13 @@ export interface Result {
   /** Append to the last of 1,000 tails, in milliseconds. */
   readonly p50: number
   readonly p99: number
-  /** Medians at one tail and at fifty, and the one against the other. */
+  /** Medians at one tail and at fifty, and their ratio. */
   readonly one: number
   readonly fifty: number
   readonly ratio: number
 }
 
-/** Rounds of one, fifty and a thousand tails; medians over the rounds. */
+/** Runs rounds of one, fifty and a thousand tails; medians over the rounds. */
 export const measure = async (directory: string, rounds: number): Promise<Result> => {
   const one: Array<number> = []
   const fifty: Array<number> = []

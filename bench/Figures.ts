@@ -1,4 +1,4 @@
-/** Figures: how they are summed up, held against their bars, and printed. */
+/** Summarises figures, compares them with their bars, and prints them. */
 
 /** The value below which `share` of the values lie. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>
@@ -6,22 +6,22 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number =
 
 export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5)
 
-/** How many a second, since `started` (of `performance.now()`). */
+/** The rate per second since `started` (from `performance.now()`). */
 export const perSecond = (count: number, started: number): number => (count * 1000) / (performance.now() - started)
 
 export type Unit = "per second" | "ms" | "x" | "MB" | "MB/s" | "a turn"
 
-/** One line of the report. A bar is what design section 10 asks of the figure. */
+/** One line of the report. A bar is the requirement of design section 10. */
 export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: Unit
   readonly bar?: { readonly at: "least" | "most"; readonly value: number }
-  /** Beside the value: what it is a ratio of, and the like. */
+  /** Explains the value, for example what it is a ratio of. */
   readonly note?: string
 }
 
-/** Whether the figure meets its bar; none for a figure without one. */
+/** Whether the figure meets its bar; undefined without a bar. */
 export const verdict = ({ bar, value }: Figure): "pass" | "short" | undefined =>
   bar === undefined ? undefined : (bar.at === "least" ? value >= bar.value : value <= bar.value) ? "pass" : "short"
 

@@ -1,7 +1,7 @@
 /**
- * Exporting a store into files, beside a plain loop that writes the same lines with `JSON.stringify` and an append for each
- * page: what schemas, fold, index, checks and the ledger cost. Memory is the highest that
- * was resident while exporting, of the process that had made the store before.
+ * Measures the export of a store into files against a plain loop that writes the same lines with `JSON.stringify` and an
+ * append per page: the cost of schemas, fold, index, checks and the ledger. Memory is the peak resident size during the
+ * export, of the process that also made the store.
  */
 import { Exporter } from "../packages/files/src/index.ts"
 import { Array as Arr, Effect, Layer } from "effect"
@@ -17,20 +17,20 @@ import * as Workload from "./Workload.ts"
 
 const sessions = 20
 const turnsPerAppend = 100
-/** Lines that the plain loop appends at once: as many rows as a page of the log has. */
+/** Lines per append of the plain loop: the rows of a page of the log. */
 const linesPerAppend = 512
 
 export interface Result {
-  /** Of lines in messages.jsonl and events.jsonl. */
+  /** Size of the lines in messages.jsonl and events.jsonl. */
   readonly megabytes: number
   readonly plain: number
   readonly exported: number
   readonly ratio: number
-  /** Megabytes, resident. */
+  /** Peak resident megabytes. */
   readonly memory: number
 }
 
-/** A store of so many messages: a prompt and an answer a turn. */
+/** Fills a store with this many messages: a prompt and an answer per turn. */
 const fill = Effect.fnUntraced(function* (messages: number) {
   const log = yield* EventLog
   yield* (yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`
@@ -51,7 +51,7 @@ const lineFiles = (folder: string): ReadonlyArray<string> =>
     .filter((name) => name.endsWith("messages.jsonl") || name.endsWith("events.jsonl"))
     .map((name) => join(folder, name))
 
-/** Writes the lines of one file again; only writing is timed. */
+/** Copies the lines of one file; only writing is timed. */
 const writePlainly = (from: string, to: string): number => {
   const rows = readFileSync(from, "utf8")
     .trimEnd()

@@ -1,7 +1,7 @@
 /**
- * One long answer to a client that reads it, and another client that pings meanwhile: how long the longest ping takes, and
- * how much memory the server has resident, beside an answer of the same pieces that is short. Clients are processes of
- * their own. A server that handles a text as a whole answers no ping meanwhile (FR-6).
+ * Measures the longest ping of one client, and the server's resident memory, while another client reads one long answer;
+ * compares with a short answer of the same pieces. Clients are separate processes. A server that handles the text as a whole
+ * does not answer pings meanwhile (FR-6).
  */
 import type { Response } from "@effect/ai"
 import { Deferred, Effect, Exit, Stream } from "effect"
@@ -12,7 +12,7 @@ import { median } from "./Figures.ts"
 
 const pieceLength = 1024
 
-/** Reads the runs of two prompts to their ends; the second is sent at a word. */
+/** Reads the runs of two prompts to their ends; sends the second when it reads a word. */
 const reader = `
 const socket = require("node:net").connect(process.argv[1])
 let tail = ""
@@ -31,8 +31,8 @@ socket.on("data", (chunk) => {
 `
 
 /**
- * Sends one ping after another; at each word it prints the longest wait since the last, in milliseconds. A short pause
- * between pings keeps them from loading the server.
+ * Sends pings one by one. For each word it reads, it prints the longest wait since the previous word, in milliseconds. A
+ * short pause between pings avoids load on the server.
  */
 const pinger = `
 const socket = require("node:net").connect(process.argv[1])
@@ -56,7 +56,7 @@ process.stdin.on("data", () => {
 
 const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-/** One text of so many code units, once the gate is open. */
+/** One text of this many code units, once the gate opens. */
 const answer = (length: number, gate: Deferred.Deferred<void>): Stream.Stream<Response.StreamPartEncoded> => {
   const delta = "all work and no play. ".repeat(50).slice(0, pieceLength)
   return Stream.execute(Deferred.await(gate)).pipe(
@@ -64,7 +64,7 @@ const answer = (length: number, gate: Deferred.Deferred<void>): Stream.Stream<Re
     Stream.concat(
       Stream.range(1, Math.ceil(length / pieceLength)).pipe(
         Stream.map(() => ({ type: "text-delta" as const, id: "t", delta })),
-        // As from a network: a few at a time, each when the system has them.
+        // Like a network: a few parts at a time.
         Stream.rechunk(16),
         Stream.mapChunksEffect((chunk) => Effect.as(turnOfLoop, chunk))
       )
@@ -81,7 +81,7 @@ const child = (script: string, path: string) =>
     (made) => Effect.sync(() => made.kill("SIGKILL"))
   )
 
-/** Waits for a line that the child says. */
+/** Waits for a line of the child. */
 const said = (made: Effect.Effect.Success<ReturnType<typeof child>>, word: string) =>
   Effect.map(Deferred.make<string>(), (found) => {
     let text = ""
@@ -105,9 +105,9 @@ interface Run {
   readonly seconds: number
   /** The longest ping, in milliseconds. */
   readonly longest: number
-  /** The same while the next prompt is answered, whose request has the long answer in it. */
+  /** The longest ping while the next prompt runs, whose request contains the long answer. */
   readonly next: number
-  /** The most megabytes resident. */
+  /** Peak resident megabytes. */
   readonly memory: number
 }
 
@@ -137,7 +137,7 @@ export interface Result {
   readonly longest: number
 }
 
-/** In turn, medians over the rounds; a first run is not counted. */
+/** Alternates both; medians over the rounds, without a first warm-up run. */
 export const measure = async (directory: string, length: number, rounds: number): Promise<Result> => {
   let runs = 0
   const one = (size: number) => run(join(directory, `large${runs++}`), size)

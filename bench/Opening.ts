@@ -1,4 +1,4 @@
-/** Opening a store, from nothing to the first page of a session: independent of how many events it holds (design 10). */
+/** Measures opening a store and reading a session's first page, which must not depend on the store's size (design 10). */
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { SessionID } from "../packages/core/src/Identifiers.ts"
@@ -8,7 +8,7 @@ import { freshFile, removeFile, withOurs } from "./Stores.ts"
 
 const eventsPerSession = 1000
 
-/** Fills the event table in SQL alone: what the events say does not matter here. */
+/** Fills the event table with SQL alone: the events' content does not matter here. */
 const fill = async (filename: string, events: number): Promise<void> => {
   await withOurs(filename, Effect.void)
   const db = new Sqlite(filename)
@@ -41,7 +41,7 @@ export interface Result {
   readonly small: { readonly events: number; readonly ms: number }
 }
 
-/** Rounds of both in turn, medians over the rounds. */
+/** Alternates rounds of both; medians over the rounds. */
 export const measure = async (directory: string, events: number, rounds: number): Promise<Result> => {
   const [large, small] = [freshFile(directory), freshFile(directory)]
   await fill(large, events)

@@ -1,6 +1,6 @@
 /**
- * A decision about a command line, as the tool `bash` takes it: the line is read and judged by 60 rules. Lines of one
- * command and of many, and the longest that is read. Loading the grammar is a figure of its own.
+ * Measures a permission decision about a command line of the tool `bash`: parsing the line and applying 60 rules. It uses
+ * lines of one command and of many, and the longest line that is parsed. Loading the grammar is measured separately.
  */
 import { readCommandLine, type Grammar } from "../packages/core/src/permission/CommandLine.ts"
 import { lineVerdict } from "../packages/core/src/permission/CommandRules.ts"
@@ -32,7 +32,7 @@ const many =
   "git log --oneline -5 | grep fix && npm test -- --run 2>&1 | tail -20; sh -c 'git diff x && cat y' > out.txt"
 const longest = `git diff ${"x; cat y | grep z && git log a; ".repeat(110)}`
 
-/** Milliseconds of this process's time of one decision: the median over the rounds of the mean over some decisions. */
+/** Milliseconds of CPU time per decision: the mean over some decisions, the median over the rounds. */
 const decision = (grammar: Grammar, line: string, count: number, rounds: number): number => {
   const round = () => {
     const before = process.cpuUsage()
@@ -46,7 +46,7 @@ const decision = (grammar: Grammar, line: string, count: number, rounds: number)
   return median(Array.from({ length: rounds }, round))
 }
 
-/** All in milliseconds. */
+/** Times in milliseconds. */
 export interface Result {
   readonly loading: number
   readonly one: number

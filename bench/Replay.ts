@@ -1,4 +1,4 @@
-/** Replay of one long session, decoded, beside paged `SELECT` + `JSON.parse` on the same file (design 10). */
+/** Measures the decoded replay of one long session against paged `SELECT` + `JSON.parse` on the same file (design 10). */
 import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { SessionID } from "../packages/core/src/Identifiers.ts"
@@ -23,7 +23,7 @@ const fill = (db: Database, events: number): void => {
 
 type Row = { readonly seq: number; readonly data: string }
 
-/** Pages of rows, each payload parsed: what anybody would write by hand, unchecked. */
+/** Reads pages of rows and parses each payload, without checks: the hand-written baseline. */
 const bare = (db: Database): number => {
   const select = db.prepare<[string, number, number], Row>(
     "SELECT position, id, session_id, seq, type, created, data FROM event " +
@@ -58,7 +58,7 @@ const read = Effect.gen(function* () {
   }
 })
 
-/** Decodes rows again and again, with their checksums compared or not; microseconds of this process's time a row. */
+/** Decodes rows repeatedly, with or without checksums; microseconds of CPU time per row. */
 const decoding = (db: Database) => {
   const rows = db
     .prepare<[string], EventRow & Record<string, unknown>>("SELECT * FROM event WHERE session_id = ? LIMIT 20000")
@@ -70,7 +70,7 @@ const decoding = (db: Database) => {
     return (system + user) / rows.length
   }
   const [checked, unchecked]: [Array<number>, Array<number>] = [[], []]
-  // In turn, and the best of each: what else the machine does only adds.
+  // Alternating, and the best of each: other work of the machine only adds time.
   for (let pass = 0; pass < 8; pass++) {
     checked.push(microseconds(toEvent))
     unchecked.push(microseconds(decodeRow))
@@ -84,11 +84,11 @@ export interface Result {
   readonly read: number
   /** `tail` against the bare replay measured beside it. */
   readonly ratio: number
-  /** What comparing the checksum of each row adds to the time that `read` takes, in this process's own time. */
+  /** How much checksum comparison adds to `read`, in CPU time of this process. */
   readonly checking: number
 }
 
-/** Rounds of all three in turn; medians over the rounds, in events a second. */
+/** Alternates rounds of all three; medians over the rounds, in events per second. */
 export const measure = async (directory: string, events: number, rounds: number): Promise<Result> => {
   const filename = freshFile(directory)
   const db = await raw(filename)

@@ -1,4 +1,4 @@
-/** What a sandbox costs: a command in one beside a bare command, from its arguments to its end. */
+/** Measures the cost of a sandbox: a sandboxed command against a bare one, from start to end. */
 import { Effect, Option, Record, Stream } from "effect"
 import { mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
@@ -24,21 +24,21 @@ const run = (cwd: string) =>
   }).pipe(Effect.scoped)
 
 export interface Result {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly bare: number
   readonly sandboxed: number
-  /** Of a sandboxed command more than of the bare one before it. */
+  /** Additional milliseconds of a sandboxed command over the bare one before it. */
   readonly more: number
 }
 
-/** Commands of both kinds in turn, medians over all. */
+/** Alternates commands of both kinds; medians over all. */
 export const measure = (directory: string, rounds: number): Promise<Result> =>
   Effect.gen(function* () {
     const cwd = join(realpathSync(directory), "project")
     mkdirSync(cwd)
     const sandbox = yield* Effect.provide(Sandbox.Sandbox, Sandbox.layer({ mode: "on" }))
     const confined = Effect.provideService(run(cwd), Sandbox.Sandbox, sandbox)
-    // The first one looks for bubblewrap.
+    // The first run searches for bubblewrap.
     yield* confined
     const times = { bare: new Array<number>(), sandboxed: new Array<number>(), more: new Array<number>() }
     for (let round = 0; round < rounds; round++) {

@@ -1,7 +1,7 @@
 /**
- * A run of many megabytes of deltas to a client that reads, alone and beside one that never does. Clients are processes of
- * their own, so that memory is the server's. What the idle one costs is its buffer and one write, whatever the length of
- * the run; the run itself must not wait for it (FR-6).
+ * Measures a run of many megabytes of deltas to a client that reads, alone and beside a client that never reads. Clients are
+ * separate processes, so the memory is the server's. The idle client costs its buffer and one write, for a run of any length,
+ * and the run must not wait for it (FR-6).
  */
 import type { Response } from "@effect/ai"
 import { Deferred, Effect, Exit, Scope, Stream } from "effect"
@@ -13,14 +13,14 @@ import { measured, serving, usage } from "./AnsweringServer.ts"
 import { median } from "./Figures.ts"
 
 const pieceBytes = 4096
-/** One text of the answer: as long as a long answer is. */
+/** Pieces per text: as long as a long answer. */
 const piecesPerText = 256
 
 setFlagsFromString("--expose-gc")
 const collect: unknown = runInNewContext("gc")
 const collectGarbage = () => (typeof collect === "function" ? collect() : undefined)
 
-/** Sends, and reads to the end or not at all; says on its standard output when it has begun and when it is done. */
+/** Sends a prompt, and reads to the end or not at all; prints when it has started and when it is done. */
 const client = `
 const [path, mode] = process.argv.slice(1)
 const socket = require("node:net").connect(path)
@@ -37,7 +37,7 @@ socket.on("data", (chunk) => {
 })
 `
 
-/** The answer, once the gate is open. */
+/** The answer, once the gate opens. */
 const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Response.StreamPartEncoded> => {
   const piece = "all work and no play. ".repeat(200).slice(0, pieceBytes)
   const texts = Math.ceil(bytes / (pieceBytes * piecesPerText))
@@ -67,7 +67,7 @@ const answer = (bytes: number, gate: Deferred.Deferred<void>): Stream.Stream<Res
   )
 }
 
-/** Seconds of the run to the reading client's `done`, and the most megabytes that the process had resident. */
+/** Seconds until the reading client's `done`, and the peak resident megabytes of the process. */
 const run = (directory: string, bytes: number, idle: number) =>
   Effect.gen(function* () {
     const { open, path } = yield* serving(directory, (gate) => answer(bytes, gate))
@@ -100,16 +100,16 @@ const run = (directory: string, bytes: number, idle: number) =>
 
 export interface Result {
   readonly megabytes: number
-  /** Seconds and megabytes with a client that reads alone, and with one beside it that does not. */
+  /** Seconds and megabytes with one reading client, and with an idle client beside it. */
   readonly alone: { readonly seconds: number; readonly memory: number }
   readonly beside: { readonly seconds: number; readonly memory: number }
   /** Medians of the ratios within a round. */
   readonly ratio: number
-  /** Megabytes that the idle client costs. */
+  /** Additional megabytes with the idle client. */
   readonly cost: number
 }
 
-/** In turn, medians over the rounds; a first run is not counted. What a process has had resident, it mostly keeps. */
+/** Alternates both; medians over the rounds, without a first warm-up run, because a process keeps most resident memory. */
 export const measure = async (directory: string, bytes: number, rounds: number): Promise<Result> => {
   let runs = 0
   const one = (idle: number) => run(join(directory, `slow${runs++}`), bytes, idle)

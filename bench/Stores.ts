@@ -1,4 +1,4 @@
-/** The two sides of each comparison: our log over its database, and bare better-sqlite3 on the same disk and schema. */
+/** Opens the two sides of each comparison: our log, and bare better-sqlite3 on the same disk and schema. */
 import Sqlite from "better-sqlite3"
 import type { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
@@ -14,7 +14,7 @@ import * as Database from "../packages/core/src/storage/Database.ts"
 
 let files = 0
 
-/** A file name in the run's folder that nothing uses yet. */
+/** An unused file name in the run's folder. */
 export const freshFile = (directory: string): string => join(directory, `${files++}.db`)
 
 export const removeFile = (filename: string): void => {
@@ -34,7 +34,7 @@ export type Ours = EventLog | Identifiers.Identifiers | SqlClient.SqlClient
 export const withOurs = <A, E>(filename: string, effect: Effect.Effect<A, E, Ours>): Promise<A> =>
   Effect.runPromise(Effect.provide(effect, ours(filename)))
 
-/** Bare better-sqlite3 with the pragmas that we set, on a file whose schema our migrations have made. */
+/** Bare better-sqlite3 with our pragmas, on a file with the schema of our migrations. */
 export const raw = async (filename: string): Promise<Sqlite.Database> => {
   await withOurs(filename, Effect.void)
   const db = new Sqlite(filename)
@@ -48,7 +48,7 @@ export const raw = async (filename: string): Promise<Sqlite.Database> => {
 const insertEvent =
   "INSERT INTO event (id, session_id, seq, type, created, data, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-/** Inserts events of one session, of nothing but the event table. */
+/** Inserts events of one session into the event table only. */
 export const rawSession = (db: Sqlite.Database, sessionID: string) => {
   const insert = db.prepare(insertEvent)
   let seq = 0
@@ -61,7 +61,7 @@ export const rawSession = (db: Sqlite.Database, sessionID: string) => {
       seq += 1
       insert.run(id, sessionID, row.seq, type, row.created, row.data, checksumOf(row))
     },
-    /** Makes the rows a session that our log reads. */
+    /** Turns the rows into a session that our log can read. */
     finish: (): void => {
       db.prepare("UPDATE event_sequence SET seq = ? WHERE session_id = ?").run(seq - 1, sessionID)
     }

@@ -1,7 +1,7 @@
 /**
- * A turn in a session of 100 messages beside one in a session of 100,000: what both models are shown is the same, so both
- * turns should cost the same (EX-R9). Everything is real but the model, which answers at once. Statements and rows are
- * counted at the driver, on both connections; fresh sessions end with a checkpoint and the same turns after it.
+ * Compares a turn in a session of 100 messages with one in a session of 100,000. Both models get the same context, so both
+ * turns should cost the same (EX-R9). Everything is real but the model, which answers immediately. Statements and rows are
+ * counted at the driver, on both connections. Each fresh session ends with a checkpoint and the same turns after it.
  */
 import { LanguageModel, type Response } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
@@ -23,13 +23,13 @@ const sessionID = SessionID.make("ses_turn")
 const shownTurns = 20
 /** Turns between the checkpoints before. */
 const turnsPerCheckpoint = 500
-/** Turns of one append. */
+/** Turns per append. */
 const turnsPerAppend = 200
 
 let made = 0
 const identifier = (prefix: string): string => `${prefix}_9${String(made++).padStart(25, "0")}`
 
-/** A turn that nobody is shown any more: what is stored counts, not what it says. */
+/** A turn that no request contains any more: only its stored size matters. */
 const pastTurn = (): ReadonlyArray<Draft> => {
   const messageID = MessageID.make(identifier("msg"))
   const assistantMessageID = MessageID.make(identifier("msg"))
@@ -59,7 +59,7 @@ const checkpoint = (): ReadonlyArray<Draft> => {
   ]
 }
 
-/** Makes a session of so many messages: two a turn, and the checkpoints. */
+/** Makes a session of this many messages, two per turn, with the checkpoints. */
 const fill = (filename: string, messages: number): Promise<void> =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -96,17 +96,17 @@ const model = layerLanguageModel({ ref: Workload.model }).pipe(
   )
 )
 
-/** What one turn cost. */
+/** The cost of one turn. */
 export interface Cost {
   readonly ms: number
   readonly statements: number
   readonly rows: number
 }
 
-/** Statements and rows since the process began, of every connection. */
+/** Statements and rows of every connection since the process started. */
 const counted = { statements: 0, rows: 0 }
 
-/** Has the driver count what it runs. */
+/** Makes the driver count its statements and rows. */
 const countStatements = (): void => {
   const database = new Sqlite(":memory:")
   const prototype: unknown = Object.getPrototypeOf(database.prepare("SELECT 1"))
@@ -140,7 +140,7 @@ const warmTurns = 30
 
 const runtime = (filename: string) => Layer.build(Daybook.layer({ filename }).pipe(Layer.provide(model)))
 
-/** One of each kind, of the small store and the large one. */
+/** The costs of a first and a warm turn, for the small and the large store. */
 interface Round {
   readonly cold: Pair<Cost>
   readonly warm: Pair<Cost>
@@ -151,7 +151,7 @@ interface Pair<A> {
   readonly large: A
 }
 
-/** The first turn of a runtime on each store, then turns of both in turn: a slow moment falls on both sides. */
+/** Runs the first turn of a runtime on each store, then alternates turns, so that a slow moment affects both sides. */
 const round = (filenames: Pair<string>): Promise<Round> =>
   Effect.gen(function* () {
     const services = { small: yield* runtime(filenames.small), large: yield* runtime(filenames.large) }
@@ -173,7 +173,7 @@ const middle = (costs: ReadonlyArray<Cost>): Cost => ({
 })
 
 export interface Compared extends Pair<Cost> {
-  /** Of the times of one round, the median over the rounds. */
+  /** Median over the rounds of the ratio of times within a round. */
   readonly timeRatio: number
 }
 
@@ -188,13 +188,13 @@ const compared = (pairs: ReadonlyArray<Pair<Cost>>): Compared => ({
   timeRatio: median(pairs.map(({ large, small }) => large.ms / small.ms))
 })
 
-/** So many rounds of both. */
+/** Runs this many rounds of both. */
 export const measure = async (directory: string, messages: number, rounds: number): Promise<Result> => {
   const filenames = { small: freshFile(directory), large: freshFile(directory) }
   await fill(filenames.small, 100)
   await fill(filenames.large, messages)
   countStatements()
-  // Loads what a process loads once.
+  // Warms up: loads the modules that a process loads once.
   await round(filenames)
   const found: Array<Round> = []
   for (let nth = 0; nth < rounds; nth++) found.push(await round(filenames))

@@ -1,4 +1,4 @@
-/** What a session writes: turns of a coding agent with one tool call each, in the sizes of an ordinary day. */
+/** Generates the events of a session: turns of a coding agent with one tool call each, in typical sizes. */
 import type { Draft } from "../packages/core/src/events/SessionEvents.ts"
 import { draft } from "../packages/core/src/events/SessionEvents.ts"
 import { ActivityID, MessageID } from "../packages/core/src/Identifiers.ts"
@@ -18,12 +18,12 @@ const provider = { executed: false }
 export const createdAt = (directory: string): Draft =>
   draft("session.created", { location: { directory }, agent: "build", model })
 
-/** The first event of every session that nobody runs. */
+/** The first event of every session that does not run. */
 export const created: Draft = createdAt("/home/ada/project")
 
 let made = 0
 
-/** Identifiers as long as generated ones, and like them growing with time. */
+/** Identifiers that are as long as generated ones and also increase with time. */
 const identifier = (prefix: string): string => `${prefix}_${String(made++).padStart(26, "0")}`
 
 /** Every event of one turn, in order. */
@@ -56,7 +56,7 @@ export const turn = (): ReadonlyArray<Draft> => {
   ]
 }
 
-/** Bytes of what was said in one turn: the prompt, the answer, the call's input and output. */
+/** Bytes of one turn's content: the prompt, the answer, the call's input and output. */
 export const saidBytes = question.length + answer.length + source.length + 60
 
 /** Endless events of one session's turns. */

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: bundles `run.ts` with the packages' sources, beside the installed dependencies, and runs it.
- * Sources, not `dist`: the figures are always those of the code as it stands.
+ * `npm run bench`: bundles `run.ts` with the packages' sources and runs it with the installed dependencies. It uses sources,
+ * not `dist`, so the figures are those of the current code.
  */
 import { mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -12,7 +12,7 @@ const bench = dirname(fileURLToPath(import.meta.url))
 const cache = join(bench, "..", "node_modules", ".cache", "daybook-bench")
 mkdirSync(cache, { recursive: true })
 const outfile = join(cache, "run.mjs")
-/** What is installed stays outside; our own packages are bundled from their sources. */
+/** Keeps installed packages external; our own packages are bundled from their sources. */
 const installed = {
   name: "installed",
   setup: ({ onResolve }) =>

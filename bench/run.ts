@@ -1,6 +1,6 @@
 /**
- * The benchmark: our log beside bare better-sqlite3, in one run on one disk, raw and ours in turn, medians over the
- * rounds. Ratios are taken within a round, so that a slow moment of the machine falls on both sides.
+ * Runs the benchmarks: our log against bare better-sqlite3, in one run on one disk, alternating, with medians over the
+ * rounds. Ratios are taken within a round, so that a slow moment of the machine affects both sides.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { cpus } from "node:os"
@@ -21,12 +21,12 @@ import * as Turn from "./Turn.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   of append, replay, fan-out, opening, disk, turn, files, slow-client,
+  --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
                  large-answer, permissions; separated by commas
-  --quick        fewer rounds, and smaller stores to open and to run a turn in
+  --quick        fewer rounds, and smaller stores
   --rounds N     rounds of each measurement (default 5, quick 2)
-  --dir DIR      where the databases are made; default: in node_modules, on the disk of the project
-  --json         one JSON object in place of the table`
+  --dir DIR      the folder for the databases (default: in node_modules, on the project's disk)
+  --json         print one JSON object instead of the table`
 
 interface Options {
   readonly directory: string
@@ -202,7 +202,7 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   permissions
 }
 
-/** Runs what the arguments ask for; the exit code. */
+/** Runs the measurements that the arguments name; returns the exit code. */
 export const main = async (args: ReadonlyArray<string>, cache: string): Promise<number> => {
   const { values } = parseArgs({
     args: [...args],
@@ -219,7 +219,7 @@ export const main = async (args: ReadonlyArray<string>, cache: string): Promise<
   const unknown = names.filter((name) => measurements[name] === undefined)
   const rounds = Number(values.rounds ?? (values.quick ? 2 : 5))
   if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
-    console.error(unknown.length > 0 ? `no measurement is named ${unknown.join(", ")}\n\n${usage}` : usage)
+    console.error(unknown.length > 0 ? `unknown measurement: ${unknown.join(", ")}\n\n${usage}` : usage)
     return values.help ? 0 : 2
   }
   const directory = mkdtempSync(join(values.dir === undefined ? cache : resolve(values.dir), "bench-"))
