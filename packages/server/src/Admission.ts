@@ -1,8 +1,8 @@
 /**
- * How a client's prompt becomes a durable input: the session at its address, made with its first prompt and brought to the
- * folder that the prompt names, then the prompt under an id made of the client's own, so that the same request again is
- * the same prompt. A request that is refused has written nothing. One at a time for each session: `Lane.ts`.
- * Spec: SO-30, SO-31, SO-34 in specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
+ * Turns a client's `send` into a durable input: finds or creates the session at its address, brings it to the prompt's
+ * folder, then admits the prompt under an id made of the client's id, so that a repeated request is the same prompt. A
+ * refused request has written nothing. `Lane.ts` admits one request per session at a time. Spec: SO-30, SO-31, SO-34 in
+ * specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
  */
 import { createHash } from "node:crypto"
 import { MessageID, sameModel, type Address, type Input, type PromptInput, type Session } from "@daybook/core"
@@ -13,11 +13,11 @@ import { Refused, refusedBy } from "./Refused.ts"
 import { find, type Place, type Subject } from "./Subject.ts"
 import type { Send } from "./Wire.ts"
 
-/** The id of the prompt that a client's request is: the inbox knows a repetition by it (FR-8). */
+/** The message id of a client's request; the inbox recognises a repetition by it (FR-8). */
 export const messageOf = (sessionID: string, clientID: string): MessageID =>
   MessageID.make(`msg_${createHash("sha256").update(`${sessionID}/${clientID}`).digest("hex").slice(0, 40)}`)
 
-/** The folder, as shown, that an earlier request with this id was for, if there was one. */
+/** The shown folder of an earlier request with this id, if there was one. */
 export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
   backend: Backend,
   subject: Subject,
@@ -37,11 +37,11 @@ export interface Admission {
   readonly address: Address
   readonly place: Place
   readonly request: Send
-  /** Surrounds the wait for runs that are before this request. */
+  /** Wraps the wait for earlier runs. */
   readonly holding: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
-/** What was admitted, and where: the same again for the same request. */
+/** The admitted prompt and its session; the same for a repeated request. */
 export interface Admitted {
   readonly session: Session
   readonly input: Input
@@ -89,7 +89,7 @@ const untilIdle = Effect.fn("Admission.untilIdle")(function* (
   )
 })
 
-/** Brings the session to the folder, the world and the model that the prompt is for, between two runs. */
+/** Brings the session to the prompt's folder, world and model, once it is idle. */
 const bring = Effect.fn("Admission.bring")(function* (admission: Admission, session: Session) {
   const { address, backend, place, subject } = admission
   const { sessions } = backend
@@ -100,7 +100,7 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
   const changesModel = model !== undefined && (session.model === undefined || !sameModel(session.model, model))
   if (!moves && !changesWorld && !changesModel) return session
   yield* untilIdle(admission, session)
-  // It may have waited for long.
+  // The wait may have been long.
   yield* place.recheck
   if (changesWorld) yield* sessions.place(session.id, { address: session.address ?? address, root: world })
   if (moves) yield* sessions.move(session.id, { directory: cwd.directory })
@@ -108,7 +108,9 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
   return yield* sessions.get(session.id)
 })
 
-/** Admits the request, or finds what it was admitted as before. On disk when it returns, and on its way to be run. */
+/**
+ * Admits the request, or finds its earlier admission. The prompt is on disk when this returns, and its session is rung.
+ */
 export const admit = Effect.fn("Admission.admit")(function* (
   admission: Admission
 ): Effect.fn.Return<Admitted, Refused> {
@@ -119,7 +121,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
     existing === undefined
       ? undefined
       : yield* Effect.mapError(store.input(messageOf(existing.id, request.id)), refusedBy)
-  // A repetition changes nothing, also when the session has gone elsewhere since.
+  // A repetition changes nothing, even if the session has moved since.
   if (known === undefined) yield* place.recheck
   const session =
     existing === undefined
@@ -130,7 +132,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
   const prompt: PromptInput = {
     text: request.input,
     client: { id: request.id, cwd: place.cwd.shown },
-    // A model by itself has no hands.
+    // A model's session has no tools.
     ...(subject.kind === "model" ? { tools: { "*": false } } : {})
   }
   const input = yield* sessions

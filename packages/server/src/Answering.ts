@@ -1,4 +1,7 @@
-/** `answer`: a client's decision on a permission, or its answers to a question. Spec: SO-96..SO-99 in specs/socket.md. */
+/**
+ * `answer`: applies a client's decision on a permission, or its answers to a question. Spec: SO-96..SO-99 in
+ * specs/socket.md.
+ */
 import { Answer, type Session } from "@daybook/core"
 import { Effect } from "effect"
 import { questionAsk, type Asks } from "./Asks.ts"
@@ -40,7 +43,7 @@ export interface Answering {
   readonly mayDecide: boolean
 }
 
-/** Gives the answer, and says what it was: the first one counts. */
+/** Applies the answer and returns the decision; the first answer counts. */
 export const give = Effect.fn("Answering.give")(function* ({
   asks,
   backend,

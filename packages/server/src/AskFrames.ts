@@ -1,6 +1,7 @@
 /**
- * The asks of a session as frames for one client: each that is open while a run is told of, once, and its end. Both kinds
- * are told alike; permissions come from `Asks.ts`, questions of the model from the log. Spec: SO-95..SO-98 in specs/socket.md.
+ * Shows a session's asks to one client as frames: each open ask once while a run is followed, and its end. Permissions
+ * come from `Asks.ts`, questions of the model from the log; clients see no difference. Spec: SO-95..SO-98 in
+ * specs/socket.md.
  */
 import type { PendingQuestion, Session, SessionEvent, LiveEvent, SessionID } from "@daybook/core"
 import { shownDirectory } from "@daybook/files"
@@ -17,9 +18,9 @@ export interface AskOptions {
 }
 
 export interface AskFrames {
-  /** An event that may open or close a question. */
+  /** Takes an event that may open or close a question. */
   readonly see: (event: SessionEvent | LiveEvent) => void
-  /** What is new since the last time, as frames of this run. */
+  /** The frames since the last call, for this run. */
   readonly take: (run: Followed) => Effect.Effect<ReadonlyArray<RunFrame>>
 }
 
@@ -53,14 +54,14 @@ const questionFrame = (of: object, question: PendingQuestion): AskFrame => ({
   questions: question.questions
 })
 
-/** `changed`: called when there is something to take. */
+/** `changed` runs when there may be frames to take. */
 export const make = Effect.fnUntraced(function* (
   { sessions, store }: Backend,
   sessionID: SessionID,
   { asks, canAnswer }: AskOptions,
   changed: () => void
 ): Effect.fn.Return<AskFrames, never, Scope.Scope> {
-  /** Asks that were told and are open, as far as the client knows. */
+  /** Asks that were shown to the client and not closed since. */
   const told = new Map<string, AskFrame["kind"]>()
   let [due, questionsDue] = [true, true]
   let questions: ReadonlyArray<PendingQuestion> = []
@@ -103,7 +104,7 @@ export const make = Effect.fnUntraced(function* (
     due = false
     if (questionsDue) {
       questionsDue = false
-      // A session that is gone has none.
+      // A removed session has no questions.
       questions = yield* Effect.orElseSucceed(sessions.questions(sessionID), () => [])
     }
     const of = { ...(id === undefined ? {} : { id }), run }

@@ -1,44 +1,44 @@
 /**
- * Permissions that wait for an answer of a client: what tools ask, kept in memory while it is open, for everybody who
- * follows the session. The first answer counts. Questions of models are in the log and need no place here.
- * Spec: SO-95..SO-99 in specs/socket.md.
+ * Holds the open permissions of tools in memory and shows them to every follower of their session. The first answer
+ * counts. Questions of the model are in the log and are not held here. Spec: SO-95..SO-99 in specs/socket.md.
  */
 import { createHash, randomBytes } from "node:crypto"
 import { Answer, PermissionAsker, type PermissionRequest, type QuestionRef, type SessionID } from "@daybook/core"
 import { Context, Deferred, Effect, Layer, type Duration } from "effect"
 
-/** An ask that is open. */
+/** An open ask. */
 export interface OpenAsk {
   readonly ask: string
   readonly request: PermissionRequest
 }
 
-/** Somebody who follows a session, and whether permissions can be answered from there now. */
+/** A follower of a session; `canAnswer` says whether its client can answer permissions now. */
 export interface Follower {
   readonly canAnswer: () => boolean
-  /** Called when the asks of the session have changed. */
+  /** Runs when the asks of the session have changed. */
   readonly changed: () => void
 }
 
-/** What became of an answer. */
+/** The outcome of an answer. */
 export type Given = "taken" | "closed" | "unknown"
 
-/** Where the permissions of a runtime are asked, and the clients of its sockets answer. */
+/** Connects the permissions of a runtime with the clients of its sockets. */
 export interface Asks {
-  /** The asker for `Daybook.layer`. Another one, a terminal for example, is asked at the same time. */
+  /** The asker for `Daybook.layer`. */
   readonly layer: Layer.Layer<PermissionAsker>
+  /** This asker together with another, such as a terminal; both ask at the same time, and the first answer counts. */
   readonly layerBeside: <E, R>(other: Layer.Layer<PermissionAsker, E, R>) => Layer.Layer<PermissionAsker, E, R>
   readonly open: (sessionID: SessionID) => ReadonlyArray<OpenAsk>
-  /** The ask is closed: of a question this is known from the log. */
+  /** Records that an ask is closed; for questions, which close in the log. */
   readonly remember: (ask: string, decision: string) => void
-  /** The decision that closed it, as far back as is remembered. */
+  /** The decision that closed the ask, if it is still remembered. */
   readonly decisionOf: (ask: string) => string | undefined
   readonly answer: (sessionID: SessionID, ask: string, answer: Answer) => Given
-  /** Counts the follower, until it is given back. */
+  /** Adds a follower; the returned function removes it. */
   readonly follow: (sessionID: SessionID, follower: Follower) => () => void
-  /** A client of the session was shown the ask and can answer it: it stays open for others from now on. */
+  /** Records that a client that can answer was shown the ask, so that it stays open when that client leaves. */
   readonly shown: (ask: string) => void
-  /** Something about the followers of sessions has changed. */
+  /** Checks again whether open asks can still be answered; call it when a follower's `canAnswer` changed. */
   readonly look: () => void
 }
 
@@ -47,14 +47,14 @@ interface Pending extends OpenAsk {
   shown: boolean
 }
 
-/** Closed asks that are remembered, to tell a late answer from a wrong one. */
+/** Closed asks that are remembered, so that a late answer differs from an unknown ask. */
 const rememberedAsks = 1024
 
-/** The name of a question to clients. */
+/** The ask of a question. */
 export const questionAsk = ({ callID, messageID, sessionID }: QuestionRef): string =>
   `ask-${createHash("sha256").update(`${sessionID}/${messageID}/${callID}`).digest("hex").slice(0, 32)}`
 
-/** `patience`: how long a permission waits for an answer until it is refused; ten minutes by default. */
+/** `patience` is how long a permission waits for an answer before it is refused; ten minutes by default. */
 export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration.DurationInput } = {}): Asks => {
   const pending = new Map<string, Pending>()
   const followers = new Map<SessionID, Set<Follower>>()
@@ -85,7 +85,7 @@ export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration
     Deferred.unsafeDone(answered, Effect.succeed(answer))
   }
 
-  /** Where nobody who follows can answer, and nobody could, it is refused: they would wait for nothing. */
+  /** Refuses asks that no answering client was shown, if no follower can answer: they would wait in vain. */
   const look = (): void => {
     for (const each of pending.values()) {
       const those = [...(followers.get(each.request.sessionID) ?? [])]

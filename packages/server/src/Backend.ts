@@ -1,6 +1,6 @@
 /**
- * The runtime in which the sessions behind a socket are: one on disk, whose files an exporter keeps, and one in memory for
- * sessions that need not outlive their clients. Everything else here works with either.
+ * The runtime behind a socket: one on disk, whose files an exporter keeps, or one in memory for temp sessions. All
+ * other modules work with either.
  */
 import {
   EventLog,
@@ -14,7 +14,7 @@ import {
 import { Cause, Context, Effect } from "effect"
 import * as Count from "./Count.ts"
 
-/** What is needed of a runtime. */
+/** The services of a runtime. */
 export type BackendServices = Sessions | SessionExecution | SessionStore | EventLog
 
 export interface Backend {
@@ -22,13 +22,13 @@ export interface Backend {
   readonly execution: Context.Tag.Service<typeof SessionExecution>
   readonly store: Context.Tag.Service<typeof SessionStore>
   readonly log: Context.Tag.Service<typeof EventLog>
-  /** Waits until the files tell of the event at this position. */
+  /** Waits until the files reflect the event at this position. */
   readonly reached: (position: number) => Effect.Effect<void>
-  /** Runs whose end a client is still to be told. */
+  /** Counts answers whose client must still see the end of a run. */
   readonly answers: Count.Count
 }
 
-/** The runtime of the context; without files there is nothing to wait for. */
+/** The runtime in the context; without files, `reached` returns immediately. */
 export const fromContext = (
   context: Context.Context<BackendServices>,
   reached: Backend["reached"] = () => Effect.void
@@ -37,21 +37,23 @@ export const fromContext = (
   execution: Context.get(context, SessionExecution),
   store: Context.get(context, SessionStore),
   log: Context.get(context, EventLog),
-  // What fails to keep files does not keep anybody from being told.
+  // A failure of the files does not hold back clients.
   reached: (position) =>
     Effect.catchAllCause(reached(position), (cause) =>
-      Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError("the files are not kept", cause)
+      Cause.isInterruptedOnly(cause)
+        ? Effect.failCause(cause)
+        : Effect.logError("the session files could not be brought up to date", cause)
     ),
   answers: Count.make()
 })
 
-/** Events that are read backwards at a time: an activity begins a few events before its first text. */
+/** Events per backward read; the first read is small, because an activity begins a few events before its first text. */
 const firstWindow = 64
 const window = 512
 
 /**
- * The place of the last event up to `seq` that fits, looked for backwards, or undefined. It costs what lies between, however
- * long the session is.
+ * The sequence number of the last matching event up to `seq`, or undefined. Searches backwards, so the cost is the
+ * distance, not the length of the session.
  */
 export const lastBefore = Effect.fnUntraced(function* (
   { log }: Backend,
@@ -77,6 +79,6 @@ export const lastBefore = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** The start of the activity that the event at `seq` belongs to, or of the last one before it. */
+/** The start of the activity that contains the event at `seq`, or of the last one before it. */
 export const activityStart = (backend: Backend, sessionID: SessionID, seq: number) =>
   lastBefore(backend, sessionID, seq, ({ type }) => type === "session.next.activity.started")

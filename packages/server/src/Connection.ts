@@ -1,55 +1,55 @@
 /**
- * One client: lines in, text out, both at the pace of the slower side. Reading goes no further ahead than the socket's
- * own buffer while nobody takes lines; writing keeps one text under way and lets everybody else wait, in order of
- * asking. What lines mean is `Wire.ts`; whose socket it is, `Listener.ts`. Spec: SO-60..SO-67 in specs/socket.md (FR-6).
+ * One client: lines in, text out, at the pace of the slower side. While no line is taken, it reads only what the socket
+ * buffers. It writes one text at a time; other writers wait in order. `Wire.ts` decodes lines; `Listener.ts` accepts
+ * clients. Spec: SO-60..SO-66 in specs/socket.md (FR-6).
  *
- *   open --client sends no more--> half open (still answered) --client gone | finish--> closed
+ *   open --client ends its side--> half open (still answered) --client gone | finish--> closed
  *
- * A client that is gone and one that only sends no more look the same to a reader. A write of no bytes tells them apart:
- * it fails when nobody can read any more.
+ * A reader cannot distinguish a client that is gone from one that ended its side. An empty write can: it fails if the
+ * client no longer reads.
  */
 import type { Socket } from "node:net"
 import { Chunk, Deferred, Effect, Exit, FiberId, Option, Schedule, Schema, Stream, type Scope } from "effect"
 import { make as makeSplitter, type Line } from "./Lines.ts"
 
-/** The client is gone, or was told that no more comes: nothing that is written reaches it. */
+/** The client is gone, or the connection is finished: a write does not reach the client. */
 export class ConnectionClosed extends Schema.TaggedError<ConnectionClosed>()("ConnectionClosed", {
   message: Schema.String
 }) {}
 
 export interface Connection {
-  /** Counts the connections of a listener, from 1. */
+  /** The number of the connection within its listener, from 1. */
   readonly id: number
-  /** What the client sends, read no faster than it is taken; ends when the client sends no more. To be run once. */
+  /** The client's lines, read on demand; ends when the client ends its side. Run it once. */
   readonly lines: Stream.Stream<Line>
   /**
-   * Writes the text whole, after those that were asked for before it; ends when the system has taken it. Interrupted
-   * while it waits, nothing is written; interrupted later, the text is still written whole.
+   * Writes the whole text after earlier writes; completes when the system has taken it. An interrupted write that still
+   * waits writes nothing; one under way is completed.
    */
   readonly write: (text: string) => Effect.Effect<void, ConnectionClosed>
-  /** Whether the client may send more: it has not ended its side. */
+  /** Whether the client may send more, that is, has not ended its side. */
   readonly sendsMore: () => boolean
-  /** Ends when the client has ended its side, or is gone. */
+  /** Completes when the client ends its side or is gone. */
   readonly ended: Effect.Effect<void>
-  /** Ends when the client is gone or the connection is closed, also while nobody reads or writes. */
+  /** Completes when the client is gone or the connection is closed, even while nothing is read or written. */
   readonly closed: Effect.Effect<void>
-  /** Tells the client that no more comes, once what was asked for has been written; gives up after five seconds. */
+  /** Completes pending writes and then ends the server's side; gives up after five seconds. */
   readonly finish: Effect.Effect<void>
 }
 
-/** How often a client that sends no more is looked after while nothing is written to it. */
+/** How often a half-open client is probed. */
 const probeEvery = "1 second"
 const finishWithin = "5 seconds"
 
 const gone = () => new ConnectionClosed({ message: "the connection is closed" })
 
-/** A text on its way to the client, or the end of all texts. */
+/** A text to write, or the end of writing (undefined). */
 interface Job {
   readonly text: string | undefined
   readonly settle: (written: boolean) => void
 }
 
-/** The texts of one socket, one under way at a time: its own buffer never holds more than one. */
+/** Writes the texts of one socket one at a time, so that its buffer never holds more than one. */
 const makeWriter = (socket: Socket) => {
   const waiting: Array<Job> = []
   let underway: Job | undefined
@@ -71,7 +71,7 @@ const makeWriter = (socket: Socket) => {
     else socket.write(job.text, "utf8", (error) => settle(job, !error && !socket.destroyed))
   }
 
-  /** The socket tells nothing more of what it was given. */
+  /** Fails all pending writes: a closed socket calls back no more. */
   const close = (): void => {
     for (const job of waiting.splice(0)) job.settle(false)
     if (underway !== undefined) settle(underway, false)
@@ -95,7 +95,7 @@ const makeWriter = (socket: Socket) => {
   return { add, close, probe }
 }
 
-/** The lines of one socket, and a signal for the end of them. */
+/** Reads the lines of one socket and signals their end. */
 const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
   const splitter = makeSplitter()
   let wake: (() => void) | undefined
@@ -107,7 +107,7 @@ const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
     waiting?.()
   }
 
-  /** The lines that are here, `undefined` when more bytes are needed; none is the end. */
+  /** The available lines; undefined if more bytes are needed, empty at the end. */
   const available = (): ReadonlyArray<Line> | undefined => {
     for (;;) {
       const bytes: unknown = socket.read()
@@ -118,7 +118,7 @@ const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
       else if (over) return []
       else {
         over = true
-        // A line that its client did not live to finish is none.
+        // A destroyed socket leaves its begun line unanswered.
         return socket.readableEnded ? splitter.end() : []
       }
     }
@@ -144,7 +144,7 @@ const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
   return { lines: Stream.repeatEffectChunkOption(pull), signal }
 }
 
-/** A connection over a socket that allows half of it to be open; the end of the scope closes it at once. */
+/** A connection over a half-open socket; the end of the scope closes it immediately. */
 export const make: (socket: Socket, id: number) => Effect.Effect<Connection, never, Scope.Scope> = Effect.fnUntraced(
   function* (socket, id) {
     const closed = Deferred.unsafeMake<void>(FiberId.none)
@@ -158,7 +158,7 @@ export const make: (socket: Socket, id: number) => Effect.Effect<Connection, nev
     }
     yield* Effect.acquireRelease(
       Effect.sync(() => {
-        // A fault of the socket always closes it, and that is what everybody here waits for.
+        // An error always closes the socket, and every wait here is for that.
         socket.on("error", () => {})
         socket.once("close", close)
         if (socket.closed) close()

@@ -1,4 +1,4 @@
-/** Counts what is open, such as connections or answers, and waits until nothing is. */
+/** Counts open things, such as connections or answers, and waits until there are none. */
 import { Deferred, Effect } from "effect"
 
 export interface Count {

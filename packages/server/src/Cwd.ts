@@ -1,12 +1,11 @@
 /**
- * The working directory that a client names, inside the world of its agent: a host folder, the agent's root, which is `/`
- * there. Nothing outside the root is ever asked for, so no answer depends on what the host has. What a path has to look
- * like is `CwdText.ts`; the files of a session check again what they open. Spec: SO-40..SO-49 in specs/socket.md
- * (CW-1..CW-6, DC-1).
+ * Resolves a client's working directory within the agent's world: a host folder, the root, which is `/` there. Nothing
+ * outside the root is accessed, so no answer depends on the host. `CwdText.ts` checks the text of a path; tools check
+ * again when they open files. Spec: SO-40..SO-49 in specs/socket.md (CW-1..CW-6, DC-1).
  *
- * The path is walked name by name, as the kernel does, and a link is followed by its own text. A link counts as it lies on
- * the host, where the agent's tools work: a relative one from where it stands, an absolute one as a host path. One that
- * leaves the root on its way is refused, wherever it would end.
+ * The path is walked name by name, as the kernel does, and a link is followed by its own text. A link counts as it is on
+ * the host, where the agent's tools work: a relative one from its folder, an absolute one as a host path. One that leaves
+ * the root on its way is refused, even if it would come back.
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
@@ -14,11 +13,11 @@ import { Effect, Schema } from "effect"
 import { cwdProblem, segmentsOf } from "./CwdText.ts"
 import { codeOf } from "./PrivateFolder.ts"
 
-/** A working directory as the host sees it, and as the agent does. */
+/** A working directory as the host and as the agent see it. */
 export interface ResolvedCwd {
   /** The canonical host folder. */
   readonly directory: string
-  /** The canonical path below the agent's root: what is stored, shown and hashed. */
+  /** The canonical path below the agent's root; this is stored, shown and hashed. */
   readonly shown: string
 }
 
@@ -36,7 +35,7 @@ export interface ResolveCwd {
 
 export { agentDefaultCwd, DefaultCwdUnusable } from "./DefaultCwd.ts"
 
-/** As many links as Linux follows. */
+/** The limit of Linux. */
 const maxLinks = 40
 
 const malformed = (why: string) =>
@@ -50,7 +49,7 @@ const refusalOf = (cause: unknown): CwdRefused => {
     case "ENOENT":
       return absent
     case "ENOTDIR":
-      return malformed("a name on its way is no folder")
+      return malformed("a name in its path is not a folder")
     case "ENAMETOOLONG":
       return malformed("it is too long")
     default:
@@ -60,11 +59,11 @@ const refusalOf = (cause: unknown): CwdRefused => {
 
 const io = <A>(run: () => Promise<A>): Effect.Effect<A, CwdRefused> => Effect.tryPromise({ try: run, catch: refusalOf })
 
-/** What a path has below a folder, compared name by name; undefined when it lies elsewhere. */
+/** The rest of a path below a folder, compared name by name; undefined if it is elsewhere. */
 const below = (path: ReadonlyArray<string>, folder: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   folder.every((name, at) => path[at] === name) ? path.slice(folder.length) : undefined
 
-/** The names below the root that the path comes to, all of them folders and none a link. */
+/** The names below the root that the path resolves to: all are folders, and none is a link. */
 const walk = Effect.fnUntraced(function* (roots: ReadonlyArray<string>, real: string, names: ReadonlyArray<string>) {
   const ahead = names.toReversed()
   const here: Array<string> = []
@@ -80,7 +79,7 @@ const walk = Effect.fnUntraced(function* (roots: ReadonlyArray<string>, real: st
       here.push(name)
       continue
     }
-    if (!found.isSymbolicLink()) return yield* malformed("a name in it is no folder")
+    if (!found.isSymbolicLink()) return yield* malformed("a name in it is not a folder")
     if (++links > maxLinks) return yield* malformed("it goes through too many symbolic links")
     const target = yield* io(() => fs.readlink(path))
     const onward = segmentsOf(target)
@@ -95,7 +94,7 @@ const walk = Effect.fnUntraced(function* (roots: ReadonlyArray<string>, real: st
   return here
 })
 
-/** The folder that `cwd` names below the agent's root. */
+/** Resolves `cwd` below the agent's root. */
 export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, CwdRefused> = Effect.fn("Cwd.resolve")(
   function* ({ root, cwd }) {
     const problem = cwdProblem(cwd)
@@ -104,18 +103,18 @@ export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, Cwd
     const names = yield* walk([real, root], real, segmentsOf(cwd))
     const directory = join(real, ...names)
     const shown = `/${names.join("/")}`
-    // A link may lead to a name that could not be given.
+    // A link may lead to a name that a client could not send.
     const shownProblem = cwdProblem(shown)
     if (shownProblem !== undefined) return yield* malformed(shownProblem)
-    // Needs what entering it needs.
+    // Requires the permission to enter it.
     yield* io(() => fs.lstat(`${directory}/.`))
     return { directory, shown }
   }
 )
 
 /**
- * To be asked when the folder is used, after it was resolved: fails when the path no longer leads there. What is swapped
- * after this is for those who open files to notice.
+ * Fails if the path no longer leads to the resolved folder. Call it when the folder is used; code that opens files must
+ * notice later swaps.
  */
 export const recheckCwd: (root: string, resolved: ResolvedCwd) => Effect.Effect<void, CwdRefused> = Effect.fn(
   "Cwd.recheck"

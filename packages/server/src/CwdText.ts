@@ -1,23 +1,23 @@
 /**
- * What a working directory has to look like before any file is asked for: absolute, without `..`, of bounded length.
- * Pure; where it leads to is `Cwd.ts`. Spec: SO-40, SO-41 in specs/socket.md (DC-1).
+ * Checks the text of a working directory before any file access: absolute, without `..`, of bounded length. Pure;
+ * `Cwd.ts` resolves it. Spec: SO-40, SO-41 in specs/socket.md (DC-1).
  */
 
-/** The longest path and the longest name in it, in UTF-8 bytes: what file systems take. */
+/** The maximum length of a path and of a name, in UTF-8 bytes, as file systems allow. */
 export const maxCwdBytes = 4095
 export const maxSegmentBytes = 255
 
-/** The file `cwd` of a session is one line of text. */
+/** Control characters are refused: the file `cwd` of a session is one line. */
 const control = /\p{Cc}/u
 const loneSurrogate = /\p{Surrogate}/u
 
 const bytes = (text: string): number => Buffer.byteLength(text, "utf8")
 
-/** The names that a path goes through: `//`, `/./` and a last `/` add none. */
+/** The names in a path; `//`, `/./` and a trailing `/` add none. */
 export const segmentsOf = (cwd: string): ReadonlyArray<string> =>
   cwd.split("/").filter((segment) => segment !== "" && segment !== ".")
 
-/** Why a text is no working directory, as the end of a sentence; undefined when it may be one. */
+/** Why the text is not a valid working directory, as the end of a sentence; undefined if it is. */
 export const cwdProblem = (cwd: string): string | undefined => {
   if (cwd === "") return "it is empty"
   if (bytes(cwd) > maxCwdBytes) return `it is longer than ${maxCwdBytes} bytes`

@@ -1,6 +1,6 @@
 /**
- * The working directory of sends that name none: the one line of the agent's file `cwd`, which the operator may edit and
- * which is made with `/` when it is absent. Spec: SO-48, SO-49 in specs/socket.md (CW-1).
+ * Reads the working directory for a `send` without `cwd`: the one line of the agent's file `cwd`, which the operator
+ * may edit; created with `/` if absent. Spec: SO-48, SO-49 in specs/socket.md (CW-1).
  */
 import { randomBytes } from "node:crypto"
 import { constants } from "node:fs"
@@ -11,9 +11,9 @@ import { Effect, Schema } from "effect"
 import { cwdProblem, maxCwdBytes } from "./CwdText.ts"
 import { codeOf, makeFolder } from "./PrivateFolder.ts"
 
-/** The operator's file is not what it has to be. */
+/** The agent's file `cwd` is not valid. */
 export class DefaultCwdUnusable extends Schema.TaggedError<DefaultCwdUnusable>()("DefaultCwdUnusable", {
-  /** For the client, as an error's code. */
+  /** The error code for the client. */
   code: Schema.Literal("EIO"),
   /** Relative to the layout's root. */
   file: Schema.String,
@@ -24,11 +24,11 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constant
 
 const first = "/\n"
 
-/** The text of a regular file of bounded length; undefined when nothing lies there. A fault is told as a sentence. */
+/** The text of a regular file of bounded length; undefined if it is absent. Fails with a sentence. */
 const readText = (path: string): Effect.Effect<string | undefined, string> =>
   Effect.acquireUseRelease(
     Effect.tryPromise({
-      // Without waiting for whoever might write to a pipe.
+      // Non-blocking, so that opening a pipe does not hang.
       try: () => fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
       catch: codeOf
     }),
@@ -50,7 +50,7 @@ const readText = (path: string): Effect.Effect<string | undefined, string> =>
     Effect.mapError((code) => (code === "ELOOP" ? "it is a symbolic link" : code)),
     Effect.flatMap((bytes) =>
       bytes === undefined
-        ? Effect.fail("it is no regular file")
+        ? Effect.fail("it is not a regular file")
         : Effect.try({
             try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
             catch: () => "it is not UTF-8"
@@ -62,7 +62,7 @@ const readText = (path: string): Effect.Effect<string | undefined, string> =>
     )
   )
 
-/** Puts the file there whole, unless there is one by now. */
+/** Creates the file with its whole content, unless it exists by now. */
 const writeFirst = (folder: string, path: string): Effect.Effect<void, string> =>
   Effect.tryPromise({
     try: async () => {
@@ -78,14 +78,14 @@ const writeFirst = (folder: string, path: string): Effect.Effect<void, string> =
         await fs.unlink(temporary)
       }
     },
-    catch: (cause) => `it cannot be made (${codeOf(cause)})`
+    catch: (cause) => `it cannot be created (${codeOf(cause)})`
   })
 
-/** The agent's default: a path of its world, well-formed; whether it exists there is for `resolveCwd` to say. */
+/** The agent's default: a well-formed path of its world. `resolveCwd` checks that it exists there. */
 export const agentDefaultCwd: (options: {
   readonly root: string
   readonly name: string
-  /** The folder of agents, relative to the root: in a common root each user has one. */
+  /** The folder of agents, relative to the root; in a common root each user has one. */
   readonly agents?: string | undefined
 }) => Effect.Effect<string, DefaultCwdUnusable> = Effect.fn("Cwd.agentDefault")(function* ({
   agents = "agent",
@@ -101,7 +101,7 @@ export const agentDefaultCwd: (options: {
     })
   if (!isName(name)) return yield* unusable(`the agent's name has to be ${nameRule}`)
   const folder = yield* Effect.mapError(makeFolder(root, [...agents.split("/"), `${name}.d`]), () =>
-    unusable("its folder is no private folder of this user")
+    unusable("its folder is not private to this user")
   )
   const path = join(folder, "cwd")
   const text = yield* readText(path).pipe(

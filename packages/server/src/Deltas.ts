@@ -1,51 +1,51 @@
 /**
- * The text of one run as it comes: live deltas where they are heard from a text's first one on, or follow on what was said
- * before, completed by the durable texts behind them, so that what was told is at every moment the beginning of the run's text and at the end the whole.
- * Texts of different messages are set apart as they are in `latest.md`. Deltas are a courtesy: any may be missing, late,
- * or ahead of the durable event that they belong to. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
+ * The text of one run as deltas: live deltas that are heard from a text's start, or continue its given beginning,
+ * completed by the durable text. At every moment the emitted text is a beginning of the run's text, and at the end all of
+ * it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of its
+ * durable event. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
 import type { LiveEvent, OpenText, SessionEvent } from "@daybook/core"
 
-/** What stands between the texts of two messages. */
+/** The separator between the texts of two messages. */
 export const separator = "\n\n"
 
 interface Text {
   readonly message: string
-  /** Every delta of it so far was told. */
+  /** Whether all of its deltas so far were emitted. */
   readonly heard: boolean
-  /** Code units that were told. */
+  /** Emitted code units. */
   readonly told: number
-  /** Half a surrogate pair that waits for its other half. */
+  /** Half a surrogate pair, held until its other half comes. */
   readonly half: string
   /** The whole text, once it has ended. */
   readonly whole: string | undefined
 }
 
-/** Deltas that are ahead of their text's durable start. */
+/** Deltas received before their text's durable start. */
 interface Early {
   readonly id: string
   readonly text: string
-  /** Code units of it that were said before anybody listened, and given: then nothing of the text was missed. */
+  /** Code units of the beginning that was given when listening began; the text then has no gap. */
   readonly given?: number
 }
 
 export interface State {
-  /** Of texts that start in the log after this place, no delta was missed. */
+  /** No delta is missed of a text that starts after this sequence number. */
   readonly heardAfter: number
-  /** Texts under way whose beginning was not given. */
+  /** Open texts whose beginning was not given. */
   readonly unheard: ReadonlySet<string>
-  /** The run has started and is not over. */
+  /** Whether the run has started and not ended. */
   readonly open: boolean
-  /** Texts that started and are not told to their end, in order. */
+  /** Started texts that are not yet emitted whole, in order. */
   readonly texts: ReadonlyMap<string, Text>
   readonly early: Early | undefined
-  /** Texts of the running step of which deltas were dropped. */
+  /** Texts of the current step with dropped deltas. */
   readonly missed: ReadonlySet<string>
-  /** The message that the last telling was of. */
+  /** The message of the last emitted text. */
   readonly last: string | undefined
 }
 
-/** Nothing was told yet. */
+/** The state before anything was emitted. */
 export const make = (heardAfter: number): State => ({
   heardAfter,
   unheard: new Set(),
@@ -56,18 +56,18 @@ export const make = (heardAfter: number): State => ({
   last: undefined
 })
 
-/** Early deltas that are kept: their durable start is on its way, or they are of another run. */
+/** Code units of early deltas that are kept; they precede their durable start, or belong to another run. */
 const earlyLimit = 256 * 1024
 
 export type Step = readonly [State, string]
 
-/** From now on deltas are heard, of texts that start after this place and of those under way: `soFar` is their beginning. */
+/** Hears deltas from now on: of texts that start after this sequence number, and of open texts that `soFar` begins. */
 export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<Omit<OpenText, "type">>): Step =>
   soFar.reduce<Step>(
     ([before, told], { id, said }) => {
       const text = before.texts.get(id)
       const first = text === undefined ? before.early === undefined : frontOf(before) === id
-      // Of several at once the first is told as it comes; the others at their ends.
+      // Of several open texts, the first is emitted as it comes, the others at their ends.
       if (said === undefined || !first) return [{ ...before, unheard: new Set([...before.unheard, id]) }, told]
       if (text === undefined) return [{ ...before, early: { id, text: said, given: said.length } }, told]
       const [next, more] = tell(before, id, { ...text, heard: true }, said, false)
@@ -76,13 +76,13 @@ export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<O
     [{ ...state, heardAfter }, ""]
   )
 
-/** The run starts. Deltas that were ahead of it are its own if their text is. */
+/** Starts the run. Early deltas are kept; they count if their text belongs to the run. */
 export const begin = (state: State): State => ({ ...state, open: true, texts: new Map(), last: undefined })
 
-/** The run is over; what deltas come still are of nothing. */
+/** Ends the run; later deltas are ignored. */
 export const end = (state: State): State => ({ ...state, open: false, texts: new Map(), missed: new Set() })
 
-/** Takes one event and says what to tell. */
+/** Takes one event and returns the output. */
 export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   switch (event.type) {
     case "session.next.text.delta":
@@ -111,7 +111,7 @@ const onDelta = (state: State, id: string, delta: string): Step => {
   const text = state.texts.get(id)
   if (text === undefined) return [early(state, id, delta), ""]
   if (!text.heard || text.whole !== undefined) return [state, ""]
-  // Two texts at once: the later one is told as a whole, after the first.
+  // Of two concurrent texts, the later one is emitted whole after the first.
   if (frontOf(state) !== id) return [withText(state, id, { ...text, heard: false }), ""]
   return tell(state, id, text, text.half + delta, false)
 }
@@ -147,7 +147,7 @@ const onEnded = (state: State, id: string, message: string, whole: string): Step
   return flush([withText(state, id, { ...before, whole }), ""])
 }
 
-/** Tells the texts that have ended, up to the first that has not. */
+/** Emits ended texts, up to the first that has not ended. */
 const flush = ([state, told]: Step): Step => {
   const id = frontOf(state)
   const text = id === undefined ? undefined : state.texts.get(id)

@@ -1,10 +1,10 @@
 /**
- * One follower of a session: its events and deltas, through `RunFrames.ts`, to one client, until a frame that is the last.
- * The client's pace is that of its own follower and of nobody else: deltas wait in the follower's bounded buffer, and when
- * that is full, the durable texts take their place. Spec: SO-26..SO-28 in specs/socket.md (FR-6, FR-7).
+ * Follows a session for one client: its events and deltas become frames (`RunFrames.ts`) until the last frame. A slow
+ * client delays only its own follower: deltas wait in the follower's bounded buffer, and when that is full, the durable
+ * texts replace them. Spec: SO-26..SO-28 in specs/socket.md (FR-6, FR-7).
  *
  *   live deltas ─┐
- *   tail ────────┼─> queue of a few ─> RunFrames ─> write
+ *   tail ────────┼─> small queue ─> RunFrames ─> write
  *   stuck ───────┘
  */
 import type { LiveEvent, SessionEvent, SessionID } from "@daybook/core"
@@ -16,13 +16,13 @@ import { Refused, refusedBy } from "./Refused.ts"
 import * as RunFrames from "./RunFrames.ts"
 import { deltaTexts, encodeFrame, type Frame } from "./Wire.ts"
 
-/** Live events that a follower may be behind: a client that stops reading holds no more than these. */
+/** The live events that a follower may lag behind; a client that stops reading costs no more. */
 const liveCapacity = 512
 
-/** Items between the log and the client. */
+/** Items queued between the log and the client. */
 const ahead = 16
 
-/** Code units that are written at once. */
+/** Code units per write. */
 const writeLength = 256 * 1024
 
 export type Write = (text: string) => Effect.Effect<void, ConnectionClosed>
@@ -34,15 +34,15 @@ export interface FollowOptions {
   readonly after: number
   readonly state: RunFrames.State
   readonly write: Write
-  /** Which frames are told; all, when it is not given. */
+  /** Which frames are written; all by default. */
   readonly tells?: (frame: Frame) => boolean
   /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
-  /** Which asks of the session are told; none, when it is not given. */
+  /** How asks of the session are shown; by default none are. */
   readonly asking?: AskFrames.AskOptions
-  /** Called when the first run begins of which the client is told. */
+  /** Runs when the first run begins that the client is shown. */
   readonly onStart?: () => void
-  /** Fails when the run cannot begin. */
+  /** Completes with the reason if the run cannot begin. */
   readonly stuck: Effect.Effect<Refused>
 }
 
@@ -52,11 +52,11 @@ type Item =
   | { readonly type: "asks" }
   | { readonly type: "failed" | "stuck"; readonly refused: Refused }
 
-/** Tells what was told of; ends with the last frame, and when the session can no longer be followed, with why. */
+/** Writes the frames; ends after the last one, or fails with the reason if the session can no longer be followed. */
 export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
   const { after, backend, sessionID } = options
   const queue = yield* Queue.bounded<Item>(ahead)
-  // Before the subscription: a text that starts after this place is under way by then, or heard from its beginning.
+  // Read before the subscription, so that a later text is either in `soFar` or heard from its start.
   const latest = yield* Effect.mapError(backend.log.latest(sessionID), refusedBy)
   const { live, soFar } = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
   const [heard, already] = RunFrames.hearing(options.state, latest, soFar)
@@ -74,10 +74,10 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
   const asks =
     options.asking === undefined
       ? undefined
-      : // Where the queue is full, what is in it wakes this follower as well.
+      : // If the queue is full, its items wake this follower as well.
         yield* AskFrames.make(backend, sessionID, options.asking, () => void Queue.unsafeOffer(queue, { type: "asks" }))
   const out = writer(options)
-  /** Tells of asks, while a run is told of. */
+  /** Writes new asks while a run is shown. */
   const tellAsks = Effect.suspend(() =>
     asks === undefined || state.current === undefined
       ? Effect.void
@@ -91,7 +91,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
       if ("refused" in item) {
-        // What waits behind a run does not concern it.
+        // A stuck prompt behind the current run does not concern it.
         if (item.type === "stuck" && state.current !== undefined) continue
         yield* out.flush
         return yield* item.refused
@@ -99,7 +99,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
       if (item.type === "asks") continue
       const [next, told] = RunFrames.step(state, item)
       asks?.see(item)
-      // Before its run is over an ask has its end.
+      // Asks close before the end of their run.
       if (next.current === undefined) yield* tellAsks
       state = next
       if (!telling && state.current !== undefined) {
@@ -116,7 +116,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
   }
 }, Effect.scoped)
 
-/** Writes what is told in as few writes as its length allows; a run's end once the files tell of it as well. */
+/** Writes frames in few, bounded writes. The end of a run is written once the files reflect it. */
 export const writer = ({
   backend,
   tells = () => true,
@@ -126,7 +126,7 @@ export const writer = ({
   readonly flush: Effect.Effect<void, ConnectionClosed>
 } => {
   let lines = ""
-  /** Text or reasoning of one run that was told in pieces, and goes out as few deltas. */
+  /** Pending text or reasoning of one run, joined into few deltas. */
   let text = ""
   let kind: "text" | "reasoning" = "text"
   let of: RunFrames.Followed | undefined
@@ -160,7 +160,7 @@ export const writer = ({
 
   const tell = (told: RunFrames.Told): Effect.Effect<void, ConnectionClosed> => {
     if (told.type === "frame") {
-      // What was written before the end is read while the files are brought up to it.
+      // The client reads the earlier frames while the files catch up.
       const current = told.frame.type === "done" ? Effect.zipRight(flush, backend.reached(told.position)) : flushText
       return Effect.zipRight(current, add(told.frame))
     }

@@ -1,8 +1,8 @@
 /**
- * Keeps the queues of sessions going. The runtime ends a drain after a failed activity and after an interrupt; here the
- * next waiting prompt is run all the same, whether its client is still connected or not, until nothing waits. What cannot
- * even begin is told to those who wait for it, and tried again with the next prompt. One fiber for each session in which
- * something waits, none for the others. Spec: SO-32, SO-33 in specs/socket.md (DC-20).
+ * Keeps the queues of sessions running. The runtime ends a drain after a failed activity or an interrupt; the keeper
+ * then runs the next waiting prompt, even if its client has gone, until none waits. If a prompt cannot begin, its
+ * waiting clients get the reason, and the next ring retries it. Each session with waiting prompts has one fiber. Spec:
+ * SO-32, SO-33 in specs/socket.md (DC-20).
  */
 import { Deferred, Effect, type Scope } from "effect"
 import type { SessionID } from "@daybook/core"
@@ -10,17 +10,20 @@ import type { Backend } from "./Backend.ts"
 import { Refused } from "./Refused.ts"
 
 export interface Keeper {
-  /** Something may wait in the session: looks, and goes on until nothing does. Returns at once. */
+  /** Runs waiting prompts of the session until none is left. Returns immediately. */
   readonly ring: (sessionID: SessionID) => Effect.Effect<void>
-  /** From now on nothing is run; what runs goes on. */
+  /** Starts no further runs; current ones continue. */
   readonly close: Effect.Effect<void>
   /** Sessions in which something waits or runs. */
   readonly busy: Effect.Effect<ReadonlyArray<SessionID>>
-  /** Waits until what waits in the session cannot begin, or knows it of the last look, and says why. */
+  /**
+   * Completes with the reason once a waiting prompt of the session cannot begin, immediately if the last attempt
+   * failed.
+   */
   readonly stuck: (sessionID: SessionID) => Effect.Effect<Refused>
 }
 
-/** Drains without any effect that are borne before it is told. */
+/** Unproductive drains before an error is reported. */
 const patience = 3
 
 export const make = Effect.fnUntraced(function* ({
@@ -29,13 +32,13 @@ export const make = Effect.fnUntraced(function* ({
   store
 }: Backend): Effect.fn.Return<Keeper, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  /** Kept sessions, and whether they were rung for since the last look. */
+  /** Sessions with a fiber, and whether they were rung since its last check. */
   const rung = new Map<SessionID, boolean>()
   const watchers = new Map<SessionID, Set<Deferred.Deferred<Refused>>>()
-  /** Why the last look at a session got nowhere. */
+  /** Why the last attempt in a session failed. */
   const reasons = new Map<SessionID, Refused>()
 
-  /** What a drain changes when it gets anywhere. */
+  /** A value that changes with every productive drain. */
   const standing = Effect.fnUntraced(function* (sessionID: SessionID) {
     const [head] = yield* store.waiting(sessionID, { limit: 1 })
     if (head === undefined) return undefined
@@ -55,7 +58,7 @@ export const make = Effect.fnUntraced(function* ({
       idle = now === before ? idle + 1 : 0
       before = now
       if (now === undefined || idle === 0 || state.closed) continue
-      // What a turn would begin with now fails as the drain did.
+      // The preview of the next request fails with the cause of the drain's failure.
       const shown = yield* Effect.either(sessions.request({ sessionID }))
       if (shown._tag === "Left") {
         return new Refused({ code: "EIO", message: `the prompt waits and could not be run: ${shown.left.message}` })
@@ -65,7 +68,7 @@ export const make = Effect.fnUntraced(function* ({
     return undefined
   })
 
-  /** Whether it was rung for meanwhile; if not, it is kept no longer, in the same step: no ring falls in between. */
+  /** Whether the session was rung meanwhile. If not, it is removed in the same step, so that no ring is lost. */
   const goesOn = (sessionID: SessionID): boolean => rung.get(sessionID) === true || !rung.delete(sessionID)
 
   const keep = (sessionID: SessionID): Effect.Effect<void> =>
@@ -73,11 +76,11 @@ export const make = Effect.fnUntraced(function* ({
       do {
         rung.set(sessionID, false)
         const refused = yield* Effect.catchAll(drain(sessionID), (error) =>
-          // A removed session has nothing that waits, and its followers see it end.
+          // A removed session has no waiting prompts, and its followers see its end.
           error._tag === "SessionNotFound"
             ? Effect.succeed(undefined)
             : Effect.as(
-                Effect.logWarning("the prompts that wait could not be run", error),
+                Effect.logWarning("the waiting prompts could not be run", error),
                 new Refused({ code: "EIO", message: error.message })
               )
         )

@@ -1,17 +1,17 @@
 /**
- * One at a time for each key, in the order of asking, and only so many in the queue. The place in the queue is taken when
- * `enter` returns: who calls it in turn is served in turn. No key that nobody uses is remembered. Spec: SO-31 (DC-20).
+ * Serializes work per key, in the order of `enter`, with a bounded queue. The place is taken when `enter` returns.
+ * Unused keys are not kept. Spec: SO-31 (DC-20).
  */
 import { Deferred, Effect, FiberId } from "effect"
 
 /**
- * A place in the queue: runs one effect when its turn has come, and is given back with it. To be run once, in a fiber that
- * cannot be interrupted before it begins: the effect itself can be.
+ * A place in the queue: runs one effect when its turn comes, and gives up the place afterwards. Run it once, in a fiber
+ * that cannot be interrupted before it begins; the effect itself may be interrupted.
  */
 export type Place = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 export interface Lane {
-  /** Takes a place; undefined when the queue is full, unless it is for what has to be done. What was taken must be used. */
+  /** Takes a place, which must then be used. Undefined if the queue is full, unless `always` is set. */
   readonly enter: (key: string, options?: { readonly always: boolean }) => Effect.Effect<Place | undefined>
 }
 
@@ -20,9 +20,9 @@ interface Turn {
   gone: boolean
 }
 
-/** `limit`: how many may wait for the one whose turn it is. */
+/** `limit` bounds the places that wait behind the current one. */
 export const make = (limit: number): Lane => {
-  /** The first of each has the turn. */
+  /** The first place of each key has the turn. */
   const lanes = new Map<string, Array<Turn>>()
 
   const leave = (key: string, lane: Array<Turn>, turn: Turn): void => {

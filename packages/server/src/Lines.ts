@@ -1,13 +1,13 @@
 /**
- * Bytes into lines: one line is one frame (FR-1). LF or CRLF ends a line; a line of at most `maxLineBytes` is handed out,
- * a longer one is told once, and skipped up to its end without being kept. However the bytes were cut into chunks, the
- * lines are the same. What a line says is `Wire.ts`. Spec: SO-1..SO-4 in specs/socket.md (FR-3).
+ * Splits bytes into lines, one per frame (FR-1). LF or CRLF ends a line. A line longer than `maxLineBytes` is reported
+ * once and skipped to its end without being kept. The chunk boundaries make no difference. `Wire.ts` decodes lines.
+ * Spec: SO-1..SO-4 in specs/socket.md (FR-3).
  */
 
-/** The longest frame in either direction, its line end not counted (FR-3). */
+/** The longest frame in either direction in bytes, without its line end (FR-3). */
 export const maxLineBytes = 1_048_576
 
-/** One line without its end, or the news that a line is too long. */
+/** A line without its end, or the report of one that is too long. */
 export type Line = { readonly _tag: "Line"; readonly bytes: Uint8Array } | { readonly _tag: "TooLong" }
 
 const tooLong: Line = { _tag: "TooLong" }
@@ -15,11 +15,11 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 const firstCapacity = 4096
 
-/** A splitter of one stream of bytes. What it keeps between two chunks is at most the begun line. */
+/** Splits one stream of bytes. Between two chunks it keeps at most the begun line. */
 export interface Splitter {
-  /** The lines that end in the chunk. A line may be a view of the chunk: it is to be used before the chunk changes. */
+  /** The lines that end in the chunk. A line may be a view of the chunk: use it before the chunk changes. */
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
-  /** After the last chunk: what came without a line end is a line too. */
+  /** Ends the stream; a last line without its end is a line too. */
   readonly end: () => ReadonlyArray<Line>
 }
 
@@ -28,7 +28,7 @@ const withoutReturn = (bytes: Uint8Array): Uint8Array =>
 
 /** A new splitter; `limit` is for tests. */
 export const make = (limit: number = maxLineBytes): Splitter => {
-  // One byte more than a line may have: whether it is the return of CRLF is known only with the next byte.
+  // One more byte than a line, because a CR may be part of CRLF.
   const room = limit + 1
   let kept = new Uint8Array(0)
   let length = 0
@@ -44,7 +44,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
     length += bytes.length
   }
 
-  /** Hands out what was kept; its memory goes with the line. */
+  /** Takes the kept line together with its memory. */
   const take = (): Uint8Array => {
     const bytes = kept.subarray(0, length)
     kept = new Uint8Array(0)
@@ -52,7 +52,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
     return bytes
   }
 
-  /** Whether the begun line is too long already, whatever follows. */
+  /** Whether the begun line is already too long, whatever follows. */
   const exceeds = (more: Uint8Array): boolean => {
     const total = length + more.length
     if (total < room) return false

@@ -1,6 +1,6 @@
 /**
- * A Unix socket, and a connection for each client, up to a bound. Where it lies, and who can reach it, is `SocketPath.ts`;
- * one client is `Connection.ts`. Spec: SO-70..SO-77 in specs/socket.md.
+ * Listens on a Unix socket and makes a connection for each client, up to a limit. `SocketPath.ts` owns the path and its
+ * permissions, `Connection.ts` one client. Spec: SO-70..SO-77 in specs/socket.md.
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { Cause, Effect, FiberSet, type Scope } from "effect"
@@ -12,14 +12,14 @@ import { encodeFrame, errorFrame } from "./Wire.ts"
 export { SocketBusy, SocketUnusable }
 
 export interface ListenOptions extends Place {
-  /** How many clients at once; beyond it they are told EBUSY. 256 by default. */
+  /** The maximum of concurrent clients; further ones get EBUSY. 256 by default. */
   readonly maxConnections?: number
 }
 
 export interface Listener {
   /** The host path of the socket. */
   readonly path: string
-  /** How many clients are connected now. */
+  /** The number of connected clients. */
   readonly connections: Effect.Effect<number>
   /** Waits until no client is connected. */
   readonly idle: Effect.Effect<void>
@@ -27,7 +27,7 @@ export interface Listener {
 
 const defaultMaxConnections = 256
 const readAhead = 65_536
-/** How long one that is turned away may take to read why, and to close its side. */
+/** Milliseconds for a rejected client to read the reason and close its side. */
 const turnAwayMs = 1000
 
 const full = encodeFrame(
@@ -39,7 +39,7 @@ const broken = encodeFrame(
 )
 const lastWords = "1 second"
 
-/** Tells a client that there is no room, as far as it listens, and lets go of it. */
+/** Writes the rejection if the client still reads, and closes the connection. */
 const turnAway = (socket: Socket): void => {
   const timer = setTimeout(() => socket.destroy(), turnAwayMs)
   socket.once("close", () => clearTimeout(timer))
@@ -47,7 +47,7 @@ const turnAway = (socket: Socket): void => {
   socket.end(full)
 }
 
-/** Binds the server under a name of its own, and publishes it; the end of the scope takes it away. */
+/** Binds the server at a temporary path and publishes it; the end of the scope removes it. */
 const bind = (
   server: Server,
   { path, temporary }: { readonly path: string; readonly temporary: string },
@@ -75,8 +75,8 @@ const bind = (
   )
 
 /**
- * Listens for as long as the scope lasts. Each client's connection is handed to `handle` in a fiber of its own, and
- * closed when that ends, once what was written has gone out. The end of the scope interrupts those that go on.
+ * Listens until the scope closes. Each connection is handled in its own fiber, and finished when `handle` ends. The end
+ * of the scope interrupts the remaining handlers.
  */
 export const listen: <R>(
   options: ListenOptions,
@@ -113,13 +113,13 @@ export const listen: <R>(
     )
 
   const server = createServer({ allowHalfOpen: true, highWaterMark: readAhead }, (socket) => {
-    // Before anything else can happen to it: a fault that nobody listens to would end the process.
+    // Immediately: an unhandled error event would end the process.
     socket.on("error", () => {})
     if (connected.now() >= max) return turnAway(socket)
     connected.begin()
     run(attend(socket, ++accepted))
   })
-  // What cannot be accepted for want of descriptors stays with its client.
+  // A client that cannot be accepted for lack of descriptors stays in the backlog.
   server.on("error", () => {})
   yield* bind(server, prepared, options)
   return { path, connections: Effect.sync(connected.now), idle: connected.none }

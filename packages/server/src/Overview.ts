@@ -1,4 +1,4 @@
-/** `status` and `list`: what runs and waits behind a socket, and the sessions that are there. Spec: SO-92..SO-94 in specs/socket.md. */
+/** `status` and `list`: the runs behind a socket, and its sessions. Spec: SO-92..SO-94 in specs/socket.md. */
 import { InvalidInput, type Session } from "@daybook/core"
 import { Fold, shownDirectory, timeText } from "@daybook/files"
 import { Effect, Option } from "effect"
@@ -10,9 +10,9 @@ import { runsOf } from "./Runs.ts"
 import { addressIn, checkKeeper, owns, type Subject } from "./Subject.ts"
 import type * as Wire from "./Wire.ts"
 
-/** Runs of one answer, at most. */
+/** Runs in one answer, at most. */
 const mostRuns = 256
-/** Code units of a title or of a path in a list, at most: a page is one frame. */
+/** Code units of a title or path in a list, at most, so that a page fits a frame. */
 const longestText = 1024
 
 export interface Overview {
@@ -31,7 +31,7 @@ const placeOf = ({ address, id }: Session) => ({
   ...(address?.scope === "shared" ? { shared: address.shared } : {})
 })
 
-/** What this server runs for the subject, and what waits for it. */
+/** The subject's active and waiting runs of this server. */
 export const status = Effect.fn("Overview.status")(function* (
   { asks, backend, keeper, subject }: Overview,
   { id }: Wire.Status
@@ -68,10 +68,10 @@ export const status = Effect.fn("Overview.status")(function* (
 const stateOf = ({ activity }: Session): Wire.SessionItem["state"] =>
   activity?.state === "running" ? "active" : activity?.state === "failed" ? "error" : "idle"
 
-/** The client's own word for the cursor. */
-const afterRefused = new InvalidInput({ field: "after", details: 'use "next" of the page before, unchanged' })
+/** Uses the client's name for the cursor. */
+const afterRefused = new InvalidInput({ field: "after", details: 'use "next" of the previous page, unchanged' })
 
-/** One page of the subject's sessions in a scope, the newest first. */
+/** One page of the subject's sessions in a scope, the latest change first. */
 export const list = Effect.fn("Overview.list")(function* (
   { backend, subject }: Overview,
   { after, id, limit, scope, shared }: Wire.List

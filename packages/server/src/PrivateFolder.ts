@@ -1,6 +1,7 @@
 /**
- * The folders of sockets and of agents' files below the root, made without following links: their user's alone, but for
- * shared spaces, and for the first level of a root that several users share. Spec: SO-71, SO-80 in specs/socket.md (SC-3).
+ * Creates the folders of sockets and of agents' files below the root, without following links. Only their user can
+ * enter them, except in shared spaces and at the first level of a common root. Spec: SO-71, SO-80 in specs/socket.md
+ * (SC-3).
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
@@ -8,13 +9,13 @@ import { makeFolders } from "@daybook/core"
 import { isCommon, modesOf, type SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
 
-/** A folder cannot be had; the message says why and what to do. */
+/** A folder cannot be created or used; the message says why and what to do. */
 export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
-/** The system's code for a file fault, such as `ENOENT`. */
+/** The system's code of a file error, such as `ENOENT`. */
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
@@ -28,7 +29,7 @@ const ownUid = process.getuid?.()
 interface Wanted {
   readonly mode: number
   readonly group: number | undefined
-  /** Other users make their folders in it as well: it need not be this user's. */
+  /** Other users create folders in it too, so it may belong to any user. */
   readonly common: boolean
 }
 
@@ -40,7 +41,7 @@ const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mo
   )
   const found = yield* io(folder, "look at it", () => fs.lstat(folder))
   if (!found.isDirectory()) {
-    return yield* unusable(folder, "it has to be a folder, and no symbolic link. Move it away.")
+    return yield* unusable(folder, "it has to be a folder, not a symbolic link. Move it away.")
   }
   if (ownUid !== undefined && found.uid !== ownUid) {
     if (common && isCommon(found.mode)) return
@@ -55,8 +56,8 @@ const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mo
 })
 
 /**
- * Makes the root, when it is absent; its mode. Others may look into it, where spaces are shared, and change it only where
- * it is common: with the sticky bit they cannot touch what is not theirs.
+ * Creates the root if absent; returns its mode. Others may look into the root if spaces are shared, and write into it
+ * only if it is common: the sticky bit then protects what is not theirs.
  */
 const makeRoot = Effect.fnUntraced(function* (root: string) {
   yield* io(root, "make the folder", () => makeFolders(root, 0o700))
@@ -74,13 +75,13 @@ const makeRoot = Effect.fnUntraced(function* (root: string) {
   return found.mode & 0o7777
 })
 
-/** Whether several users share the root; one that is not there is its maker's alone. */
+/** Whether several users share the root. A new root is private to its user. */
 export const isCommonRoot = (root: string): Effect.Effect<boolean, FolderUnusable> =>
   Effect.map(makeRoot(root), isCommon)
 
 /**
- * Makes the root and the folders below it, one in the other, as open as what lies there may be; their host path. Without
- * `shared`, all but the first level of a common root is this user's alone.
+ * Creates the root and the folders below it, one in the other, with the modes of their scope; returns the host path.
+ * Without `shared`, everything but the first level of a common root is private to this user.
  */
 export const makeFolder = Effect.fnUntraced(function* (
   root: string,
@@ -90,7 +91,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   const path = join(root, ...segments)
   const plain = segments.every((segment) => !["", ".", ".."].includes(segment) && !/[/\0]/.test(segment))
   if (!root.startsWith("/") || !plain) {
-    return yield* unusable(path, "the root has to be an absolute path, and what lies below it a plain one.")
+    return yield* unusable(path, "the root has to be an absolute path, and the path below it must hold plain names.")
   }
   const mode = yield* makeRoot(root)
   const modes = modesOf(shared, mode)

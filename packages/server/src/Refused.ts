@@ -1,4 +1,4 @@
-/** Why a request is refused, as its client is told: an errno name and a sentence (FR-5). Pure. */
+/** Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure. */
 import type {
   AddressTaken,
   AppendError,
@@ -11,7 +11,7 @@ import type {
 import { ErrorCode } from "@daybook/files"
 import { Schema } from "effect"
 
-/** The request was not carried out. */
+/** The request was refused. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}
 
 type CoreError =
@@ -27,6 +27,6 @@ const codes: { readonly [Tag in CoreError["_tag"]]?: ErrorCode } = {
   SessionNotFound: "ENOENT"
 }
 
-/** What the runtime refused, in the words of the socket. */
+/** Converts a refusal by the runtime. */
 export const refusedBy = (error: CoreError | Refused): Refused =>
   error._tag === "Refused" ? error : new Refused({ code: codes[error._tag] ?? "EIO", message: error.message })

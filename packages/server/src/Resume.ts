@@ -1,7 +1,7 @@
 /**
- * The rows of a session that come after one that the client has, from the log and as the files have them; then, when a run
- * is under way, that run to its end, with all of its text. The replay is written before the next request of the connection
- * is looked at; what follows is not. Spec: SO-37, SO-38 in specs/socket.md (IX-6, DC-6, FL-5).
+ * Replays the rows of a session after the client's last row, as the files have them; then follows the current run, with
+ * all of its text, to its end. The replay is written before the connection's next request is read; the rest is not.
+ * Spec: SO-37, SO-38 in specs/socket.md (IX-6, DC-6, FL-5).
  */
 import type { Session, SessionEvent } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
@@ -16,7 +16,7 @@ import * as RunFrames from "./RunFrames.ts"
 import { stateAt } from "./Runs.ts"
 import type { Frame } from "./Wire.ts"
 
-/** Where the row that a client has came from. */
+/** A row, and the event that it came from. */
 interface Cursor {
   readonly row: string
   readonly event: SessionEvent
@@ -25,7 +25,7 @@ interface Cursor {
 const unknownRow = (row: string) =>
   new Refused({ code: "ENOENT", message: `there is no row "${row}" in the events of this session` })
 
-/** The event of a row: its id is the event's, with the row's place behind it unless it is the first. */
+/** Finds the event of a row: the row's id is the event's, followed by the row's number unless it is the first. */
 const cursorOf = Effect.fn("Resume.cursor")(function* (backend: Backend, { id }: Session, row: string) {
   const { log } = backend
   const seq = (yield* log.placeOf(id, row)) ?? (yield* log.placeOf(id, row.replace(/\.[1-9]\d*$/, "")))
@@ -38,21 +38,21 @@ export interface ResumeOptions {
   readonly backend: Backend
   readonly keeper: Keeper
   readonly session: Session
-  /** The id of the last row that the client has; all rows, when it is not given. */
+  /** The id of the client's last row; all rows by default. */
   readonly after: string | undefined
   readonly write: Write
   readonly asking: AskOptions
-  /** Called when the client is told of a run that goes on. */
+  /** Runs when the client is shown the current run. */
   readonly onStart: () => void
 }
 
-/** The run that is under way or comes next, and what tells it to its end. */
+/** The current or next run, and the effect that follows it to its end. */
 export interface Live {
   readonly run: RunID
   readonly rest: Effect.Effect<void, Refused | ConnectionClosed>
 }
 
-/** Writes the rows that are there; what it returns writes those of the run that is under way, if one is. */
+/** Writes the existing rows; returns the rest, to be run, if a run is active or waits. */
 export const resume = Effect.fn("Resume.resume")(function* (
   options: ResumeOptions
 ): Effect.fn.Return<Live | undefined, Refused | ConnectionClosed> {
@@ -74,12 +74,12 @@ export const resume = Effect.fn("Resume.resume")(function* (
     const [next, items] = RunFrames.step(state, event)
     state = next
     for (const item of items) {
-      // Texts of runs that are over are in their messages; the text of one that goes on comes after its rows.
+      // The text of an ended run is in its message; that of the current run follows its rows.
       if (item.type !== "frame") continue
       if (told) yield* out.tell(item)
       else if ("seq" in item.frame && item.frame.id === cursor?.row) told = true
     }
-    // The event is there, and has no such row.
+    // The event exists but has no such row.
     if (!told && event.seq === cursor?.event.seq) return yield* unknownRow(cursor.row)
   })
   const replay = Effect.gen(function* () {
@@ -110,7 +110,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
   }
 })
 
-/** The rest of the run: its text so far, then all that comes, to its end. */
+/** Follows the run to its end: its text so far, then everything that comes. */
 const live = Effect.fnUntraced(function* (
   { asking, backend, keeper, onStart, session, write }: ResumeOptions,
   replayed: RunFrames.State,
@@ -119,7 +119,7 @@ const live = Effect.fnUntraced(function* (
 ) {
   const { log, sessions } = backend
   const sessionID = session.id
-  // A dead process left it: it is settled now, and that is its end.
+  // Settles a run that a dead process left; that is then its end.
   yield* Effect.mapError(sessions.settle(sessionID), refusedBy)
   let state = replayed
   if (replayed.current !== undefined) {

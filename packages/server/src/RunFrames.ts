@@ -1,7 +1,6 @@
 /**
- * What the clients of a session are told: durable events and live deltas in, frames out, of one run or of all. The rows are
- * those that the files get, from the same fold; the text between them is that of `Deltas.ts`. Pure.
- * Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
+ * Converts durable events and live deltas into frames, for one run or all. Rows come from the fold that the files use,
+ * the text between them from `Deltas.ts`. Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
  */
 import { MessageID, type LiveEvent, type OpenText, type Session, type SessionEvent } from "@daybook/core"
 import { Fold, shownDirectory, type EventRow, type RunID } from "@daybook/files"
@@ -13,11 +12,11 @@ export interface State {
   readonly deltas: Deltas.State
   /** The reasoning of the run, by the same rules as its text. */
   readonly reasoning: Deltas.State
-  /** The run that is followed, told in frames; without one all rows are told, as they are in the file. */
+  /** The run that is followed, as frames; if undefined, all rows are emitted as in the file. */
   readonly followed: Followed | undefined
-  /** The run that text is told of. */
+  /** The run whose text is emitted now. */
   readonly current: Followed | undefined
-  /** What was told of its text: as much as a message may show, and how long all of it is. */
+  /** The emitted text: as much as a message may show, and its whole length. */
   readonly said: Said
 }
 
@@ -28,20 +27,20 @@ interface Said {
 
 const nothing: Said = { head: "", length: 0 }
 
-/** A run, and the client's id for it where it came from one. */
+/** A run, and the client's id for it if it has one. */
 export interface Followed {
   readonly run: RunID
   readonly id: string | undefined
 }
 
-/** What to tell: a piece of a run's text or reasoning of any length, or a frame and the event that it came from. */
+/** An output: a piece of a run's text or reasoning of any length, or a frame and the position of its event. */
 export type Told =
   | { readonly type: "text" | "reasoning"; readonly of: Followed; readonly text: string }
   | { readonly type: "frame"; readonly frame: Frame; readonly position: number }
 
 export type Step = readonly [State, ReadonlyArray<Told>]
 
-/** Follows from a place in the log at which no run is open, as the session stands there. */
+/** Starts at a sequence number at which no run is open, from the session's state there. */
 export const make = (fold: Fold.State, followed?: Followed): State => ({
   fold,
   deltas: Deltas.make(Number.MAX_SAFE_INTEGER),
@@ -51,7 +50,7 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
   said: nothing
 })
 
-/** From now on deltas are heard, and what was said before of texts under way is told (`Deltas.hearing`). */
+/** Hears deltas from now on, and emits the given beginnings of open texts (`Deltas.hearing`). */
 export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<OpenText>): Step => {
   const of = (type: OpenText["type"]) => soFar.filter((text) => text.type === type)
   const [deltas, text] = Deltas.hearing(state.deltas, heardAfter, of("text"))
@@ -59,7 +58,7 @@ export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<O
   return telling({ ...state, deltas, reasoning }, text, thought)
 }
 
-/** Tells pieces of the text and the reasoning of the run that is under way. */
+/** Emits pieces of the current run's text and reasoning. */
 const telling = (state: State, text: string, thought: string): Step => {
   const { current: of, said } = state
   if (of === undefined) return [state, []]
@@ -72,7 +71,7 @@ const telling = (state: State, text: string, thought: string): Step => {
   ]
 }
 
-/** What event rows need to know of before, as the session stands now: right while it neither moves nor changes models. */
+/** The session's present state, to render event rows from; correct until it moves or changes its model. */
 export const standing = ({ address, agent, createdAt, id, location, model, root, title }: Session): Fold.State => ({
   ...Fold.initial,
   sessionID: id,
@@ -86,7 +85,7 @@ export const standing = ({ address, agent, createdAt, id, location, model, root,
   ...(title === undefined ? {} : { title })
 })
 
-/** Takes one event and says what to tell. */
+/** Takes one event and returns the output. */
 export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   const [deltas, text] = Deltas.step(state.deltas, event)
   const thinking = thinkingAsText(event)
@@ -106,7 +105,7 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   return [next, told]
 }
 
-/** Reasoning is told as text is; each part of it as a message of its own, so that an empty line sets them apart. */
+/** Converts reasoning to text events. Each part is its own message, so that an empty line separates them. */
 const thinkingAsText = (event: SessionEvent | LiveEvent): SessionEvent | LiveEvent | undefined => {
   switch (event.type) {
     case "session.next.text.started":
@@ -140,19 +139,19 @@ const thinkingAsText = (event: SessionEvent | LiveEvent): SessionEvent | LiveEve
 
 const ownMessage = (id: string): MessageID => MessageID.make(id, { disableValidation: true })
 
-/** A follower's fold makes event rows only: the texts of a long run need not be kept once more for each client. */
+/** Removes the text: a follower's fold makes event rows only, and need not hold the texts once per client. */
 const withoutText = (event: SessionEvent): SessionEvent =>
   event.type === "session.next.text.ended" ? { ...event, data: { ...event.data, text: "" } } : event
 
 const saying = ({ head, length }: Said, text: string): Said => ({
-  // No code unit takes less than a byte.
+  // A code unit takes at least one byte.
   head: head.length < Fold.textLimit ? head + text.slice(0, Fold.textLimit + 1 - head.length) : head,
   length: length + text.length
 })
 
 type MessageRow = Extract<EventRow, { readonly type: "message" }>
 
-/** The message of a run whose text was told: that text, as far as a message may show it. */
+/** A run's `message` row with the emitted text, as far as a message may show it. */
 const messageOf = (row: MessageRow, { head, length }: Said): MessageRow => {
   const text = Fold.clip(head)
   return { ...row, content: [{ type: "text", text }], ...(text.length === length ? {} : { truncated: true, length }) }
@@ -173,10 +172,10 @@ const onRow = (state: State, row: EventRow): State => {
   return { ...state, deltas, reasoning, current: undefined, said: nothing }
 }
 
-/** Code units of a tool's result in a frame, at most. */
+/** Code units of a tool result in a frame, at most. */
 const longestResult = 65_536
 
-/** What a tool showed the model, as far as a frame holds it; files by their names. */
+/** The content that the model was shown, as far as a frame holds it; files by name. */
 const resultOf = (event: SessionEvent) => {
   if (event.type !== "session.next.tool.success") return { content: [] }
   const { content, result, structured } = event.data
@@ -189,7 +188,7 @@ const resultOf = (event: SessionEvent) => {
   }
 }
 
-/** A row of the run that is followed, as its client is told; what is not of the answer itself is left to `resume`. */
+/** A row of the followed run as a frame; undefined for rows that only `resume` shows. */
 const frameOf = (row: EventRow, { id, run }: Followed, event: SessionEvent): Frame | undefined => {
   const ofRun = { ...(id === undefined ? {} : { id }), run, event: row.id }
   switch (row.type) {

@@ -1,7 +1,7 @@
 /**
- * Runs in the log: the one that a session is at, the prompts that wait to be one, and the state from which an activity's
- * rows are rendered. Each costs what lies between the end of the log and the place that it looks for.
- * Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11, IX-6).
+ * Finds runs in the log: the active run of a session, its waiting prompts, and the state from which an activity's rows
+ * are rendered. The cost is the distance from the end of the log. Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11,
+ * IX-6).
  */
 import type { Input, ReadError, Session, SessionEvent, SessionID, StoreError } from "@daybook/core"
 import { Fold, runOf, type RunID } from "@daybook/files"
@@ -9,21 +9,21 @@ import { Effect } from "effect"
 import { activityStart, type Backend } from "./Backend.ts"
 import { standing } from "./RunFrames.ts"
 
-/** What a session does, or is about to. */
+/** An active or waiting run. */
 export type Run = { readonly run: RunID; readonly clientID: string | undefined } & (
   | { readonly state: "waiting"; readonly input: Input }
   | {
       readonly state: "active"
       readonly activityID: NonNullable<Session["activity"]>["id"]
-      /** The place of the event that began it. */
+      /** The sequence number of the event that began it. */
       readonly startSeq: number
     }
 )
 
-/** Events that name a run: the start of its activity, and the promotion of its prompt in the same append. */
+/** Events that name a run: the start of its activity and the promotion of its prompt, in one append. */
 const naming = 4
 
-/** The run that is active, if one is, then those that wait, in their order. */
+/** The active run, if any, then the waiting ones in order. */
 export const runsOf = Effect.fn("Runs.of")(function* (
   backend: Backend,
   { id }: Pick<Session, "id">
@@ -54,8 +54,8 @@ export const runsOf = Effect.fn("Runs.of")(function* (
 const frames = (event: SessionEvent): boolean => Fold.framing.some((type) => type === event.type)
 
 /**
- * The state to render rows with from this place on, where no run is open. As the session stands now, it stood then,
- * unless an event since says otherwise; only then the whole log is looked through.
+ * The state from which to render rows after this sequence number, where no run is open. The session's present state is
+ * used unless a later event changed it; only then the whole log is read.
  */
 export const stateAt = Effect.fn("Runs.stateAt")(function* (
   { log, store }: Backend,

@@ -1,7 +1,7 @@
 /**
- * What is behind one socket: the operations of its clients on the sessions of one agent or model. Requests of a connection
- * are taken in order; what takes its time, a run above all, goes on beside the next request, and its frames between the
- * others', each whole. Spec: SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
+ * Serves one socket: the clients' operations on the sessions of one agent or model. Requests of a connection are taken
+ * in order; long ones, above all runs, continue beside the next request, with whole frames interleaved. Spec:
+ * SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
  */
 import { addressKey, type Session } from "@daybook/core"
 import { runOf, type RunID } from "@daybook/files"
@@ -25,12 +25,12 @@ import { addressIn, checkKeeper, find, owns, placeOf, type Subject } from "./Sub
 import * as TempSessions from "./TempSessions.ts"
 import * as Wire from "./Wire.ts"
 
-/** Requests of one connection that are answered at the same time. */
+/** Requests of one connection that are answered at the same time, at most. */
 const requestsAtOnce = 64
 
 const broken = new Refused({ code: "EIO", message: "an internal error ended the answer; it is in the server's log" })
 
-/** A runtime and what keeps its queues going. */
+/** A runtime and the keeper of its queues. */
 export interface Kept {
   readonly backend: Backend
   readonly keeper: Keeper
@@ -39,22 +39,22 @@ export interface Kept {
 export interface ServedOptions {
   readonly subject: Subject
   readonly durable: Kept
-  /** Made when the first temp session is. */
+  /** Creates the temp runtime with the first temp session. */
   readonly temp: Effect.Effect<Kept, Refused>
   readonly stopping: Stopping.Stopping
   readonly asks: Asks
-  /** One for all sockets that lead to the same sessions. */
+  /** Shared by all sockets that serve the same sessions. */
   readonly desk: Desk
 }
 
-/** Requests on their way to be admitted: one at a time for each session, whatever socket they came through. */
+/** Pending admissions: one at a time per session, whatever socket they came through. */
 export interface Desk {
   readonly lane: Lane.Lane
   /** How many may wait in one session. */
   readonly backlog: number
-  /** A cancel that comes right behind its send waits for the admission. */
+  /** Current admissions; a cancel directly after its send waits for the admission. */
   readonly admissions: Set<Admitting>
-  /** Sessions in which an admission waits for a run, and those behind it wait with it. */
+  /** Sessions in which an admission waits for a run; later admissions wait with it. */
   readonly holding: Set<string>
 }
 
@@ -65,26 +65,26 @@ export const makeDesk = (backlog: number): Desk => ({
   holding: new Set()
 })
 
-/** One client, for as long as its connection. */
+/** A connected client. */
 interface Client {
   readonly connection: Connection
   readonly work: FiberSet.FiberSet<void>
-  /** Runs whose frames it gets already. */
+  /** Runs whose frames the client already gets. */
   readonly follows: Map<RunID, number>
   requests: number
 }
 
 type Answer<A = void> = Effect.Effect<A, Refused | ConnectionClosed>
 
-/** What an answer is to, as far as it is known. */
+/** The request, and the run if known, that an answer belongs to. */
 interface About {
   readonly id: string | undefined
   run?: RunID
-  /** Where the client is told of a run that has begun: a server that stops waits for its end. */
+  /** Set once the client is shown a run; a stopping server waits for its end. */
   telling?: Backend["answers"]
 }
 
-/** Counts the answer among those that tell of a run, from its start on. */
+/** Counts the answer as showing a run, from the start of the run. */
 const telling =
   ({ answers }: Backend, about: About) =>
   (): void => {
@@ -93,16 +93,16 @@ const telling =
     answers.begin()
   }
 
-/** An admission under way. */
+/** A current admission. */
 interface Admitting {
   readonly session: string
   readonly id: string
   readonly fiber: Fiber.RuntimeFiber<Admitted, Refused>
-  /** Done when it waits for a run, or for another admission that does. */
+  /** Done once the admission waits for a run, or behind one that does. */
   readonly held: Deferred.Deferred<void>
 }
 
-/** Serves one connection after the other, or many at once, until the scope closes. */
+/** Returns the handler of a connection; it may run for many connections until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   asks,
   desk,
@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function* ({
   const { admissions, backlog, holding, lane } = desk
   const temps = TempSessions.make()
 
-  /** Whether permissions are decided here: only by the user who serves. */
+  /** Whether permissions may be decided here: only on the user's own socket. */
   const mayDecide = subject.space === undefined
 
   const askingOf = ({ connection }: Client): AskOptions => ({
@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function* ({
   const refuse = ({ connection }: Client, { code, message }: Refused, { id, run }: About) =>
     connection.write(Wire.encodeFrame(Wire.errorFrame({ code, message, id, run })))
 
-  /** Works beside the next requests; a refusal is written under the request's id, and under its run once that is known. */
+  /** Runs the work beside the next requests. A refusal carries the request's id, and its run once known. */
   const beside = (client: Client, about: About, work: Answer): Effect.Effect<void> =>
     Effect.suspend(() => {
       client.requests += 1
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function* ({
       )
     })
 
-  /** Counts the run among those that the client follows, while it does. */
+  /** Counts the run as followed by the client while the effect runs. */
   const following = <A, E>(client: Client, run: RunID, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.acquireUseRelease(
       Effect.sync(() => client.follows.set(run, (client.follows.get(run) ?? 0) + 1)),
@@ -168,7 +168,7 @@ export const make = Effect.fnUntraced(function* ({
         })
     )
 
-  /** Tells the admissions of the session that they wait, for as long as the effect does. */
+  /** Marks the session's admissions as waiting while the effect runs. */
   const held =
     (session: string) =>
     <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -184,16 +184,16 @@ export const make = Effect.fnUntraced(function* ({
   const queued = ({ connection }: Client, id: string, run?: RunID) =>
     connection.write(Wire.encodeFrame({ type: "queued", id, ...(run === undefined ? {} : { run }) }))
 
-  /** Whether the prompt waits behind a run or behind another prompt. */
+  /** Whether the prompt waits behind a run or another prompt. */
   const waits = Effect.fnUntraced(function* ({ store }: Backend, { id, sessionID }: Admitted["input"]) {
     const { activity } = yield* store.get(sessionID)
     const [head] = yield* store.waiting(sessionID, { limit: 1 })
-    // Looked at last: what has begun by now may be the very run that was seen.
+    // Read last: the active run may be that of this prompt.
     const input = yield* store.input(id)
     return input?.promotedSeq === undefined && (activity?.state === "running" || head?.id !== id)
   })
 
-  /** The frames of the run that a client's prompt is, from its start or from its log. */
+  /** Writes the frames of the prompt's run, from its start or from the log. */
   const followPrompt = Effect.fnUntraced(function* (
     client: Client,
     kept: Kept,
@@ -226,7 +226,7 @@ export const make = Effect.fnUntraced(function* ({
       isLast: ({ type }) => type === "done",
       asking: askingOf(client),
       onStart: telling(backend, about),
-      // What has begun, or was taken back, waits for nothing.
+      // A started or withdrawn prompt cannot be stuck.
       stuck: from === input.admittedSeq ? keeper.stuck(sessionID) : Effect.never
     })
   })
@@ -236,7 +236,7 @@ export const make = Effect.fnUntraced(function* ({
     yield* checkKeeper(subject, request.shared)
     const kept = yield* keptOf(request.scope)
     const byID = asked.session.startsWith("ses_") ? yield* find(kept.backend, subject, asked) : undefined
-    // By its id or by its name it is one session, with one queue.
+    // Its id and its name are one session with one queue.
     const address = byID?.address ?? asked
     const place = yield* placeOf(subject, request, byID, shownBefore(kept.backend, subject, address, request.id))
     const session = addressKey(address)
@@ -248,7 +248,7 @@ export const make = Effect.fnUntraced(function* ({
       })
     }
     if (address.scope === "temp") temps.use(client.connection.id, address)
-    // What was asked for is admitted also when its client has gone meanwhile: it may not have waited for the answer.
+    // Admitted even if the client has gone, which may not have waited for the answer.
     const fiber = yield* admit({ ...kept, subject, address, place, request, holding: held(session) }).pipe(
       turn,
       Effect.forkIn(scope),
@@ -277,7 +277,7 @@ export const make = Effect.fnUntraced(function* ({
     )
   })
 
-  /** The session that a request names; one that is not there is none. */
+  /** The session that the request names; undefined if it does not exist. */
   const existing = Effect.fnUntraced(function* (kept: Kept, request: Wire.Resume | Wire.Cancel | Wire.Answer) {
     const address = yield* addressIn(subject, request)
     const session = yield* find(kept.backend, subject, address)
@@ -306,7 +306,7 @@ export const make = Effect.fnUntraced(function* ({
     yield* beside(client, about, following(client, live.run, live.rest))
   })
 
-  /** Where a run may be that a client names: in the session of its request, and for a run's own id in any that is at work. */
+  /** The sessions to search for a run: that of the request, and for a run's id every busy session of the subject. */
   const lookIn = Effect.fnUntraced(function* (kept: Kept, request: Wire.Cancel) {
     const { keeper, backend } = kept
     const named = yield* existing(kept, request)
@@ -329,7 +329,7 @@ export const make = Effect.fnUntraced(function* ({
     return yield* new Refused({ code: "ENOENT", message: `no run "${request.id}" is active or waits here` })
   })
 
-  /** Stops exactly this run; true when it did, or when it had ended by itself meanwhile. */
+  /** Stops exactly this run. False if it was waiting and has begun meanwhile. */
   const stop = (backend: Backend, session: Session, found: Run): Effect.Effect<boolean, Refused> =>
     found.state === "active"
       ? backend.sessions
@@ -337,7 +337,7 @@ export const make = Effect.fnUntraced(function* ({
           .pipe(Effect.mapError(refusedBy), Effect.as(true))
       : backend.sessions.withdraw(session.id, found.input.id).pipe(
           Effect.as(true),
-          // It has begun since it was looked for.
+          // It began after it was found.
           Effect.catchTag("NotWaiting", () => Effect.succeed(false)),
           Effect.mapError(refusedBy)
         )
@@ -349,7 +349,7 @@ export const make = Effect.fnUntraced(function* ({
     return Effect.gen(function* () {
       let now = found
       while (!(yield* stop(backend, session, now))) now = (yield* findRun(kept, request)).found
-      // Who follows the run is told its end as it comes; everybody else now.
+      // A follower of the run gets its end anyway.
       if (told) return
       yield* follow({
         backend,
@@ -360,7 +360,7 @@ export const make = Effect.fnUntraced(function* ({
         onStart: telling(backend, about),
         tells: ({ type }) => type === "done",
         isLast: ({ type }) => type === "done",
-        // It is over.
+        // The run is over.
         stuck: Effect.never
       })
     })
@@ -373,7 +373,7 @@ export const make = Effect.fnUntraced(function* ({
     const admission = [...admissions].findLast((each) => each.session === session && each.id === request.id)
     const about: About = { id: request.id }
     const stopped = cancelFound(client, kept, request, about)
-    // What is not admitted yet has no run; who sent it is told if it never will.
+    // A prompt that is not admitted has no run yet; if it is refused, its sender gets the reason.
     const work =
       admission === undefined ? yield* stopped : Effect.zipRight(Fiber.await(admission.fiber), Effect.flatten(stopped))
     yield* beside(client, about, work)
@@ -434,13 +434,13 @@ export const make = Effect.fnUntraced(function* ({
     Effect.gen(function* () {
       const work = yield* FiberSet.make<void>()
       const client: Client = { connection, work, follows: new Map(), requests: 0 }
-      // What it sent before it went away is taken all the same.
+      // Lines sent before the client went away are still processed.
       yield* connection.lines.pipe(
         Stream.interruptWhen(stopping.awaitEnd),
         Stream.runForEach((line) => Effect.ignore(answer(client, line)))
       )
       asks.look()
-      // It asks no more, and is still answered.
+      // The client stopped sending; pending answers still go out.
       yield* Effect.raceFirst(FiberSet.awaitEmpty(work), connection.closed)
       if (stopping.ended()) yield* Effect.ignore(connection.write(Stopping.farewell))
     }).pipe(
@@ -453,7 +453,7 @@ export const make = Effect.fnUntraced(function* ({
       )
     )
 
-  /** A client of temp sessions is gone: its runs end, and a session that nobody uses goes (DC-17). */
+  /** Ends the runs of a temp client that is gone, and removes sessions without users (DC-17). */
   function end({ backend }: Kept, left: ReadonlyArray<TempSessions.Left>): Effect.Effect<void, Refused> {
     return Effect.forEach(
       left,

@@ -1,8 +1,7 @@
 /**
- * The sockets of a host: one for each agent and model that it serves, with what stands behind all of them: the queues that
- * are kept going, the files that are kept current, and, once somebody asks for a temp session, a runtime in memory.
- * At the start what dead processes left is settled, and what waits is run. Spec: SO-39, SO-70 in specs/socket.md
- * (FR-1, FR-10, FL-10, DC-18).
+ * Serves the sockets of a host, one for each agent and model, and what they share: the keeper of queues, the files, and
+ * the in-memory runtime of temp sessions, which is created on demand. At the start it settles what dead processes left
+ * and runs waiting prompts. Spec: SO-39, SO-70 in specs/socket.md (FR-1, FR-10, FL-10, DC-18).
  */
 import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
 import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
@@ -18,7 +17,7 @@ import { isCommonRoot, makeFolder } from "./PrivateFolder.ts"
 import type { Place } from "./SocketPath.ts"
 import { checkKeeper, defaultCwdOf, owns, socketOf, worldOf, type Subject } from "./Subject.ts"
 
-/** Two of what is to be served have one name: their sessions would be each other's. */
+/** Two served agents or models have the same name, so that they would share sessions. */
 export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {
   kind: Schema.Literal("agent", "model"),
   name: Schema.String
@@ -28,7 +27,7 @@ export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/Na
   }
 }
 
-/** What is behind a socket cannot be served, or what was left could not be settled. */
+/** A socket cannot be served, or a run of a dead process could not be settled. */
 export class ServeFailed extends Schema.TaggedError<ServeFailed>("@daybook/server/ServeFailed")("ServeFailed", {
   details: Schema.String
 }) {
@@ -37,43 +36,44 @@ export class ServeFailed extends Schema.TaggedError<ServeFailed>("@daybook/serve
   }
 }
 
-/** An agent to serve, and the folder that is its world where that is not the one in its home. */
+/** An agent to serve; `chroot` is its world, by default the one in the user's home. */
 export interface ServedAgent {
   readonly name: string
-  /** The name that its socket and its sessions are kept under; its own by default. */
+  /** The name of its socket and of its sessions; by default the agent's. */
   readonly alias?: string | undefined
   readonly chroot?: string | undefined
 }
 
-/** A model to serve; its sessions are kept under the alias, by default the last part of its id. */
+/** A model to serve. Its sessions are kept under the alias, by default the last part of the model's id. */
 export interface ServedModel {
   readonly alias?: string | undefined
   readonly ref: ModelRef
 }
 
+/** What to serve, and where. Omitted options have the defaults of their fields. */
 export interface ServeOptions {
   /** The layout's root, as an absolute path. */
   readonly root: string
-  /** Whose private sessions are served. */
+  /** The user whose private sessions are served. */
   readonly uid: number
   readonly agents?: ReadonlyArray<ServedAgent> | undefined
   readonly models?: ReadonlyArray<ServedModel> | undefined
   readonly shared?: SharedSpaces | undefined
-  /** The runtime of temp sessions, made when the first is; nothing of it may reach the disk. */
+  /** The runtime of temp sessions, created with the first one; it must not write to disk. */
   readonly temp: Layer.Layer<BackendServices, { readonly message: string }>
-  /** Where the runtimes ask for permissions, so that clients can answer; without it, they hear of none. */
+  /** Connects permissions of the runtimes with clients; without it, clients see no permissions. */
   readonly asks?: Asks.Asks | undefined
-  /** Requests that may wait for their admission in one session; 64 by default. */
+  /** Requests that may wait for admission in one session; 64 by default. */
   readonly backlog?: number | undefined
-  /** Clients of one socket at once; 256 by default. */
+  /** Clients of one socket at the same time; 256 by default. */
   readonly connections?: number | undefined
 }
 
-/** A socket that answers. */
+/** A listening socket. */
 export interface ServedSocket extends Listener {
   readonly kind: "agent" | "model"
   readonly name: string
-  /** The space that it serves alone; without it, it is the user's own. */
+  /** The only space that the socket serves; undefined for the user's own socket. */
   readonly space?: string
 }
 
@@ -94,7 +94,7 @@ const subjectsOf = (
 
 const openTo = { group: 0o660, everyone: 0o666 }
 
-/** The user's own socket, and one for each space that others may write to, where this subject may have sessions. */
+/** The user's own socket, and one for each space that others may write to and this subject may use. */
 const placesOf = (subject: Subject): ReadonlyArray<{ readonly subject: Subject; readonly place: Place }> => {
   const { common, kind, name, root, shared, uid } = subject
   const socket = socketOf(subject)
@@ -121,12 +121,12 @@ const twice = (subjects: ReadonlyArray<Subject>) =>
 
 /** How long runs may take to end. */
 const lastRuns = "5 seconds"
-/** How long the files may take to have it, and clients to read it. */
+/** How long files may take to reflect the ends, and clients to read them. */
 const lastAnswers = "1 second"
 /** How long clients may take to read that the server stops. */
 const lastWords = "5 seconds"
 
-/** Ends what runs for clients, as closing the runtime would. */
+/** Interrupts the runs of clients. */
 const stopRuns = ({ backend: { answers, sessions }, keeper }: Served.Kept) =>
   Effect.gen(function* () {
     yield* keeper.close
@@ -138,7 +138,7 @@ const stopRuns = ({ backend: { answers, sessions }, keeper }: Served.Kept) =>
     yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastAnswers)
   })
 
-/** Ends the runs, then every answer and every connection, each with a word of why, within a bounded time. */
+/** Ends the runs, then every answer and connection with the reason, within a bounded time. */
 const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, sockets: ReadonlyArray<ServedSocket>) =>
   Effect.gen(function* () {
     yield* stopping.begin
@@ -150,18 +150,18 @@ const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, soc
     )
   })
 
-/** Makes what the subject works in, where it is not there: a session alone leaves no trace beside its own files. */
+/** Creates the subject's world if absent. */
 const prepare = Effect.fnUntraced(function* (subject: Subject) {
-  // In a common root `home` is other users' as well, before anything is made below it.
+  // First `home`, which in a common root other users use too.
   yield* makeFolder(subject.root, ["home", String(subject.uid)], subject.shared)
   yield* worldOf(subject)
   if (subject.kind === "agent") yield* defaultCwdOf(subject)
 })
 
-/** The runtime of temp sessions: made when it is first asked for, and again after it could not be. */
+/** The runtime of temp sessions: created on the first request, and again after a failure. */
 const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
   const scope = yield* Effect.scope
-  /** What one try leaves goes with it. */
+  /** Closes the scope of a failed attempt. */
   const make = Effect.gen(function* () {
     const own = yield* Scope.fork(scope, ExecutionStrategy.sequential)
     return yield* Effect.gen(function* () {
@@ -170,12 +170,12 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
     }).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))
   })
   let made: Deferred.Deferred<Served.Kept, Refused> | undefined
-  /** The runtime, where it was asked for and is there. */
+  /** The runtime, if it exists. */
   const present = Effect.suspend(() => (made === undefined ? Effect.succeedNone : Deferred.poll(made))).pipe(
     Effect.flatMap(Effect.transposeOption),
     Effect.orElseSucceed(() => Option.none<Served.Kept>())
   )
-  // The first who asks may leave before it is there: it is made by a fiber of its own.
+  // A separate fiber, because the first caller may leave before the runtime exists.
   const get = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       if (made === undefined) {
@@ -195,10 +195,10 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
   return { get, present }
 })
 
-/** How long the sockets wait for what dead processes left to be settled; it goes on behind them. */
+/** How long the sockets wait for the recovery; it continues in the background. */
 const recoveryPatience = "2 seconds"
 
-/** Settles what dead processes left in the served sessions, then runs what waits there (DC-18). */
+/** Settles what dead processes left in the served sessions, then runs their waiting prompts (DC-18). */
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
   keeper: Keeper.Keeper,
@@ -215,9 +215,9 @@ const recover = Effect.fn("SessionSocket.recover")(function* (
 })
 
 /**
- * Serves until the scope closes. The runtime of the context has the sessions; its exporter keeps their files. Closing the
- * scope interrupts what runs here, tells clients so, takes the sockets away and ends the connections; what waits is run
- * when it is served again.
+ * Serves until the scope closes. The context has the runtime of the sessions and the exporter of their files. Closing
+ * the scope interrupts the runs, tells the clients, removes the sockets and ends the connections. Waiting prompts run
+ * when they are served again.
  */
 export const serve = Effect.fn("SessionSocket.serve")(function* (
   options: ServeOptions
@@ -233,12 +233,12 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   if (same !== undefined) return yield* new NameTaken({ kind: same.kind, name: same.name })
   const exporter = yield* Exporter
   const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
-  // Before the sockets, so that they are closed after them: with fibers of their own, which come later.
+  // Created before the sockets, whose fibers come later, so that it closes after them.
   const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
   const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
   yield* Effect.forEach(subjects, prepare, { discard: true }).pipe(Effect.mapError(failed))
   const recovering = yield* Effect.forkIn(recover(backend, keeper, subjects), scope)
-  // Whether an owner of another boot lives takes a lease to know; the sockets do not wait for that.
+  // Whether an owner of another boot lives takes a lease to find out; the sockets do not wait for that.
   yield* Fiber.join(recovering).pipe(
     Effect.timeoutOption(recoveryPatience),
     Effect.mapError((error) => failed(refusedBy(error)))
@@ -264,14 +264,14 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     return Effect.forEach(placesOf(served), ({ place, subject }) => {
       const socket = Effect.asSome(open(subject, place, desk))
       if (subject.space === undefined) return socket
-      // Another user keeps the space, or serves this agent there: the rest of the server goes on.
+      // Another user keeps the space or serves this agent there; the other sockets are not affected.
       return Effect.zipRight(checkKeeper(subject, subject.space), socket).pipe(
         Effect.catchAll((error) => Effect.as(Effect.logWarning(error.message), Option.none<ServedSocket>()))
       )
     })
   })
   const sockets = Arr.getSomes(opened.flat())
-  // After the sockets, so that it is done before they close.
+  // Registered after the sockets, so that it runs before they close.
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, keeper }, ...Option.toArray(temps)], sockets))
   )

@@ -1,9 +1,9 @@
 /**
- * The path of a socket: its folder; what may lie there already; publishing a socket there, and taking it
- * away again. Clients are accepted in `Listener.ts`. Spec: SO-70..SO-75 in specs/socket.md.
+ * Owns the path of a socket: its folders, a stale socket there, publishing and removing. `Listener.ts` accepts clients.
+ * Spec: SO-70..SO-74 in specs/socket.md.
  *
- * A socket is bound under a name of its own, in a folder that only its owner can enter, gets its mode there, and is
- * linked to its path then: at no instant can anybody else connect, and no server ever takes the path from another.
+ * A socket is bound under a temporary name in a folder that only its owner can enter, gets its mode there, and is then
+ * linked to its path. So no other user can ever connect too early, and no server takes the path from another.
  */
 import { randomBytes } from "node:crypto"
 import { lstatSync, unlinkSync } from "node:fs"
@@ -14,19 +14,19 @@ import type { SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
 import { codeOf, makeFolder } from "./PrivateFolder.ts"
 
-/** Somebody else answers at the path. */
+/** Another server answers at the path. */
 export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
-/** No socket can be made at the path; the message says why and what to do. */
+/** No socket can be created at the path; the message says why and what to do. */
 export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
-/** What a Unix socket's address holds, without the NUL at its end. */
+/** The maximum length of a Unix socket's address in bytes, without the final NUL. */
 export const maxSocketPathBytes = process.platform === "darwin" ? 103 : 107
 
 const busy = (path: string) =>
@@ -37,7 +37,7 @@ const unusable = (path: string, why: string) => new SocketUnusable({ path, messa
 const io = <A>(path: string, verb: string, run: () => Promise<A>): Effect.Effect<A, SocketUnusable> =>
   Effect.tryPromise({ try: run, catch: (cause) => unusable(path, `cannot ${verb} (${codeOf(cause)})`) })
 
-/** What lies at a path, links not followed; undefined when nothing does. */
+/** The status of the path, without following links; undefined if it does not exist. */
 const lookAt = (path: string) =>
   io(path, "look at it", () =>
     fs.lstat(path).catch((cause: unknown) => {
@@ -50,19 +50,19 @@ const lookAt = (path: string) =>
 export interface Place {
   /** The layout's root, as an absolute host path. */
   readonly root: string
-  /** The socket below it, such as `agent/coder.sock`. */
+  /** The socket's path below it, such as `agent/coder.sock`. */
   readonly name: string
   /** 0600 by default. */
   readonly mode?: number | undefined
-  /** The group that it belongs to, if not to that of its user. */
+  /** The socket's group; by default that of its user. */
   readonly group?: number | undefined
-  /** As open as their spaces are the folders on the way. */
+  /** The shared spaces, which decide the modes of the folders. */
   readonly shared?: SharedSpaces | undefined
-  /** A folder below the root that nobody else can enter, where its own is open to others: it is bound there first. */
+  /** A private folder below the root; the socket is bound there first if its own folder is open to others. */
   readonly bindIn?: string | undefined
 }
 
-/** Makes the folders of the socket; its host path, and one in a folder that nobody else can enter. */
+/** Creates the folders of the socket; returns its host path, and a temporary path in a private folder. */
 export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared }: Place) {
   const path = join(root, name)
   const temporary = temporaryPath(bindIn === undefined ? path : join(root, bindIn, "socket"))
@@ -70,7 +70,7 @@ export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared
   if (length > maxSocketPathBytes) {
     return yield* unusable(
       path,
-      `the path of a socket may have ${maxSocketPathBytes} bytes, and this has ${length}. Choose a shorter root.`
+      `a socket path may have ${maxSocketPathBytes} bytes, and this has ${length}. Choose a shorter root.`
     )
   }
   const segments = name.split("/")
@@ -79,11 +79,11 @@ export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared
     Effect.mapError(makeFolder(root, names, shared), (error) => new SocketUnusable({ path, message: error.message }))
   const folder = yield* make(segments)
   if (bindIn !== undefined) yield* make(bindIn.split("/"))
-  if (file === "" || file === "." || file === "..") return yield* unusable(path, "this is no name of a socket.")
+  if (file === "" || file === "." || file === "..") return yield* unusable(path, "this is not a valid socket name.")
   return { path: join(folder, file), temporary }
 })
 
-/** A name in the path's folder that nobody else has. */
+/** A random name in the path's folder. */
 export const temporaryPath = (path: string): string =>
   join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
 
@@ -98,7 +98,7 @@ const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
     socket.once("connect", () => settle(Effect.succeed(true)))
     socket.on("error", (cause) => {
       const code = codeOf(cause)
-      // A full queue of clients is an answer too.
+      // A full backlog is an answer too.
       if (code === "EAGAIN") settle(Effect.succeed(true))
       else if (code === "ECONNREFUSED" || code === "ENOENT") settle(Effect.succeed(false))
       else settle(Effect.fail(unusable(path, `cannot tell whether a server answers there (${code}).`)))
@@ -107,19 +107,19 @@ const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
 
 const same = (one: Published, other: Published): boolean => one.ino === other.ino && one.dev === other.dev
 
-/** Removes what lies at the path, if it is what lies at the other; nothing comes between look and removal but a crash. */
+/** Removes the file at the path if it is the file at the other; synchronous, so that nothing happens in between. */
 const removeSame = (path: string, other: string) =>
   io(path, "remove the old socket", async () => {
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (found !== undefined && same(found, lstatSync(other))) unlinkSync(path)
   })
 
-/** Takes away a socket that nobody answers at. Fails when somebody does, or when it is no socket. */
+/** Removes a stale socket. Fails if a server answers, or if the file is not a socket. */
 export const clear = Effect.fnUntraced(function* (path: string) {
   const found = yield* lookAt(path)
   if (found === undefined) return
-  if (!found.isSocket()) return yield* unusable(path, "something lies there that is no socket. Move it away.")
-  // Under a second name it is asked and compared: another server may put its own at the path meanwhile.
+  if (!found.isSocket()) return yield* unusable(path, "it is not a socket. Move it away.")
+  // Under a second name it can be probed and compared, even if another server publishes at the path meanwhile.
   const second = temporaryPath(path)
   const kept = yield* io(path, "give the old socket a second name", () =>
     fs.link(path, second).then(
@@ -139,13 +139,13 @@ export const clear = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** What tells a socket file from another at the same path. */
+/** Identifies a socket file, to distinguish it from another at the same path. */
 export interface Published {
   readonly dev: number
   readonly ino: number
 }
 
-/** Gives a bound socket its mode and its path. */
+/** Sets the mode of a bound socket and links it to its path. */
 export const publish = Effect.fnUntraced(function* (
   temporary: string,
   path: string,
@@ -165,7 +165,7 @@ export const publish = Effect.fnUntraced(function* (
   return { dev, ino } satisfies Published
 })
 
-/** Removes the socket, if what lies at the path is still it. */
+/** Removes the socket if it is still the file at the path. */
 export const unpublish = (path: string, published: Published): Effect.Effect<void> =>
   lookAt(path).pipe(
     Effect.flatMap((found) =>

@@ -1,32 +1,31 @@
 /**
- * The end of a server, as its clients are told of it. First nothing new is taken; then, once the runs that were under way
- * have had a moment to end, every answer that is still open ends with an error, and so does every connection.
- * Spec: SO-78, SO-79 in specs/socket.md.
+ * The stop of a server as clients see it. First it refuses new requests; then, once runs had a moment to end, every
+ * open answer and every connection ends with an error. Spec: SO-78, SO-79 in specs/socket.md.
  */
 import { Deferred, Effect, FiberId } from "effect"
 import { Refused } from "./Refused.ts"
 import * as Wire from "./Wire.ts"
 
 export interface Stopping {
-  /** From now on new requests are refused. */
+  /** Refuses new requests from now on. */
   readonly begin: Effect.Effect<void>
   readonly begun: () => boolean
-  /** Ends every answer that is still open. */
+  /** Ends every open answer. */
   readonly end: Effect.Effect<void>
   readonly ended: () => boolean
-  /** Waits until answers end. */
+  /** Waits for `end`. */
   readonly awaitEnd: Effect.Effect<void>
-  /** Runs the effect; at the end of answers it is interrupted, and refused. */
+  /** Runs the effect; `end` interrupts it and fails it with a refusal. */
   readonly until: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Refused, R>
 }
 
-/** Why a request is not answered any more. */
+/** The refusal of requests while the server stops. */
 export const refused = new Refused({
   code: "EHOSTDOWN",
-  message: "the server is stopping: what was kept goes on when it is back; send the request again, or resume"
+  message: "the server is stopping: waiting prompts run when it is back; send the request again, or resume"
 })
 
-/** The last words of every connection. */
+/** The last frame of every connection. */
 export const farewell = Wire.encodeFrame(
   Wire.errorFrame({ code: "EHOSTDOWN", message: "the server is stopping and closes this connection" })
 )

@@ -1,6 +1,6 @@
 /**
- * Whom a socket talks to: one agent or one model, its sessions by their addresses, and its world, the folder that it takes
- * for the whole file system. Spec: SO-50..SO-59 in specs/socket.md (SC-1..SC-4, CW-1..CW-5, DC-2, FL-1).
+ * The subject of a socket: one agent or model, its sessions by address, and its world, the folder that it sees as the
+ * whole file system. Spec: SO-50..SO-57 in specs/socket.md (SC-1..SC-4, CW-1..CW-5, DC-2, FL-1).
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
@@ -20,22 +20,22 @@ export type Subject = {
   readonly uid: number
   readonly shared: SharedSpaces
   readonly name: string
-  /** Several users share the root, and each has agents of his own. */
+  /** Several users share the root, and each has separate agents. */
   readonly common: boolean
-  /** The one space whose sessions are served; without it, those of the user in every scope. */
+  /** The only space that is served; undefined for the user's sessions in every scope. */
   readonly space?: string | undefined
 } & (
   | {
       readonly kind: "agent"
-      /** Who works in its sessions. */
+      /** The agent of its sessions. */
       readonly agent: string
-      /** Its world, where that is not the folder `root` of its home. */
+      /** Its world; by default the folder `root` of its home. */
       readonly chroot?: string | undefined
     }
   | { readonly kind: "model"; readonly ref: ModelRef }
 )
 
-/** The subject's socket: below the root, the home of the user in a common root, or a space. */
+/** The subject's socket, relative to the root, to the user's home in a common root, or to a space. */
 export const socketOf = (subject: Subject): string =>
   subject.kind === "agent"
     ? `agent/${subject.name}.sock`
@@ -45,7 +45,7 @@ type Target = Pick<Resume, "session" | "scope" | "shared">
 
 const refuse = (code: Refused["code"], message: string) => new Refused({ code, message })
 
-/** The address that a request names, if the policy lets this subject have sessions there (SC-4). */
+/** The address that a request names, if this subject may have sessions there (SC-4). */
 export const addressIn = (subject: Subject, { scope, session, shared }: Target): Either.Either<Address, Refused> => {
   const { kind, name, uid } = subject
   if (subject.space !== undefined && (scope !== "shared" || shared !== subject.space)) {
@@ -57,7 +57,7 @@ export const addressIn = (subject: Subject, { scope, session, shared }: Target):
     )
   }
   if (scope !== "shared") return Either.right({ scope, uid, kind, name, session })
-  // The schema of requests has it that a shared scope names its space.
+  // The request schema ensures that a shared scope names its space.
   const space = shared ?? ""
   const policy = Object.hasOwn(subject.shared, space) ? subject.shared[space] : undefined
   if (policy === undefined) return Either.left(refuse("EACCES", `there is no shared space "${space}" for you`))
@@ -74,7 +74,7 @@ const sameHouse = (a: Address, b: Address): boolean =>
   a.name === b.name &&
   (a.scope === "shared" ? b.scope === "shared" && a.shared === b.shared : a.scope === b.scope)
 
-/** Whether the session is one of this subject, in the scope of the address. */
+/** Whether the session belongs to this subject, in the scope of the address. */
 const isOf = Effect.fnUntraced(function* ({ log }: Backend, subject: Subject, address: Address, session: Session) {
   if (session.address !== undefined) return sameHouse(session.address, address)
   const { events } = yield* log.read({ sessionID: session.id, limit: 1 })
@@ -84,7 +84,7 @@ const isOf = Effect.fnUntraced(function* ({ log }: Backend, subject: Subject, ad
   return kept !== undefined && sameHouse(kept, address)
 })
 
-/** The session at the address, or of the id that stands for one; only what is given by id has to be there. */
+/** The session at the address, or with the id that is used as a name. Fails only if that id does not exist. */
 export const find = Effect.fn("Subject.find")(function* (
   backend: Backend,
   subject: Subject,
@@ -101,7 +101,7 @@ export const find = Effect.fn("Subject.find")(function* (
   return own ? session : yield* noSession(name)
 })
 
-/** Every session that the subject has, whatever its scope, by a session of its runtime. */
+/** Whether the session belongs to the subject, in any scope. */
 export const owns = (backend: Backend, subject: Subject, session: Session): Effect.Effect<boolean, Refused> => {
   const { address } = session
   const { space } = subject
@@ -117,10 +117,10 @@ export const owns = (backend: Backend, subject: Subject, session: Session): Effe
 
 const worldFailed = (cause: unknown): Refused => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
-  return refuse("EIO", `the folder that the agent works in cannot be used (${code})`)
+  return refuse("EIO", `the agent's world cannot be used (${code})`)
 }
 
-/** The host folder that is `/` for the subject, by its real path; its own is made anew when somebody removed it. */
+/** The real path of the subject's world; the default world is created if absent. */
 export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
   const own = subject.kind === "agent" ? `agent/${subject.name}` : `model/${subject.name}.d`
   const given = subject.kind === "agent" ? subject.chroot : undefined
@@ -134,16 +134,16 @@ export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
   })
 })
 
-/** The agent's own default. */
+/** The agent's default working directory. */
 export const defaultCwdOf = ({ common, name, root, uid }: Subject) =>
   agentDefaultCwd({ root, name, agents: common ? `home/${uid}/agent` : undefined })
 
-/** Refuses where another user keeps the space: that user's server has its sessions. */
+/** Refuses if another user keeps the space: its sessions are in that user's database. */
 export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: Subject, space: string | undefined) {
   const own = process.getuid?.()
   if (!subject.common || space === undefined || own === undefined) return
   const folder = join("shared", space)
-  // Nothing there: the first session makes it, and this user its keeper.
+  // The space does not exist: the first session creates it, and this user is its keeper.
   const keeper = yield* Effect.promise(() =>
     fs.lstat(join(subject.root, folder)).then(
       ({ uid }) => uid,
@@ -157,12 +157,12 @@ export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: 
   )
 })
 
-/** Where a prompt is to be worked on. */
+/** Where a prompt runs. */
 export interface Place {
-  /** The world; without one the session stays where it is on the host. */
+  /** The world; undefined if the session stays at its host folder. */
   readonly world: string | undefined
   readonly cwd: ResolvedCwd
-  /** Fails when the folder is no longer the one that was checked (CW-4). */
+  /** Fails if the folder is no longer the one that was checked (CW-4). */
   readonly recheck: Effect.Effect<void, Refused>
 }
 
@@ -170,8 +170,8 @@ const isRefused = ({ code, message }: { readonly code: Refused["code"]; readonly
   refuse(code, message)
 
 /**
- * The folder that a prompt names, or the default one. `byID`: the session, where it was given by its id. `before`: the
- * folder of an earlier request with the same id: a repetition is answered though the folder is no longer there (FR-8).
+ * Resolves the prompt's folder, or the default one. `byID` is the session, if it was named by id. `before` is the
+ * folder of an earlier request with the same id: a repetition is answered even if that folder no longer exists (FR-8).
  */
 export const placeOf = Effect.fn("Subject.place")(function* (
   subject: Subject,
@@ -180,9 +180,9 @@ export const placeOf = Effect.fn("Subject.place")(function* (
   before: Effect.Effect<string | undefined, Refused>
 ): Effect.fn.Return<Place, Refused> {
   if (byID !== undefined && byID.root === undefined) {
-    // It was made on the host, whose paths no client names.
+    // It was created on the host, and clients cannot name host paths.
     if (cwd !== undefined) {
-      return yield* refuse("EACCES", "this session works outside of the agent's world: leave cwd out to go on with it")
+      return yield* refuse("EACCES", "this session works outside of the agent's world: omit cwd to continue it")
     }
     const { directory } = byID.location
     return {
@@ -196,7 +196,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
   const found = yield* Effect.either(Effect.mapError(resolveCwd({ root: world, cwd: asked }), isRefused))
   if (Either.isLeft(found)) {
     const shown = `/${segmentsOf(asked).join("/")}`
-    // Nothing is done in it: should the repetition be none after all, it is refused for what was found now.
+    // Nothing runs there. If it is not a repetition after all, `recheck` refuses it.
     if ((yield* before) === shown) return { world, cwd: { directory: world, shown }, recheck: found.left }
     return yield* found.left
   }

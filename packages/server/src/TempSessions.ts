@@ -1,21 +1,21 @@
 /**
- * Who uses which temp session: it lives in memory for as long as some connection does, and a run of it for as long as the
- * connection that sent it. State of one process, changed in single steps. Spec: SO-55..SO-58 in specs/socket.md (SC-2, DC-17).
+ * Tracks the users of temp sessions: a session lives while a connection uses it, a run while the connection that sent
+ * it is open. In-process state, changed synchronously. Spec: SO-55, SO-56 in specs/socket.md (SC-2, DC-17).
  */
 import { addressKey, type Address } from "@daybook/core"
 import type { RunID } from "@daybook/files"
 
-/** A session that a connection has left, and the runs that it had sent there. */
+/** A session that a connection used, and the runs that it sent there. */
 export interface Left {
   readonly address: Address
   readonly runs: ReadonlySet<RunID>
 }
 
 export interface TempSessions {
-  /** The connection uses the session, from its first request on. */
+  /** Marks the session as used by the connection, from its first request on. */
   readonly use: (connection: number, address: Address) => void
   readonly sent: (connection: number, address: Address, run: RunID) => void
-  /** The connection is gone; what it used. */
+  /** Removes the connection; returns what it used. */
   readonly leave: (connection: number) => ReadonlyArray<Left>
   readonly isUsed: (address: Address) => boolean
 }
@@ -35,7 +35,7 @@ export const make = (): TempSessions => {
   return {
     use,
     sent: (connection, address, run) => {
-      // A connection that has left uses nothing again.
+      // A connection that has left must not be added again.
       used.get(connection)?.get(addressKey(address))?.runs.add(run)
     },
     leave: (connection) => {

@@ -1,7 +1,7 @@
 /**
- * What goes over the socket: requests in, frames out, one JSON object a line. Decoding never fails but with an answer for
- * the client, and that answer quotes nothing that could be long or secret. Lines are cut in `Lines.ts`; what requests do
- * is `Served.ts`. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
+ * The protocol of the socket: decodes requests and encodes frames, one JSON object per line. A decoding error is an
+ * answer for the client and quotes no value, which could be long or secret. `Lines.ts` splits lines; `Served.ts`
+ * executes requests. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
  */
 import { ErrorCode, EventRow, RunID } from "@daybook/files"
 import {
@@ -20,7 +20,7 @@ import { maxLineBytes, type Line } from "./Lines.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** Refuses what is not UTF-8 and keeps a byte order mark, which JSON does not know. */
+/** Rejects invalid UTF-8 and keeps a byte order mark, which JSON does not allow. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const loneSurrogate = /\p{Surrogate}/u
@@ -34,7 +34,7 @@ const inputProblem = (text: string): string | undefined => {
 const Input = Schema.String.pipe(Schema.filter((text) => inputProblem(text) === undefined))
 const CwdField = Schema.String.pipe(Schema.filter((text) => cwdProblem(text) === undefined))
 
-/** Names a row of `events.jsonl`: any name, or an event's id with the row's place among that event's. */
+/** Whether the text can name a row of `events.jsonl`: any name, or an event id with the row's number. */
 export const isCursor = (text: string): boolean => isName(text) || /^evt_[A-Za-z0-9._-]{1,98}$/.test(text)
 const Cursor = Schema.String.pipe(Schema.filter(isCursor))
 
@@ -42,7 +42,7 @@ const Cursor = Schema.String.pipe(Schema.filter(isCursor))
 export const Scope = Schema.Literal("private", "shared", "temp")
 export type Scope = typeof Scope.Type
 
-/** Which session of the agent or model behind the socket. */
+/** The session, of the agent or model behind the socket. */
 const target = {
   session: Schema.optionalWith(SessionName, { default: () => defaultSession }),
   scope: Schema.optionalWith(Scope, { default: (): Scope => "private" }),
@@ -51,7 +51,7 @@ const target = {
 
 const Send = Schema.Struct({
   op: Schema.Literal("send"),
-  /** The client's own id: the same id again is the same run (FR-8). */
+  /** The client's id of the request; the same id again is the same run (FR-8). */
   id: Name,
   ...target,
   cwd: optional(CwdField),
@@ -60,13 +60,13 @@ const Send = Schema.Struct({
 
 const Resume = Schema.Struct({ op: Schema.Literal("resume"), ...target, after: optional(Cursor) })
 
-/** `id` is a run's, or else a client's id in the session named. */
+/** `id` is a run's id, or a client's id in the named session. */
 const Cancel = Schema.Struct({ op: Schema.Literal("cancel"), id: Name, ...target })
 
-/** A ping has no fields of its own; an id that is a name comes back in its pong. */
+/** Returns a pong; an `id` that is a name is repeated in it. */
 const Ping = Schema.Struct({ op: Schema.Literal("ping"), id: optional(Name) })
 
-/** Names an open question to the client: a permission, or what the model asks. */
+/** The id of an open ask: a permission, or a question of the model. */
 export const AskID = Schema.String.pipe(Schema.pattern(/^ask-[0-9a-f]{32}$/))
 
 const longestAnswer = 10_000
@@ -75,37 +75,38 @@ const longestPattern = 1_000
 const Pattern = Schema.NonEmptyString.pipe(Schema.maxLength(longestPattern))
 const AnswerText = Schema.String.pipe(Schema.maxLength(longestAnswer))
 
-/** `decision` on a permission, or to dismiss a question; `answers` to a question, one for each of its parts. */
+/** `decision` on a permission or to dismiss a question; or `answers`, one for each part of a question. */
 const Answer = Schema.Struct({
   op: Schema.Literal("answer"),
   id: optional(Name),
   ...target,
   ask: AskID,
   decision: optional(Schema.Literal("once", "session", "always", "decline", "correct", "dismiss")),
-  /** Patterns that are saved in place of those of the ask; with `always` only. */
+  /** Patterns to save in place of the ask's; only with `always`. */
   always: optional(Schema.Array(Pattern).pipe(Schema.minItems(1), Schema.maxItems(mostPatterns))),
-  /** What the model reads; with `correct` only. */
+  /** Text for the model; only with `correct`. */
   message: optional(AnswerText.pipe(Schema.minLength(1))),
   answers: optional(Schema.Array(AnswerText).pipe(Schema.minItems(1), Schema.maxItems(4)))
 })
 
-/** What runs and waits behind this socket. */
+/** The active and waiting runs behind this socket. */
 const Status = Schema.Struct({ op: Schema.Literal("status"), id: optional(Name) })
 
+/** Sessions on one page of a list, at most. */
 export const longestPage = 100
 
-/** Sessions of this agent or model in one scope, the newest first. */
+/** Sessions of this agent or model in one scope, the latest change first. */
 const List = Schema.Struct({
   op: Schema.Literal("list"),
   id: optional(Name),
   scope: Schema.optionalWith(Schema.Literal("private", "shared"), { default: () => "private" as const }),
   shared: optional(Name),
   limit: Schema.optionalWith(Schema.Int.pipe(Schema.between(1, longestPage)), { default: () => 50 }),
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   after: optional(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,512}$/)))
 })
 
-/** What a client may ask. */
+/** A request of a client. */
 export const Request = Schema.Union(Send, Resume, Cancel, Answer, Status, List, Ping)
 export type Request = typeof Request.Type
 export type Send = typeof Send.Type
@@ -116,14 +117,14 @@ export type Status = typeof Status.Type
 export type List = typeof List.Type
 export type Ping = typeof Ping.Type
 
-/** Whether an id is a run's: its form is one that `runOf` gives. */
+/** Whether the id is a run's, by the form that `runOf` gives. */
 export const isRunID = Schema.is(RunID)
 
 const TextContent = Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))
 
 /**
- * Of a run that somebody follows. `id` is the client's id, where the run came from one; `event`, where a frame has a row
- * in `events.jsonl`, is that row's id: the cursor to resume from.
+ * Fields of a run's frames. `id` is the client's id, if the run came from one. `event` is the id of the frame's row in
+ * `events.jsonl`, if it has one: the cursor to resume from.
  */
 const ofRun = { id: optional(Schema.String), run: RunID, event: optional(Schema.String) }
 
@@ -140,7 +141,7 @@ const RunStatus = Schema.Struct({
 export type RunStatus = typeof RunStatus.Type
 
 const SessionItem = Schema.Struct({
-  /** Its name, or its id where it has none. */
+  /** Its name, or its id if it has none. */
   session: Schema.String,
   session_id: Schema.String,
   title: optional(Schema.String),
@@ -153,9 +154,12 @@ const SessionItem = Schema.Struct({
 })
 export type SessionItem = typeof SessionItem.Type
 
-/** What a client is told. Further types and fields may come: a client skips what it does not know. */
+/** A frame for a client. Types and fields may be added: a client ignores those that it does not know. */
 export const RunFrame = Schema.Union(
-  /** The prompt waits. With `run` it is on disk; without, it is not admitted yet: the session is brought to its folder first. */
+  /**
+   * The prompt waits. With `run` it is on disk; without, it is not admitted yet, because its session first moves to
+   * another folder or model.
+   */
   Schema.Struct({ type: Schema.Literal("queued"), id: optional(Schema.String), run: optional(RunID) }),
   Schema.Struct({ type: Schema.Literal("start"), ...ofRun, model: optional(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("delta"), id: optional(Schema.String), run: RunID, text: Schema.String }),
@@ -181,7 +185,7 @@ export const RunFrame = Schema.Union(
     truncated: optional(Schema.Literal(true)),
     length: optional(Schema.Int)
   }),
-  /** A person is asked whether a tool may do what it wants to do. */
+  /** A tool needs a permission from a person. */
   Schema.Struct({
     type: Schema.Literal("ask"),
     id: optional(Schema.String),
@@ -192,22 +196,22 @@ export const RunFrame = Schema.Union(
     permission: Schema.String,
     resources: Schema.Array(Schema.String),
     title: Schema.String,
-    /** What the decisions "session" and "always" allow from now on; without any they cannot be given. */
+    /** The patterns that "session" and "always" allow from now on; empty if these decisions are not available. */
     always: Schema.Array(Schema.String),
-    /** Who asks: the agent, the session and the folder, and with which tool. */
+    /** The agent, session, folder and tool that ask. */
     agent: Schema.String,
     session_id: Schema.String,
     session_title: optional(Schema.String),
-    /** The folder, as the client knows it; where the session is gone, there is none. */
+    /** The folder as the client knows it; absent if the session is gone. */
     cwd: optional(Schema.String),
     tool: Schema.String,
-    /** All of what would be done. */
+    /** The whole action that needs the permission. */
     subject: PermissionSubject,
-    /** What else is to be known. */
+    /** Further remarks for the person. */
     notes: Schema.Array(Schema.String),
     truncated: optional(Schema.Literal(true))
   }),
-  /** The model asks a person. */
+  /** The model asks a person a question. */
   Schema.Struct({
     type: Schema.Literal("ask"),
     id: optional(Schema.String),
@@ -217,7 +221,7 @@ export const RunFrame = Schema.Union(
     tool_call_id: Schema.String,
     questions: Schema.Array(QuestionItem)
   }),
-  /** The ask is closed: by a client, elsewhere, or with its run. */
+  /** The ask was closed: by a client, elsewhere, or with its run. */
   Schema.Struct({
     type: Schema.Literal("answered"),
     id: optional(Schema.String),
@@ -231,14 +235,14 @@ export const RunFrame = Schema.Union(
     kind: Schema.Literal("agent", "model"),
     name: Schema.String,
     runs: Schema.Array(RunStatus),
-    /** There are more runs than are listed. */
+    /** More runs exist than are listed. */
     more: optional(Schema.Literal(true))
   }),
   Schema.Struct({
     type: Schema.Literal("list"),
     id: optional(Schema.String),
     sessions: Schema.Array(SessionItem),
-    /** `after` of the next page; there is none without it. */
+    /** `after` of the next page; absent on the last. */
     next: optional(Schema.String)
   }),
   Schema.Struct({
@@ -251,7 +255,7 @@ export const RunFrame = Schema.Union(
   }),
   Schema.Struct({
     type: Schema.Literal("error"),
-    /** The request's, where it could be read. */
+    /** The request's id, if it could be read. */
     id: optional(Schema.String),
     run: optional(RunID),
     event: optional(Schema.String),
@@ -260,7 +264,7 @@ export const RunFrame = Schema.Union(
     tool_call_id: optional(Schema.String),
     code: ErrorCode,
     message: Schema.String,
-    /** True: the run goes on. */
+    /** True: the run continues. */
     recoverable: optional(Schema.Boolean)
   }),
   Schema.Struct({ type: Schema.Literal("done"), ...ofRun, status: Schema.Literal("ok", "error", "cancelled") }),
@@ -268,19 +272,22 @@ export const RunFrame = Schema.Union(
 )
 export type RunFrame = typeof RunFrame.Type
 
-/** Every frame: those of a run as it happens, and rows of `events.jsonl` in answer to `resume` (they have a `seq`). */
+/** Any frame: those of a live run, and rows of `events.jsonl` in answer to `resume` (they have a `seq`). */
 export const Frame = Schema.Union(EventRow, RunFrame)
 export type Frame = typeof Frame.Type
 export type ErrorFrame = Extract<RunFrame, { readonly type: "error" }>
 
-/** Why a line is no request: the code for programs, the sentence for people, and the request's id where it has one. */
+/**
+ * A line that is not a valid request: the code for programs, the sentence for people, and the request's id if it has
+ * one.
+ */
 export class WireError extends Schema.TaggedError<WireError>()("WireError", {
   code: ErrorCode,
   message: Schema.String,
   id: optional(Schema.String)
 }) {}
 
-/** The answer to a line that is no request. */
+/** The error frame of a refused line or request. */
 export const errorFrame = (error: {
   readonly code: ErrorCode
   readonly message: string
@@ -299,7 +306,7 @@ const refuse = (code: ErrorCode, message: string, id?: string) =>
 
 const ops = "send, resume, cancel, answer, status, list or ping"
 
-/** What each field has to be. A value is looked at only for its own fault, and never quoted. */
+/** What each field must be. A value is inspected only for its own fault, and never quoted. */
 const rules: Readonly<Record<string, (value: unknown) => string>> = {
   id: () => `has to be a name: ${nameRule}`,
   session: () => `has to be a name: ${nameRule}; and not "${reservedSession}"`,
@@ -317,14 +324,14 @@ const rules: Readonly<Record<string, (value: unknown) => string>> = {
   limit: () => `has to be a whole number from 1 to ${longestPage}`
 }
 
-/** Where one operation gives a field another meaning. */
+/** Rules of `list` for fields with another meaning there. */
 const listRules: typeof rules = {
   ...rules,
   scope: () => 'has to be "private" or "shared": temp sessions are in no list',
-  after: () => "has to be the next of the page before"
+  after: () => 'has to be the "next" of the previous page'
 }
 
-/** The field that a schema found fault with. Its own words would quote the value, however long or deep that is. */
+/** The field that the schema rejected. The schema's own message would quote the value, which may be long or deep. */
 const faultyField = (issue: ParseResult.ParseIssue): string => {
   switch (issue._tag) {
     case "Pointer":
@@ -346,11 +353,11 @@ type Fields = Readonly<Record<string, unknown>>
 const describe = (fields: Fields, issue: ParseResult.ParseIssue): string => {
   const field = faultyField(issue)
   const rule =
-    (fields["op"] === "list" ? listRules : rules)[field]?.(fields[field]) ?? "is not what the operation takes"
+    (fields["op"] === "list" ? listRules : rules)[field]?.(fields[field]) ?? "is not valid for this operation"
   return Object.hasOwn(fields, field) ? `"${field}" ${rule}` : `"${field}" is missing: it ${rule}`
 }
 
-/** One for each operation, so that a fault is that of a field. */
+/** One decoder per operation, so that an error names a field. */
 const decoders: Readonly<Record<string, (fields: unknown) => Either.Either<Request, ParseResult.ParseIssue>>> = {
   send: ParseResult.decodeUnknownEither(Send),
   resume: ParseResult.decodeUnknownEither(Resume),
@@ -403,7 +410,7 @@ const decodeFields = (fields: Fields): Either.Either<Request, WireError> => {
   return Either.right(request.right)
 }
 
-/** The bytes of one line, without its end, as a request. */
+/** Decodes the bytes of one line, without its end. */
 export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError> => {
   if (bytes.length > maxLineBytes) return decode({ _tag: "TooLong" })
   let text: string
@@ -414,27 +421,27 @@ export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError>
   }
   if (text.trim() === "") return refuse("EINVAL", "the line is empty: a request is one JSON object")
   return Either.flatMap(parse(text), (value) =>
-    isFields(value) ? decodeFields(value) : refuse("EINVAL", "the line holds no JSON object")
+    isFields(value) ? decodeFields(value) : refuse("EINVAL", "the line is not a JSON object")
   )
 }
 
-/** One line as it came from the splitter, as a request. */
+/** Decodes one line from the splitter. */
 export const decode = (line: Line): Either.Either<Request, WireError> =>
   line._tag === "Line"
     ? decodeLine(line.bytes)
     : refuse("EMSGSIZE", `the line is longer than ${maxLineBytes} bytes; it was skipped`)
 
-/** The most that one delta carries, in UTF-16 code units: whatever they are, the frame is far below the limit. */
+/** The longest delta in UTF-16 code units; any such frame is far below the limit of a line. */
 export const maxDeltaLength = 65_536
 
-/** The first `length` code units, without the half of a surrogate pair at the end. */
+/** The first `length` code units, without half a surrogate pair at the end. */
 const clip = (text: string, length: number): string => {
   if (text.length <= length) return text
   const last = text.charCodeAt(length - 1)
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length)
 }
 
-/** A text in pieces that fit a delta; joined, they are the text. */
+/** The text in pieces that fit a delta. */
 export const deltaTexts = (text: string): ReadonlyArray<string> => {
   const pieces: Array<string> = []
   for (let rest = text; rest.length > 0; rest = rest.slice(pieces.at(-1)?.length)) {
@@ -446,8 +453,8 @@ export const deltaTexts = (text: string): ReadonlyArray<string> => {
 const fits = (line: string): boolean => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes
 
 /**
- * A frame as one line, with its end. What would be longer than a frame may be has its texts shortened, as far as it
- * needs, and says so by `truncated`; the whole is in the session's files.
+ * The frame as one line, with its end. A frame that is too long has its texts shortened as needed and is marked
+ * `truncated`; the whole text is in the session's files.
  */
 export const encodeFrame = (frame: Frame): string => {
   const line = JSON.stringify(frame)
@@ -458,7 +465,7 @@ export const encodeFrame = (frame: Frame): string => {
     )
     if (fits(shorter)) return `${shorter}\n`
   }
-  // Many small values: only what names the frame is left.
+  // Many small values: keep only the plain fields.
   const named = Object.entries(frame).filter(([, value]) => typeof value !== "object")
   return `${JSON.stringify({ ...Object.fromEntries(named), truncated: true }, (_, value: unknown) =>
     typeof value === "string" ? clip(value, 1024) : value

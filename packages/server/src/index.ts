@@ -1,4 +1,4 @@
-/** The promise of `@daybook/server`. What is not here is internal. */
+/** The public API of `@daybook/server`; everything else is internal. */
 export * as Asks from "./Asks.ts"
 export { type BackendServices } from "./Backend.ts"
 export { SocketBusy, SocketUnusable } from "./Listener.ts"
