@@ -142,6 +142,25 @@ describe.skipIf(process.platform !== "linux")("a command in a sandbox", () => {
     })
   )
 
+  it.scopedLive("SB-16: what is protected stays so when folders are made beside it or renamed", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeConfined()
+      for (const name of [".env", "sub/api/.env", "sub/.vscode/tasks.json", ".git/config"]) bench.put(name, "was")
+      bench.put("sub/a", "mine")
+      const said = yield* bench.said(
+        "for i in $(seq 300); do mkdir aa$i; done; mkdir -p n/node_modules; " +
+          "mv sub n/node_modules/ 2>/dev/null && echo moved; mv sub/api z 2>/dev/null && echo moved; mv sub/a sub/b && echo done"
+      )
+      assert.strictEqual(said.trim(), "done")
+      const targets = ".env sub/api/.env z/.env z/api/.env sub/.vscode/tasks.json .git/config"
+      const later = yield* bench.said(`for f in ${targets}; do cat $f; echo x > $f; done 2>/dev/null; echo end`)
+      // The files that agents and programs obey may be read.
+      assert.deepStrictEqual(later.match(/was/g)?.length, 2)
+      for (const name of [".env", "sub/api/.env", "sub/.vscode/tasks.json", ".git/config"])
+        assert.strictEqual(readFileSync(bench.at(name), "utf8"), "was")
+    })
+  )
+
   it.scopedLive("SB-3: a protected folder that the configuration names may be written", () =>
     Effect.gen(function* () {
       const bench = yield* makeConfined((beside) => ({ writable: [beside, join(beside, ".git")] }))

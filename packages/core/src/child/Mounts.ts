@@ -63,9 +63,24 @@ const entriesOf = (folder: string, maximum: number): ReadonlyArray<Dirent> =>
     }
   }) ?? []
 
-/** The paths below a folder that `write`, `edit` or `read` would ask about. A link counts as its target. */
-const protectedIn = (root: string): ReadonlyArray<Mount> => {
-  const found: Array<Mount> = []
+/** How a protected name is shown; undefined for any other name. */
+const accessOf = (name: string): "hidden" | "read" | undefined => {
+  if (guardsOf("read", name).length > 0) return "hidden"
+  return guardsOf("edit", name).length > 0 ? "read" : undefined
+}
+
+/** The mount that protects a path, if there is something. A link counts as its target. */
+const guardAt = (root: string, full: string): ReadonlyArray<Mount> => {
+  const access = accessOf(path.basename(full))
+  const stats = attempt(() => lstatSync(full))
+  if (access === undefined || stats === undefined) return []
+  const target = stats.isSymbolicLink() ? real(full) : full
+  return target !== undefined && (target === full || isWithin(root, target)) ? [{ path: target, access }] : []
+}
+
+/** The protected paths below a folder, the nearest first. */
+const lookBelow = (root: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
   const folders = [root]
   let left = maximumEntries
   for (let at = 0; at < Math.min(folders.length, maximumFolders); at++) {
@@ -74,17 +89,49 @@ const protectedIn = (root: string): ReadonlyArray<Mount> => {
     left -= entries.length
     for (const entry of entries) {
       const full = path.join(folder, entry.name)
-      const access = guardsOf("read", entry.name).length > 0 ? "hidden" : "read"
-      if (access === "hidden" || guardsOf("edit", entry.name).length > 0) {
-        const target = entry.isSymbolicLink() ? real(full) : full
-        if (target !== undefined && (target === full || isWithin(root, target))) found.push({ path: target, access })
-      } else if (entry.isDirectory() && entry.name !== "node_modules") {
-        folders.push(full)
-      }
+      if (accessOf(entry.name) !== undefined) found.push(full)
+      else if (entry.isDirectory() && entry.name !== "node_modules") folders.push(full)
     }
   }
   return found
 }
+
+/** The paths that earlier looks found, by folder: a command cannot hide them from the look with folders that it adds. */
+const known = new Map<string, ReadonlyArray<string>>()
+const maximumKnown = { roots: 64, paths: 1_000 }
+
+/** The paths below a folder that `write`, `edit` or `read` would ask about. */
+const protectedIn = (root: string): ReadonlyArray<Mount> => {
+  const mounts = new Map(
+    [...(known.get(root) ?? []), ...lookBelow(root)].map((full) => [full, guardAt(root, full)] as const)
+  )
+  const found = [...mounts].filter(([, guards]) => guards.length > 0)
+  known.delete(root)
+  known.set(
+    root,
+    found.slice(0, maximumKnown.paths).map(([full]) => full)
+  )
+  const [oldest] = known.keys()
+  if (known.size > maximumKnown.roots && oldest !== undefined) known.delete(oldest)
+  return found.flatMap(([, guards]) => guards)
+}
+
+/** The folders between a given folder and a path in it. */
+const foldersBetween = (root: string, name: string): ReadonlyArray<string> => {
+  const folders: Array<string> = []
+  for (let at = path.dirname(name); at !== root && isWithin(root, at); at = path.dirname(at)) folders.push(at)
+  return folders
+}
+
+/** Mounts the folders above protected paths as they are: a mounted folder cannot be renamed. */
+const pinned = (given: ReadonlyArray<Mount>, guarded: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
+  given.flatMap(({ access, path: root }) => {
+    const inner = given.filter((mount) => mount.path !== root && isWithin(root, mount.path))
+    return guarded
+      .filter((mount) => isWithin(root, mount.path) && !inner.some((each) => isWithin(each.path, mount.path)))
+      .flatMap((mount) => foldersBetween(root, mount.path))
+      .map((name): Mount => ({ path: name, access }))
+  })
 
 /** Sorts mounts parents first, so that children are mounted over them. The last mount of a path wins. */
 const ordered = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
@@ -156,15 +203,18 @@ export interface Shown {
 /** Bubblewrap's mount arguments, from the current state of the folders. */
 export const mountArguments = ({ bytes, given, hidden, home, world }: Shown): ReadonlyArray<string> => {
   const own = new Set(given.map((mount) => mount.path))
-  const guarded = given.flatMap((mount) => protectedIn(mount.path)).filter((mount) => !own.has(mount.path))
   const within = hidden.flatMap((name) => {
     const found = real(name)
-    return found !== undefined && given.some((mount) => isWithin(mount.path, found)) ? [found] : []
+    return found !== undefined && !own.has(found) && given.some((mount) => isWithin(mount.path, found)) ? [found] : []
   })
+  const guarded = given
+    .flatMap((mount) => protectedIn(mount.path))
+    .filter((mount) => !own.has(mount.path) && !within.some((name) => isWithin(name, mount.path)))
   const mounts = ordered([
+    ...pinned(given, guarded),
     ...guarded,
     ...given,
-    ...within.filter((name) => !own.has(name)).map((name): Mount => ({ path: name, access: "hidden" }))
+    ...within.map((name): Mount => ({ path: name, access: "hidden" }))
   ])
   return [
     ...systemArguments(),
