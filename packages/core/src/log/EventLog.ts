@@ -136,7 +136,7 @@ export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("
   }
 }
 
-/** The live events of one session from a moment on, and what was said before it of the texts that are under way. */
+/** The live events of one session from now on, and the deltas before that of texts in progress. */
 export interface LiveSubscription {
   readonly live: Stream.Stream<LiveEvent, SubscriberOverflow>
   readonly soFar: ReadonlyArray<OpenText>
@@ -306,8 +306,8 @@ export class EventLog extends Context.Tag("@daybook/core/EventLog")<
     }) => Stream.Stream<LiveEvent, SubscriberOverflow>
     /**
      * `live`, already registered when this returns and until the scope closes. Except after an overflow, no delta is
-     * missing from a text that starts in the log after that. Of a text that this process has under way, `soFar` has the
-     * deltas before it.
+     * missing from a text that starts in the log after that. For a text that this process has in progress, `soFar`
+     * holds the earlier deltas.
      */
     readonly subscribe: (options: {
       readonly sessionID: SessionID

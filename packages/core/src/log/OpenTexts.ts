@@ -1,28 +1,28 @@
 /**
- * What was said so far of the texts and reasoning that this process has under way: their deltas are stored nowhere, and who
- * begins to listen in the middle needs the beginning. A text is here from its start in the log to its end. In memory,
- * bounded; one that is longer than the bound has no beginning here. Spec: LG-29 in specs/log.md.
+ * Keeps the deltas of texts and reasoning that this process is streaming. Deltas are not stored, and a subscriber that
+ * joins in the middle needs the beginning. A text is kept from its start in the log to its end, in memory. A text above
+ * the limit loses its deltas. Spec: LG-29 in specs/log.md.
  */
 import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { SessionID } from "../Identifiers.ts"
 
-/** A text or reasoning that has begun and not ended. */
+/** A text or reasoning that has started and not ended. */
 export interface OpenText {
   readonly type: "text" | "reasoning"
   readonly id: string
-  /** The deltas so far, joined; undefined where they are more than is kept. */
+  /** The deltas so far, joined; undefined above the limit. */
   readonly said: string | undefined
 }
 
-/** Code units that are kept of each. */
+/** Maximum code units kept per text. */
 const limit = 1_048_576
 
 export interface OpenTexts {
-  /** Takes events that were appended. */
+  /** Records appended events. */
   readonly appended: (events: ReadonlyArray<SessionEvent>) => void
-  /** Takes a delta that is published. */
+  /** Records a published delta. */
   readonly published: (event: LiveEvent) => void
-  /** The session was removed. */
+  /** Drops a removed session. */
   readonly forget: (sessionID: SessionID) => void
   readonly of: (sessionID: SessionID) => ReadonlyArray<OpenText>
 }
@@ -59,7 +59,7 @@ export const make = (): OpenTexts => {
         return end(event.sessionID, event.data.textID)
       case "session.next.reasoning.ended":
         return end(event.sessionID, event.data.reasoningID)
-      // What a step leaves open, because its end could not be stored, is of no later one.
+      // Fragments left open, because their end could not be stored, do not belong to a later step.
       case "session.next.step.started":
       case "session.next.step.ended":
       case "session.next.step.failed":

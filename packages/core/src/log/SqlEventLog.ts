@@ -149,7 +149,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         const set = subscribers.get(sessionID)
         if (set === undefined) subscribers.set(sessionID, new Set([subscriber]))
         else set.add(subscriber)
-        // In one step with the registration: the first event that comes is the one after this.
+        // Read in the same step as the registration, so that the next live event follows `soFar`.
         return openTexts.of(sessionID)
       }),
       () => Effect.sync(() => unsubscribe(sessionID, subscriber))
