@@ -120,7 +120,7 @@ describe("daybook context", () => {
       assertSent(shownJson(earlier.stdout), turn.body)
       const nothing = yield* here.run(["context", "fix", "--at", "1"])
       assert.strictEqual(nothing.code, 3)
-      assert.match(nothing.stderr, /^daybook: no turn of ses_\S+ had begun by event 1[^\n]*\n$/)
+      assert.match(nothing.stderr, /^daybook: ses_\S+ has no recorded request at or before event 1[^\n]*\n$/)
     })
   )
 

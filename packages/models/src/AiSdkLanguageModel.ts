@@ -9,6 +9,7 @@ import type { Effect, Redacted } from "effect"
 import { bridge } from "./internal/AiSdkModel.ts"
 import { systemAsUser } from "./internal/WireHistory.ts"
 
+/** Options of `make`. */
 export interface Options {
   readonly model: LanguageModelV3
   /** Values that must never appear in an error, such as keys. */

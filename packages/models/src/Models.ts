@@ -66,6 +66,7 @@ export type Provider = Common &
       }
   )
 
+/** The providers and defaults of a resolver. */
 export interface Options {
   /** By provider name, the part before the slash of a model reference. */
   readonly providers: Readonly<Record<string, Provider>>

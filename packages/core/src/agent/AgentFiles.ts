@@ -18,6 +18,7 @@ import { builtins, defaultAgent } from "./BuiltinAgents.ts"
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
 export type AgentProblem = typeof AgentProblem.Type
 
+/** Where agents come from. */
 export interface AgentFilesOptions {
   /** Agents of the host and the configuration, unchanged. */
   readonly agents?: ReadonlyArray<Agent> | undefined

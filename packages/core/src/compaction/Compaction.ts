@@ -57,7 +57,7 @@ export type Compacted = "unchanged" | "pruned" | "compacted"
 export class Compaction extends Context.Tag("@daybook/core/Compaction")<
   Compaction,
   {
-    /** Whether the request exceeds its budget. Changes nothing. */
+    /** Whether compaction is enabled and the request exceeds its budget. Changes nothing. */
     readonly isNeeded: (request: CompactionRequest) => boolean
     /**
      * Runs before a request is sent. Unless it returns `unchanged`, the caller assembles the request again, without a

@@ -6,7 +6,7 @@
 import type { Message, ToolPart } from "../session/Message.ts"
 import { imageTokens, tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
-/** Results up to this many characters are never replaced. */
+/** Texts up to this many characters are not worth a placeholder. */
 const minChars = 200
 /** Tools whose results do not age: guidance that the agent loaded. */
 const lasting: ReadonlySet<string> = new Set(["skill"])

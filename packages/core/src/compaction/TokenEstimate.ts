@@ -17,12 +17,14 @@ export interface ToolShape {
   readonly parameters: unknown
 }
 
+/** The parts of a request that are estimated. */
 export interface EstimatedRequest {
   readonly system: ReadonlyArray<string>
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
   readonly tools: ReadonlyArray<ToolShape>
 }
 
+/** Estimated tokens of a request, in total and by part. */
 export interface Estimate {
   readonly system: number
   readonly messages: number

@@ -61,6 +61,7 @@ const makeSources = (reserved: ReadonlyArray<ContextSource> = []): Context.Tag.S
 /** A registry that starts without host sources. */
 export const layerHost = Layer.sync(HostContext, () => makeSources())
 
+/** The context sources of the current Location (CX-10). */
 export class ContextRegistry extends Context.Tag("@daybook/core/ContextRegistry")<
   ContextRegistry,
   {

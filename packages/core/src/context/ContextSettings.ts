@@ -4,6 +4,7 @@
  */
 import { Config, Context, Effect, Layer } from "effect"
 
+/** Where instructions and skills are read from (CX-30). */
 export interface Settings {
   /** The user's folder, with `AGENTS.md` and `skills/`; undefined for none. */
   readonly userFolder: string | undefined
@@ -18,6 +19,7 @@ export interface Settings {
   readonly projectConfig: boolean
 }
 
+/** The settings for instructions and skills; a host provides them with `layer`. */
 export class ContextSettings extends Context.Tag("@daybook/core/ContextSettings")<ContextSettings, Settings>() {}
 
 /** Options of a host; all are optional. */

@@ -227,6 +227,7 @@ export const initialize = (observed: Observed): Ready | Blocked =>
 export const replace = (observed: Observed, snapshot: Snapshot): Ready | Blocked =>
   render(observed, snapshot, (key, look) => look._tag === "Unavailable" && Object.hasOwn(snapshot, key))
 
+/** The result of `reconcile`: nothing to tell, one update message, or a fresh baseline. */
 export type Reconciled =
   | { readonly _tag: "Unchanged" }
   | { readonly _tag: "Updated"; readonly text: string; readonly snapshot: Snapshot }

@@ -13,6 +13,7 @@ export interface FramedTool {
   readonly parameters: JsonRecord
 }
 
+/** The part of a request that is not history (RQ-30). */
 export interface Frame {
   /** The agent's prompt or the base instructions, then the baseline; empty texts are omitted. */
   readonly system: ReadonlyArray<string>
@@ -67,8 +68,10 @@ export interface Folded {
   readonly known: ReadonlyMap<string, FramedTool>
 }
 
+/** The fold before the first event. */
 export const nothingFolded: Folded = { frame: noFrame, known: new Map() }
 
+/** Applies one framed event (RQ-33). */
 export const fold = (
   { frame, known }: Folded,
   { data }: Pick<EventOfType<"session.next.request.framed">, "data">

@@ -40,7 +40,7 @@ export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/cor
   at: Schema.Int
 }) {
   override get message() {
-    return `no turn of ${this.sessionID} had begun by event ${this.at}; use a later event`
+    return `${this.sessionID} has no recorded request at or before event ${this.at}; use a later event`
   }
 }
 

@@ -40,7 +40,7 @@ interface Prepared {
   readonly sent: Request
   readonly fetch: typeof globalThis.fetch | undefined
   readonly names: WireNames
-  /** The limit of Daybook that the answer exceeded, if any. */
+  /** Daybook's refusal of the answer, if any. */
   readonly refused: () => HttpRefused | undefined
 }
 

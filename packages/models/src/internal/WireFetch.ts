@@ -46,7 +46,7 @@ const cut = (left: number) =>
     }
   })
 
-/** Limits answers: a failed one is truncated, any other fails with `HttpRefused` (LM-10, LM-11). */
+/** Bounds answers: an overlong failed one is truncated, any other fails with `HttpRefused` (LM-10, LM-11). */
 export const boundedAnswers =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, init) => {
