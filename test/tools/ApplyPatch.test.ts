@@ -214,7 +214,7 @@ describe("apply_patch", () => {
     ["whose hunk does not fit", "other\n", /"u": hunk 1 \(line 5 of the patch\) does not fit/],
     ["that is not UTF-8", new Uint8Array([0x61, 0xff, 0x0a]), /not UTF-8/],
     ["that is too large", "a\n".repeat(6 * 1024 * 1024), /at most 10485760 can be edited/],
-    ["that would stay the same", "a\n", /put in what they take out/]
+    ["that would stay the same", "a\n", /change nothing: they add what they remove/]
   ]
   it.scoped.each(unfit)("TO-14: with an update of a file %s, no other file is changed", ([, content, message]) =>
     Effect.gen(function* () {

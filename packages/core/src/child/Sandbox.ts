@@ -194,7 +194,7 @@ const probe = Effect.fn("Sandbox.probe")(function* (program: string) {
   if (code !== 0) return yield* new SandboxUnavailable({ reason: "broken", details: said.trim().slice(0, 500) })
 })
 
-/** Finds `bwrap`; fails unless it exists and works. */
+/** Finds `bwrap`; fails with `SandboxUnavailable` unless it exists and works. */
 export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: SandboxSettings) {
   const looked = program === undefined ? places : [program]
   const found = looked.find((place) => path.isAbsolute(place) && existsSync(place))

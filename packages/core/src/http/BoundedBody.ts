@@ -4,6 +4,7 @@
  */
 import { HttpRefused } from "./HttpRefused.ts"
 
+/** Limits of a response's body. */
 export interface BodyLimits {
   /** Bytes of a body that is not an event stream. */
   readonly body: number
@@ -58,6 +59,7 @@ const bounded = (limits: BodyLimits, events: boolean) => {
 export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers, status, statusText })
 
+/** Whether the response is a stream of server-sent events. */
 export const isEventStream = ({ headers }: Response): boolean =>
   headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
 

@@ -51,7 +51,10 @@ const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): re
   return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
 }
 
-/** Restricts a `fetch` to one origin. */
+/**
+ * Restricts a `fetch` to one origin. Rejects with `HttpRefused` for a refused redirect, and with `TypeError` for a URL
+ * with a user name or password.
+ */
 export const sameOrigin =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, asked) => {

@@ -113,7 +113,7 @@ export const makeStart = Effect.fnUntraced(function* (
     // A folder without instructions can still contain hostile programs.
     const why = notCounting(project) ?? undecided
     if (why === undefined) return { ...server, cwd: real }
-    return yield* new ServerFault({ details: `it starts in a folder, and ${why}; daybook trust grant decides` })
+    return yield* new ServerFault({ details: `it has a working folder, and ${why}; "daybook trust grant" trusts it` })
   })
 
   const start: Start = (server) => {

@@ -233,7 +233,7 @@ const attempted = (supervised: Supervised) =>
   attempt(supervised).pipe(
     Effect.catchAllDefect((defect) => {
       const reason = defect instanceof Error ? inSentence(defect.message) : "unknown fault"
-      return new ServerFault({ details: `it broke its connection: ${reason}` })
+      return new ServerFault({ details: `its connection failed unexpectedly: ${reason}` })
     }),
     Effect.catchAll(failed(supervised))
   )

@@ -97,5 +97,5 @@ export const readListing = (values: ReadonlyArray<unknown>): Listing => {
 export const describeLeftOut = ({ leftOut }: Listing): string | undefined => {
   if (leftOut.length === 0) return undefined
   const more = leftOut.length > 5 ? ` and ${leftOut.length - 5} more` : ""
-  return `left out of its tools: ${leftOut.slice(0, 5).join(", ")}${more}`
+  return `tools not offered: ${leftOut.slice(0, 5).join(", ")}${more}`
 }

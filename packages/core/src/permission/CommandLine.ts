@@ -258,7 +258,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
   const below = (child: SyntaxNode, place: Around = inside) => walkNode(walk, place, child)
   const outOfPlace = (child: SyntaxNode) => {
     if (substitutionsIn(walk, around, child).length === 0) return
-    walk.loose.push({ what: "a substitution outside of a command", hides: false })
+    walk.loose.push({ what: "a substitution outside a command", hides: false })
   }
   if (inert(node)) return outOfPlace(node)
   switch (node.type) {
@@ -300,7 +300,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
 /** Parses a line. A line that is too long, does not parse, or has invisible characters is returned unread. */
 export const readCommandLine = (grammar: Grammar, text: string): CommandLine => {
   if (text.length > maximumCharacters) return { text, unread: `it has more than ${maximumCharacters} characters` }
-  if (strange.test(text)) return { text, unread: "it has characters that cannot be seen" }
+  if (strange.test(text)) return { text, unread: "it has invisible characters" }
   const walk: Walk = { grammar, source: text, commands: [], loose: [], functions: new Set() }
   try {
     walkScript(walk, { redirects: [], inFunction: false, certain: true }, grammar.parse(text))

@@ -22,7 +22,7 @@ import { describeGuards, guardsOf, namesGuards } from "./ProtectedPaths.ts"
 import { applies, decidingRule, literal, type Approval, type Rule, type Verdict } from "./Rule.ts"
 import * as SessionApprovals from "./SessionApprovals.ts"
 
-/** What a call wants to do. */
+/** A call's request for permission. */
 export interface Authorization {
   readonly sessionID: SessionID
   readonly messageID: MessageID

@@ -1,4 +1,4 @@
-/** `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-47. */
+/** Implements `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-47. */
 import { SqlClient } from "@effect/sql"
 import { Clock, Effect, Layer, Option, Schema } from "effect"
 import { draft, type SessionEvent } from "../events/SessionEvents.ts"

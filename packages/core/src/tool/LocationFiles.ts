@@ -77,7 +77,7 @@ const refuse = (type: string, message: string) => new ToolFailure({ type, messag
 
 const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
 
-/** The system's code for a file fault, such as `ENOENT`. */
+/** The system's code of a file error, such as `ENOENT`. */
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
@@ -96,7 +96,7 @@ const reasons: Readonly<Record<string, string>> = {
   EIO: "the disk failed"
 }
 
-/** A file system fault as a sentence for the model. */
+/** A file system error as a sentence for the model. */
 export const fileFailure = (verb: string, name: string, cause: unknown): ToolFailure => {
   const code = codeOf(cause)
   return refuse(
@@ -105,7 +105,7 @@ export const fileFailure = (verb: string, name: string, cause: unknown): ToolFai
   )
 }
 
-/** Runs a file operation and turns its fault into a failure that names the file. */
+/** Runs a file operation and converts its error to a failure that names the file. */
 export const tryFile = <A>(verb: string, name: string, run: () => Promise<A>): Effect.Effect<A, ToolFailure> =>
   Effect.tryPromise({ try: run, catch: (cause) => fileFailure(verb, name, cause) })
 
@@ -168,7 +168,7 @@ export const makeLocationFiles = (location: Sources): LocationFiles["Type"] => {
     if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
     if (path.isAbsolute(name)) return yield* localize(root, path.resolve(name))
     if (path.win32.isAbsolute(name)) {
-      return yield* refuse("path.invalid", `${quoted(name)} is a path of Windows; give one relative to the Location`)
+      return yield* refuse("path.invalid", `${quoted(name)} is a Windows path; give one relative to the Location`)
     }
     const full = path.resolve(root, name)
     return isWithin(root, full) ? full : yield* outside(name)

@@ -9,6 +9,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { namePattern } from "../config/Fields.ts"
 import { projectRoot } from "../context/ProjectRoot.ts"
 
+/** A configured folder or file outside the Location. */
 export interface Reference {
   /** Absolute, below the home folder (`~/`), or relative to the project's root. */
   readonly path: string

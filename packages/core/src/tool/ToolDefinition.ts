@@ -35,7 +35,7 @@ export class ToolStorageError extends Schema.TaggedError<ToolStorageError>("@day
   { operation: Schema.String, cause: Schema.Defect }
 ) {
   override get message() {
-    return `the whole of a tool's output could not be kept: ${this.operation} failed`
+    return `a tool's complete output could not be kept: ${this.operation} failed`
   }
 }
 
@@ -190,13 +190,13 @@ export const define = <
     const encoded: unknown = yield* Effect.mapError(encode(success), (error) =>
       fault(
         "tool.output",
-        `tool "${name}" gave a result that is not of its own schema: ${describeIssues(error, "the input")}`
+        `tool "${name}" returned a result that does not match its schema: ${describeIssues(error, "the input")}`
       )
     )
     const output = options.render === undefined ? renderEncoded(encoded) : options.render(success)
     yield* Effect.try({
       try: () => JSON.stringify(output.structured),
-      catch: () => fault("tool.output", `tool "${name}" gave a result that JSON cannot hold`)
+      catch: () => fault("tool.output", `tool "${name}" returned a result that JSON cannot hold`)
     })
     return output
   })

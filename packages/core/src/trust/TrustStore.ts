@@ -52,6 +52,7 @@ export interface Report {
   readonly changes?: Changes
 }
 
+/** Where decisions are stored, and what needs none. */
 export interface TrustOptions {
   /** The folder of the decisions; created with access for this user only. It must not be inside a project. */
   readonly folder: string

@@ -15,7 +15,7 @@ const EditTool = Tool.make("edit", {
   parameters: {
     path: Schema.NonEmptyString.annotations({ description: "Path relative to the working directory" }),
     oldText: Schema.NonEmptyString.annotations({ description: "The text to replace" }),
-    newText: Schema.String.annotations({ description: "What takes its place; may be empty" }),
+    newText: Schema.String.annotations({ description: "The replacement; may be empty" }),
     replaceAll: Schema.optionalWith(Schema.Boolean, { exact: true }).annotations({
       description: "Whether to replace every occurrence"
     })

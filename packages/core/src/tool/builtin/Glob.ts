@@ -18,7 +18,7 @@ const GlobTool = Tool.make("glob", {
   parameters: {
     pattern: Schema.NonEmptyString.annotations({ description: `For example "src/**/*.ts"` }),
     path: Schema.optionalWith(Schema.NonEmptyString, { exact: true }).annotations({
-      description: "Folder to search, relative to the working directory; the whole of it by default"
+      description: "Folder to search, relative to the working directory; by default the working directory"
     }),
     includeIgnored: Schema.optionalWith(Schema.Boolean, { exact: true }).annotations({
       description: "Whether to list files that .gitignore names too"

@@ -22,7 +22,7 @@ const GrepTool = Tool.make("grep", {
   parameters: {
     pattern: Schema.NonEmptyString.annotations({ description: "Regular expression, matched line by line" }),
     path: optional(Schema.NonEmptyString).annotations({
-      description: "Folder or file to search, relative to the working directory; the whole of it by default"
+      description: "Folder or file to search, relative to the working directory; by default the working directory"
     }),
     include: optional(Schema.NonEmptyString).annotations({
       description: `Glob of file names, such as "*.ts" or "src/**/*.ts"`

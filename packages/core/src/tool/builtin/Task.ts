@@ -94,7 +94,7 @@ export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly t
       })
       const hash = childName(call)
       const unavailable = ({ message }: { readonly message: string }) =>
-        refuse("tool.execution", `the task could not be given: ${message}`)
+        refuse("tool.execution", `the task could not be started: ${message}`)
       const parent = yield* Effect.mapError(store.get(call.sessionID), unavailable)
       const depth = (yield* Effect.mapError(store.ancestors(call.sessionID), unavailable)).length
       if (depth >= taskDepth) return yield* refuse("task.depth", `tasks do not go deeper than ${taskDepth}`)
@@ -121,7 +121,7 @@ export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly t
     }),
     render: ({ text, ...structured }) => ({
       structured,
-      content: [{ type: "text", text: text === "" ? "The agent ended without a word." : text }]
+      content: [{ type: "text", text: text === "" ? "The agent ended without an answer." : text }]
     })
   })
 })

@@ -10,7 +10,7 @@ import { readWholeText } from "./WholeText.ts"
 
 const WriteTool = Tool.make("write", {
   description:
-    "Creates a file of the working directory, or replaces the whole of it; missing folders are made. To change a part " +
+    "Creates a file in the working directory, or replaces it completely; missing folders are created. To change a part " +
     "of a file, use edit.",
   parameters: {
     path: Schema.NonEmptyString.annotations({ description: "Path relative to the working directory" }),

@@ -207,7 +207,10 @@ export const parsePatch = (text: string): Either.Either<ReadonlyArray<FileChange
     }
     if (/\p{Surrogate}/u.test(text)) {
       const before = text.slice(0, text.search(/\p{Surrogate}/u))
-      return yield* refuse(before.split("\n").length, "it holds half of a character, which no file can hold")
+      return yield* refuse(
+        before.split("\n").length,
+        "it contains half of a character (an unpaired surrogate), which no file can hold"
+      )
     }
     const reader = new Reader(text)
     reader.skipBlank()

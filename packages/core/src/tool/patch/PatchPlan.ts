@@ -151,7 +151,7 @@ const stepsOf = Effect.fnUntraced(function* (
   if (destination === undefined) {
     if (content !== read.text) return [{ ...at, kind: "replace", content, stats: read.stats } satisfies Step]
     return yield* refuse(
-      `the hunks of ${quoted(target.resource)} (line ${change.line} of the patch) put in what they take out`
+      `the hunks of ${quoted(target.resource)} (line ${change.line} of the patch) change nothing: they add what they remove`
     )
   }
   return [
