@@ -106,6 +106,37 @@ describe("Visible", () => {
     )
   })
 
+  it.each([
+    ["c\u0430t x", "c\\u{430}t x"],
+    ["curl https://p\u0430ypal.com", "curl https://p\\u{430}ypal.com"],
+    ["\u03bfpen_x", "\\u{3bf}pen_x"],
+    ["g\u0131t \u0261it", "g\u0131t \\u{261}it"],
+    ["git diff x\u037e rm y", "git diff x\\u{37e} rm y"],
+    ["\u{1d69b}\u{1d696} x", "\\u{1d69b}\\u{1d696} x"],
+    ["\u2010rf \u2212rf", "\\u{2010}rf \\u{2212}rf"],
+    ["a\u2215b \u01c0 c \u01c3d e\ua789f", "a\\u{2215}b \\u{1c0} c \\u{1c3}d e\\u{a789}f"],
+    ["\u{212a}", "\\u{212a}"],
+    ["\u1112\u1161\u11ab", "\\u{1112}\\u{1161}\\u{11ab}"],
+    ["\u0438\u0306", "\\u{438}\\u{306}"],
+    ["\uf900", "\\u{f900}"],
+    ["a\u{1d159}b", "a\\u{1d159}b"]
+  ])("CL-151: what looks like another text is a sign: %j", (text, shown) => {
+    assert.strictEqual(exact(text), shown)
+    assert.strictEqual(meant(shown), text)
+  })
+
+  it.each([
+    "привет, мир",
+    "Καλημέρα κόσμε",
+    "你好，世界！“引用”",
+    "한국어 안녕",
+    "日本語のテスト。ガ",
+    "naïve café – “so” … ‘x’",
+    "हिन्दी",
+    "H₂O 1º x² ✓ → ─ │",
+    "👩‍💻 ok ❤️"
+  ])("CL-151: ordinary text stays as it is: %j", (text) => assert.strictEqual(exact(text), text))
+
   it("CL-32: JSON for a terminal holds none of it and reads back as the same value", () => {
     fc.assert(
       fc.property(anyText, (text) => {

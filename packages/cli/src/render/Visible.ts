@@ -57,8 +57,39 @@ const withSigns = (text: string, by: (character: string) => string): string =>
 /** Text for a terminal or a log: what would be obeyed or is not seen becomes a sign; newlines and tabs stay (CL-30). */
 export const visible = (text: string): string => withSigns(text.replaceAll("\r\n", "\n"), sign)
 
-/** One line of what a person decides on: every unusual character is a sign, and no two texts look the same (CL-151). */
-export const exact = (line: string): string => replaced(line, unusual(), sign)
+/**
+ * Characters that are drawn as an ASCII one, or not at all: letters for mathematics, Roman numerals, small forms, hyphens,
+ * slashes, bars, quotation marks and colons of other uses, an empty note, joiners of old scripts.
+ */
+const lookalike = pattern(
+  "[\\u{1d400}-\\u{1d7ff}\\u2160-\\u217f\\ufe50-\\ufe6b\\u2010-\\u2012\\u2212\\u02d7\\u2043\\u2044\\u2215\\u2571\\u29f8\\u2216\\u29f5" +
+    "\\u01c0\\u01c3\\u2223\\u2758\\u02b9-\\u02bf\\u02c6-\\u02cb\\u2032-\\u2037\\u201a\\u2039\\u203a\\u2236\\ua789\\u02d0\\u2217\\u204e" +
+    "\\u2024\\u0589\\u05c3\\ua4f8\\ua4fd\\u{1d159}\\u{16fe4}\\u2d7f\\u{1107f}]"
+)
+
+/** A word of ASCII letters and of scripts whose letters look like them. */
+const word = pattern("[\\p{L}\\p{M}\\p{N}_]+")
+const foreign = pattern(
+  "[[\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Armenian}\\p{sc=Cherokee}\\p{sc=Coptic}\\p{sc=Lisu}\\p{sc=Latin}]--[\\u0000-\\u024f]]"
+)
+
+/** A character with its marks, or the parts of a Hangul syllable. */
+const whole = pattern("[\\u1100-\\u11ff]+|[^\\u0000-\\u007f]\\p{M}*")
+
+const signs = (text: string): string => Array.from(text, sign).join("")
+
+/** Signs for what looks like another text: another composition of the same characters, and strangers among ASCII. */
+const distinct = (text: string): string =>
+  text
+    .replaceAll(whole(), (each) => (each.normalize("NFC") === each ? each : signs(each)))
+    .replaceAll(lookalike(), sign)
+    .replaceAll(word(), (each) => (/[A-Za-z]/.test(each) ? each.replaceAll(foreign(), sign) : each))
+
+/** One line of what a person decides on: every unusual character, and what looks like another, is a sign (CL-151). */
+export const exact = (line: string): string => {
+  const shown = replaced(line, unusual(), sign)
+  return isPlain(line) ? shown : distinct(shown)
+}
 
 /** JSON for a terminal: such characters stand only in its strings, where there is an escape for each (CL-32). */
 export const escaped = (json: string): string =>
