@@ -63,13 +63,13 @@ const entriesOf = (folder: string, maximum: number): ReadonlyArray<Dirent> =>
     }
   }) ?? []
 
-/** How a protected name is shown; undefined for any other name. */
+/** How the sandbox shows a protected name; undefined for any other name. */
 const accessOf = (name: string): "hidden" | "read" | undefined => {
   if (guardsOf("read", name).length > 0) return "hidden"
   return guardsOf("edit", name).length > 0 ? "read" : undefined
 }
 
-/** The mount that protects a path, if there is something. A link counts as its target. */
+/** The mount that protects a path, if it exists. A link counts as its target. */
 const guardAt = (root: string, full: string): ReadonlyArray<Mount> => {
   const access = accessOf(path.basename(full))
   const stats = attempt(() => lstatSync(full))
@@ -78,7 +78,7 @@ const guardAt = (root: string, full: string): ReadonlyArray<Mount> => {
   return target !== undefined && (target === full || isWithin(root, target)) ? [{ path: target, access }] : []
 }
 
-/** The protected paths below a folder, the nearest first. */
+/** The protected paths below a folder, nearest first. */
 const lookBelow = (root: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   const folders = [root]
@@ -96,7 +96,9 @@ const lookBelow = (root: string): ReadonlyArray<string> => {
   return found
 }
 
-/** The paths that earlier looks found, by folder: a command cannot hide them from the look with folders that it adds. */
+/**
+ * The paths that earlier scans found, by folder, so that a command cannot hide them from the scan by adding folders.
+ */
 const known = new Map<string, ReadonlyArray<string>>()
 const maximumKnown = { roots: 64, paths: 1_000 }
 
@@ -123,7 +125,7 @@ const foldersBetween = (root: string, name: string): ReadonlyArray<string> => {
   return folders
 }
 
-/** Mounts the folders above protected paths as they are: a mounted folder cannot be renamed. */
+/** Mounts the parent folders of protected paths over themselves: a mount point cannot be renamed. */
 const pinned = (given: ReadonlyArray<Mount>, guarded: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   given.flatMap(({ access, path: root }) => {
     const inner = given.filter((mount) => mount.path !== root && isWithin(root, mount.path))

@@ -5,11 +5,11 @@
  *
  * - fields that the schema does not declare are dropped
  * - field names and enumeration values match without case, `_` and `-`, and by the aliases of `InputHabits.ts`
- * - `null` for an optional field, `""` for a text that may not be empty, and `"null"` for a field that is not a text mean
- *   an absent field
+ * - in an optional field, `null`, `""`, `"null"`, `"None"` and `"undefined"` mean an absent field, unless its schema
+ *   accepts the value
  * - a text with JSON is parsed where an object or a list is expected
  * - a text with a decimal number is a number, `"true"` and `"false"` are booleans
- * - a bare text that does not begin like JSON is an object whose only required field is a text
+ * - a bare text that does not begin like JSON becomes the object's only required field, if that is a text
  * - `{ "input": ... }` is unwrapped, also beside the tool's name; so are the other names in `wrappers`
  * - an amount outside its range becomes the nearest bound, and a fraction is rounded up
  * - a list or an object in a text field is converted by the field's function in `InputHabits.ts`
