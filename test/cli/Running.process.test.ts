@@ -53,7 +53,7 @@ describe("daybook compact", () => {
           assert.deepStrictEqual([stopped.code, stopped.stdout], [1, ""])
           assert.match(
             stopped.stderr,
-            /^daybook: nothing of ses_\S+ was summarised: ses_\S+ spent 5 tokens of the 5 tokens that it may[^\n]*\n$/
+            /^daybook: nothing of ses_\S+ was summarised: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/
           )
         })
     )
@@ -128,7 +128,10 @@ describe("daybook budget", () => {
       assert.match(spent.stdout, /^with children +\$0\.0000 +5\nlimit +none +5\nleft +- +0\n$/m)
       const stopped = yield* here.run(["prompt", "--session", "fix", "Two"], { env })
       assert.strictEqual(stopped.code, 1)
-      assert.match(stopped.stderr, /daybook: ses_\S+ spent 5 tokens of the 5 tokens that it may[^\n]*\n$/)
+      assert.match(
+        stopped.stderr,
+        /daybook: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/
+      )
       const kept = JSON.parse((yield* here.run(["budget", "fix", "--cost", "2.5", "--json"])).stdout)
       assert.deepStrictEqual(kept.limit, { budget: { cost: 2.5, tokens: 5 }, from: "session" })
       yield* here.run(["budget", "fix", "--none"])

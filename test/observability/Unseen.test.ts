@@ -38,7 +38,7 @@ it.live("EX-7: a run that fails unseen is logged with its session and its cause"
       yield* (yield* ScriptedModel).answer(refusal)
       yield* say(id, "look")
       const line = yield* Deferred.await(first)
-      assert.strictEqual(line.message, "a drain failed and nobody waited for it")
+      assert.strictEqual(line.message, "a drain failed without a waiting caller")
       assert.strictEqual(line.sessionID, id)
       assert.include(line.cause, "ProviderFailed")
       assert.lengthOf(lines, 1)

@@ -34,7 +34,7 @@ it.scoped("EX-B1: a spent limit of tokens stops before the next request, and the
     assert.strictEqual(session.activity?.error?.type, "BudgetExceeded")
     assert.strictEqual(
       session.activity?.error?.message,
-      `${id} spent 609 tokens of the 100 tokens that it may, its children included; raise its budget to go on`
+      `${id} and its children spent 609 tokens of their budget of 100 tokens; raise the budget to continue`
     )
     assert.strictEqual((yield* dataOf(id, "session.next.step.started")).length, 2)
   }).pipe(Effect.provide(runtime(quiet)))
@@ -62,7 +62,7 @@ it.scoped("EX-B1: a limit of cost counts dollars, in the middle of an activity t
     assert.strictEqual(yield* model.pending, 1)
     const { activity, cost } = yield* sessions.get(id)
     assert.closeTo(cost, 0.00006, 1e-12)
-    assert.include(activity?.error?.message, "$0.0001 of the $0.0001")
+    assert.include(activity?.error?.message, "spent $0.0001 of their budget of $0.0001")
     // The call has its result: nothing of the turn is lost.
     assert.strictEqual((yield* dataOf(id, "session.next.tool.success")).length, 1)
   }).pipe(Effect.provide(runtime(quiet, { price })))

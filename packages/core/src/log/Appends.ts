@@ -159,7 +159,7 @@ export const writeProjections = (
 /** A log starts with `session.created` and contains it exactly once (LG-2). */
 const beginning = ({ type }: SessionEvent) => ({
   table: "session",
-  details: type === "session.created" ? "the session exists already" : "there is no such session to append to"
+  details: type === "session.created" ? "the session already exists" : "there is no such session to append to"
 })
 
 /** Extracts the table and the rule from the driver's message: `UNIQUE constraint failed: session_message.id`. */

@@ -1,13 +1,13 @@
 /**
- * Group commit. Appends of all sessions meet in one queue; one fiber takes what waits, writes it in one
+ * Group commit. Appends of all sessions go through one queue; one fiber takes the waiting ones, writes them in one
  * transaction with one fsync, and answers each caller:
  *
  *   append -> queue -> [take one, yield, take the rest] -> transaction -> announce -> answers
- *                                                             | refused: once more, and what is refused stays out
+ *                                                             | refused: again, without the refused appends
  *                                                             | the database failed: each again, alone
  *
- * A session that was refused is written behind the others until it succeeds, in the same transaction, so that one that
- * is refused again and again costs its neighbours nothing but its own attempt. Spec: LG-5, LG-6.
+ * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So
+ * a session that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6.
  */
 import { SqlError, type SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Chunk, Effect, Exit, Metric, Option, Queue } from "effect"
@@ -37,7 +37,7 @@ type Waiting = {
   readonly answer: (result: Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>) => void
 }
 
-/** Appends in one transaction. */
+/** Maximum number of appends per transaction. */
 const batchLimit = 256
 
 /** Maximum number of suspect sessions. When it is exceeded, the oldest ones are trusted again. */

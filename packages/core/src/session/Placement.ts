@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
     if (address.session.startsWith(idPrefix)) {
       return yield* refuse(
         "address",
-        `names that begin with ${idPrefix} stand for sessions by their ids; choose another`
+        `names that begin with ${idPrefix} are reserved for session ids; choose another name`
       )
     }
     if (placement.root === undefined) return { address }
@@ -94,7 +94,7 @@ export const make = Effect.gen(function* () {
     if (sameAddress(address, placement.address)) {
       if (root === placement.root) return
     } else if (address !== undefined) {
-      return yield* refuse("address", `the session is kept at ${addressKey(address)}, and stays there`)
+      return yield* refuse("address", `the session already has the address ${addressKey(address)}, which cannot change`)
     } else if ((yield* store.addressed(placement.address)) !== undefined) {
       return yield* new AddressTaken({ address: addressKey(placement.address) })
     }

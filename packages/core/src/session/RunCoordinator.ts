@@ -76,7 +76,7 @@ interface Entry<A, E> {
 
 /** Logs the failure of a drain without waiters, annotated with its key. */
 export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logError("a drain failed and nobody waited for it", cause), name, key)
+  Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), name, key)
 
 /**
  * Creates a coordinator whose drains end with the scope: closing it interrupts all drains and waits for their cleanup.

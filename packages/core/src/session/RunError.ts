@@ -78,8 +78,8 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook
   override get message() {
     const amount = (value: number) => (this.limit === "cost" ? `$${value.toFixed(4)}` : `${value} tokens`)
     return (
-      `${this.sessionID} spent ${amount(this.spent)} of the ${amount(this.allowed)} that it may, its children included; ` +
-      "raise its budget to go on"
+      `${this.sessionID} and its children spent ${amount(this.spent)} of their budget of ${amount(this.allowed)}; ` +
+      "raise the budget to continue"
     )
   }
 }

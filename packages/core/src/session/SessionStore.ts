@@ -181,7 +181,7 @@ const make = Effect.gen(function* () {
         ? undefined
         : yield* Effect.mapError(
             Schema.decodeUnknown(ListCursor)(Buffer.from(options.cursor, "base64url").toString()),
-            () => new InvalidInput({ field: "cursor", details: "use the cursor of the page before, unchanged" })
+            () => new InvalidInput({ field: "cursor", details: "use the cursor of the previous page, unchanged" })
           )
     if (options.search !== undefined && options.search.length > searchLimit) {
       return yield* new InvalidInput({ field: "search", details: `use ${searchLimit} characters at most` })

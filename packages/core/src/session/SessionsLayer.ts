@@ -73,7 +73,7 @@ const make = Effect.gen(function* () {
     const name = yield* validate("agent", Schema.String, agent)
     const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
     if (child || canLead(found)) return found
-    return yield* refuse(`agent "${name}" only takes tasks of other agents; choose another one`)
+    return yield* refuse(`agent "${name}" is a subagent, which only other agents can start; choose another one`)
   })
 
   /** The model's reminders at a switch. A missing agent has none (RQ-24). */
@@ -105,7 +105,7 @@ const make = Effect.gen(function* () {
     yield* Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) => Effect.fail(refuse(message)))
     // Bounded, so that a lookup of ancestors sees all of them: an ancestor's denials apply below.
     if ((yield* store.ancestors(id)).length >= deepestFamily) {
-      return yield* refuse(`${id} has ${deepestFamily} sessions above it already`)
+      return yield* refuse(`${id} already has ${deepestFamily} ancestors`)
     }
   })
 
