@@ -42,7 +42,12 @@ describe("words", () => {
         [["--help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["--json", "--help"], 'daybook: there is no command "--json"; daybook --help lists them\n'],
         [["help", "prompt", "extra"], 'daybook: help prompt: "extra" is one word too many\n'],
-        [["--version", "extra"], 'daybook: --version: "extra" is one word too many\n']
+        [["--version", "extra"], 'daybook: --version: "extra" is one word too many\n'],
+        [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
+        [["remove"], "daybook: remove: SESSION is missing; daybook help remove tells more\n"],
+        [["sessions", "extra"], 'daybook: sessions: "extra" is one word too many\n'],
+        [["prompt", "--session", "a", "--session", "b", "Hi"], "daybook: --session is given twice\n"],
+        [["prompt", "--no-run", "Hi", "--no-run"], "daybook: --no-run is given twice\n"]
       ] as const) {
         const { code, stderr, stdout } = yield* here.run(words)
         assert.deepStrictEqual([code, stdout, stderr], [2, "", sentence])

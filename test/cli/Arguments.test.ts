@@ -2,7 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { arrange } from "../../packages/cli/src/Arguments.ts"
 
-const specs = [{ name: "session", value: "ID" }, { name: "json" }, { name: "after", value: "N" }]
+const specs = [
+  { name: "session", value: "ID" },
+  { name: "json" },
+  { name: "after", value: "N" },
+  { name: "attach", value: "FILE", repeated: true as const }
+]
 const arranged = (...words: ReadonlyArray<string>) => Either.getOrThrow(arrange("daybook prompt", words, specs))
 const refused = (...words: ReadonlyArray<string>) =>
   Either.getOrThrow(Either.flip(arrange("daybook prompt", words, specs))).message
@@ -32,6 +37,13 @@ describe("Arguments", () => {
     assert.strictEqual(refused("hi", "--session"), "--session needs a value")
     assert.strictEqual(refused("--session", "--", "hi"), "--session needs a value")
     assert.strictEqual(refused("--json=true"), "--json takes no value")
+  })
+
+  it("CL-2: an option that is given twice is refused, unless it may be repeated", () => {
+    assert.strictEqual(refused("--session", "a", "hi", "--session=b"), "--session is given twice")
+    assert.strictEqual(refused("--json", "hi", "--json"), "--json is given twice")
+    const expected = ["--attach", "a", "--attach", "b", "--", "hi", "--json"]
+    assert.deepStrictEqual(arranged("--attach", "a", "hi", "--attach=b", "--", "--json"), expected)
   })
 
   it("CL-1: a value may begin with a dash", () => {

@@ -1,13 +1,13 @@
 /**
- * Checks the command line before it is parsed. It refuses unknown options and missing values, which the parser would read
- * as prompt text, and moves options before the text. Pure. Spec: CL-1, CL-2 in specs/cli.md.
+ * Checks the command line before it is parsed. It refuses unknown and repeated options and missing values, which the parser
+ * would read as prompt text, and moves options before the text. Pure. Spec: CL-1, CL-2 in specs/cli.md.
  */
 import { Either } from "effect"
 import { UsageError } from "./Errors.ts"
 import type { Flag } from "./Flags.ts"
 import { didYouMean } from "./Nearest.ts"
 
-type OptionSpec = Pick<Flag<unknown>, "name" | "value">
+type OptionSpec = Pick<Flag<unknown>, "name" | "value" | "repeated">
 
 /** A whole word that looks like an option; a quoted sentence that begins with a dash is text. */
 const isOption = (word: string): boolean => /^--?[A-Za-z][\w-]*(?:=|$)/.test(word)
@@ -22,6 +22,7 @@ export const arrange = (
   specs: ReadonlyArray<OptionSpec>
 ): Either.Either<ReadonlyArray<string>, UsageError> => {
   const options: Array<string> = []
+  const given = new Set<string>()
   const rest: Array<string> = []
   const refuse = (message: string) => Either.left(new UsageError({ message }))
   for (let at = 0; at < words.length; at++) {
@@ -44,6 +45,8 @@ export const arrange = (
       )
       return refuse(`${command} has no option ${name}${near} (text that starts with a dash goes after --)`)
     }
+    if (given.has(name) && spec.repeated !== true) return refuse(`${name} is given twice`)
+    given.add(name)
     if (spec.value === undefined) {
       if (equals >= 0) return refuse(`${name} takes no value`)
       options.push(name)

@@ -1,5 +1,5 @@
 /** Defines the command `daybook`: its verbs, and the way from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
-import { CliConfig, Command } from "@effect/cli"
+import { CliConfig, Command, ValidationError } from "@effect/cli"
 import { Console, Effect, type Context } from "effect"
 import * as Arguments from "./Arguments.ts"
 import { agents } from "./commands/agents.ts"
@@ -22,6 +22,7 @@ import { sessions } from "./commands/sessions.ts"
 import { UsageError } from "./Errors.ts"
 import { Output } from "./Output.ts"
 import { didYouMean } from "./Nearest.ts"
+import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
@@ -83,6 +84,18 @@ const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<
   log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
 })
 
+/** What the parser says of a verb's words, with the verb and what to do. */
+const inWords = <E>(name: string, error: E): E | UsageError => {
+  if (!ValidationError.isValidationError(error)) return error
+  const { sentence = "" } = failureOf(error)
+  const [, missing] = /^Missing argument <(.+)>$/.exec(sentence) ?? []
+  const [, extra] = /^Received unknown argument: '(.*)'$/.exec(sentence) ?? []
+  if (missing !== undefined) {
+    return new UsageError({ message: `${name}: ${missing} is missing; daybook help ${name} tells more` })
+  }
+  return extra === undefined ? error : tooMany(name, extra)
+}
+
 const tooMany = (before: string, word: string) =>
   new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
 
@@ -114,5 +127,7 @@ export const run = (version: string, words: ReadonlyArray<string>) => {
     })
   }
   if (isHelp) return tooMany(`${first} ${name}`, rest[0] ?? "")
-  return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) => parse([name, ...line]))
+  return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) =>
+    Effect.mapError(parse([name, ...line]), (error) => inWords(name, error))
+  )
 }

@@ -7,6 +7,8 @@ export interface Flag<A> {
   readonly name: string
   /** Name of its value in help; absent for an option without a value. */
   readonly value?: string
+  /** It may be given more than once. */
+  readonly repeated?: true
   readonly about: string
   readonly options: Options.Options<A>
 }
@@ -49,6 +51,7 @@ export const repeated = <A = string>(
 ): Flag<ReadonlyArray<A>> => ({
   name,
   value: valueName,
+  repeated: true,
   about,
   options: Options.text(name).pipe(
     Options.withPseudoName(valueName),
