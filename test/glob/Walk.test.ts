@@ -67,6 +67,7 @@ const cases: ReadonlyArray<
     ["a", "b"],
     ["b"]
   ],
+  ["a line of one space is blank", " ", [" ", "a"], [" ", "a"]],
   ["case counts", "Foo", ["foo", "Foo"], ["foo"]]
 ]
 

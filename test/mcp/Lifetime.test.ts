@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger, Queue, Redacted, Scope, TestClock } from "effect"
@@ -216,6 +217,26 @@ describe("the scope of the servers", () => {
       yield* Scope.close(scope, Exit.void)
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       assert.isAtMost(timers(), before)
+    })
+  )
+
+  it.scoped("MC-33: the folder that a server starts in goes with the runtime, whatever was left there", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const lifeline = yield* makeLifeline(folder)
+      const leaving =
+        "const fs = require('node:fs'); fs.mkdirSync('left'); fs.writeFileSync('left/file', '');" +
+        `fs.writeSync(fs.openSync(${JSON.stringify(join(folder, "life"))}, 'w'), process.cwd()); setInterval(() => {}, 1e6)`
+      const scope = yield* Scope.make()
+      const { mcp } = yield* Scope.extend(
+        makeMcp({ leaving: { command: process.execPath, args: ["-e", leaving] } }),
+        scope
+      )
+      assert.deepStrictEqual(yield* mcp.status, [{ name: "leaving", state: "connecting", tools: 0 }])
+      const started = yield* lifeline.first
+      assert.isTrue(existsSync(join(started, "left/file")))
+      yield* Scope.close(scope, Exit.void)
+      assert.isFalse(existsSync(started))
     })
   )
 

@@ -104,6 +104,34 @@ it.scopedLive(
     })
 )
 
+it.scopedLive("SO-95: of a permission and a question that are open together, each is answered by itself", () =>
+  Effect.gen(function* () {
+    const server = yield* served()
+    const client = yield* connect(server.path)
+    const both = streams(
+      ...callParts("c1", "bash", { command: "echo made" }),
+      ...callParts("q1", "question", { questions }),
+      finish("tool-calls")
+    )
+    const { frames } = yield* asked(client, server, both)
+    const asks = [...frames, ...(yield* client.untilType("ask"))].filter(({ type }) => type === "ask")
+    const askOf = (kind: string) => asks.find((each) => each["kind"] === kind)?.["ask"]
+    yield* client.ask({ op: "answer", id: "a1", ask: askOf("permission"), decision: "once" })
+    const answered = (frame: Frame) => frame.type === "answered" && frame["id"] === "m1"
+    const first = yield* client.until(answered)
+    assert.deepStrictEqual(
+      first.filter(answered).map(({ ask }) => ask),
+      [askOf("permission")]
+    )
+    yield* client.ask({ op: "answer", id: "a2", ask: askOf("question"), answers: ["two", "because"] })
+    const rest = yield* client.untilType("done")
+    assert.deepStrictEqual(
+      rest.filter(answered).map(({ ask }) => ask),
+      [askOf("question")]
+    )
+  })
+)
+
 it.scopedLive("SO-96: of two answers the first counts, and the other is EALREADY", () =>
   Effect.gen(function* () {
     const server = yield* served()

@@ -20,6 +20,13 @@ const problem = (text: string) =>
   Either.merge(Either.mapBoth(parsePatch(text), { onLeft: ({ message }) => message, onRight: () => "taken" }))
 
 describe("parsing", () => {
+  it("TO-71: of a line that is wrong 120 characters are quoted", () => {
+    const wrong = (length: number) =>
+      problem(`*** Begin Patch\n*** Add File: a\n${"x".repeat(length)}\n*** End Patch\n`)
+    assert.include(wrong(120), `this one is "${"x".repeat(120)}"`)
+    assert.include(wrong(121), `this one is "${"x".repeat(120)}..."`)
+  })
+
   const bad: ReadonlyArray<readonly [what: string, text: string, message: RegExp]> = [
     ["an empty text", "", /line 1 .*begins with "\*\*\* Begin Patch"/],
     ["a text without a beginning", "+++ b/file\n", /line 1 .*begins with/],
