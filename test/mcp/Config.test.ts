@@ -102,6 +102,17 @@ describe("the names of tools", () => {
 })
 
 describe("the list of tools", () => {
+  it("MC-11: a schema of very many choices costs no more than reading it", () => {
+    const anyOf = Array.from({ length: 100_000 }, (_, at) => ({ properties: { [`p${at}`]: {} } }))
+    const hostile: unknown = JSON.parse('{"anyOf":[{"properties":{"__proto__":{"a":1}}}]}')
+    const { leftOut, tools } = readListing([
+      { name: "bomb", inputSchema: { anyOf } },
+      { name: "fine", inputSchema: hostile }
+    ])
+    assert.deepStrictEqual(leftOut, ["bomb (its schema has more than 32768 bytes)"])
+    assert.deepStrictEqual(Object.keys(tools[0]?.parameters["properties"] ?? {}), ["__proto__"])
+  })
+
   it("MC-11: a schema gets an object at its root; the properties of choices stay visible", () => {
     assert.deepStrictEqual(objectSchema({}), { type: "object", properties: {} })
     const schema = {

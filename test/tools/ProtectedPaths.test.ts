@@ -30,6 +30,8 @@ const obeyed = [
   ".git/config .git/hooks/pre-commit vendor/lib/.git/config .git sub/HEAD .gitmodules",
   ".gitattributes src/.gitattributes .npmrc packages/a/.npmrc .yarnrc.yml .daybook/agents/x.md",
   "AGENTS.md CLAUDE.md docs/AGENTS.md .claude/settings.json .mcp.json .husky/pre-commit",
+  ".cargo/config.toml .mvn/extensions.xml .bundle/config bunfig.toml lefthook.toml mise.toml .dir-locals.el .zed/tasks.json",
+  ".aider.conf.yml .kiro/x.md docs/QWEN.md GIT~1/config",
   ".vscode/tasks.json .idea/workspace.xml .envrc .bashrc .profile .zshenv .config/fish/config.fish"
 ].flatMap((line) => line.split(" "))
 const secrets = [

@@ -32,6 +32,11 @@ const setup = (options: Partial<TrustOptions> = {}) =>
     return { base, project, kept, store, state, grant, asked }
   })
 
+const config = (git: string, text: string) => {
+  mkdirSync(git)
+  writeFileSync(join(git, "config"), text)
+}
+
 const rule = (project: string, text = "A rule.") => put(join(project, "AGENTS.md"), text)
 
 describe("what needs a decision", () => {
@@ -63,6 +68,36 @@ describe("what needs a decision", () => {
       yield* put(join(project, file ?? ""), '[remote "origin"]\n\turl = https://example.com/a.git\n')
       assert.strictEqual(yield* state, "unknown")
       assert.strictEqual(yield* asked, "unknown")
+    })
+  )
+
+  it.scoped.each([
+    ["a link to a repository elsewhere", (git: string) => symlinkSync("../elsewhere", git)],
+    [
+      "a link as its configuration",
+      (git: string) => (mkdirSync(git), symlinkSync("../../elsewhere/config", join(git, "config")))
+    ],
+    [
+      "a remote in the line of its section",
+      (git: string) => config(git, '[remote "origin"] url = https://example.com/a')
+    ],
+    ["a configuration that includes another", (git: string) => config(git, "[include]\n\tpath = more\n")],
+    ["a remote behind 64 KiB", (git: string) => config(git, `#${"x".repeat(70_000)}\n[remote "o"]\nurl = x\n`)]
+  ] as const)("TR-5: a project whose .git has %s may be a clone", ([, make]) =>
+    Effect.gen(function* () {
+      const { asked, base, project, state } = yield* setup()
+      yield* put(join(base, "elsewhere", "config"), '[remote "origin"]\n\turl = https://example.com/a.git\n')
+      make(join(project, ".git"))
+      assert.strictEqual(yield* state, "unknown")
+      assert.strictEqual(yield* asked, "unknown")
+    })
+  )
+
+  it.scoped("TR-5: a repository without remotes is no clone", () =>
+    Effect.gen(function* () {
+      const { project, state } = yield* setup()
+      config(join(project, ".git"), "[core]\n\tbare = false\n# url = x\n")
+      assert.strictEqual(yield* state, "trusted")
     })
   )
 

@@ -49,10 +49,8 @@ const propertiesOf = (schema: unknown): JsonRecord =>
 export const objectSchema = (schema: JsonRecord): JsonRecord => {
   const branches = combinators.flatMap((key) => (Array.isArray(schema[key]) ? schema[key] : []))
   const rest = Record.filter(schema, (_, key) => !notAtRoot.has(key))
-  const properties = [...branches.map(propertiesOf), propertiesOf(schema)].reduce(
-    (all, more) => ({ ...all, ...more }),
-    {}
-  )
+  // In one pass: a server may send a million branches.
+  const properties = Object.fromEntries([...branches, schema].flatMap((each) => Object.entries(propertiesOf(each))))
   return { ...rest, type: "object", properties }
 }
 

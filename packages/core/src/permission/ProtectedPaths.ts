@@ -28,19 +28,23 @@ const obeyedNames: ReadonlySet<string> = new Set(
     ...instructionNames,
     ...words(
       // Version control. A file `HEAD` can make a folder a repository, whose configuration Git obeys.
-      ".git .hg .svn .jj .gitconfig .gitmodules .gitattributes HEAD",
+      ".git git~1 .hg .svn .jj .gitconfig .hgrc .gitmodules .gitattributes HEAD",
       // Hooks, editors, environments.
-      ".husky .vscode .idea .devcontainer .envrc .direnv .pre-commit-config.yaml lefthook.yml",
-      ".config .vimrc .exrc .nvimrc .gdbinit .lldbinit .tmux.conf .editrc .inputrc",
+      ".husky .vscode .idea .zed .devcontainer .envrc .direnv .mise.toml mise.toml .pre-commit-config.yaml",
+      "lefthook.yml lefthook.yaml lefthook.toml .lefthook.yml .lefthook.yaml .lefthook.toml",
+      ".config .vimrc .exrc .nvimrc .gdbinit .lldbinit .tmux.conf .editrc .inputrc .nvim.lua .lvimrc .emacs .dir-locals.el",
       // Package managers: these files select programs, registries and scripts.
       ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .pnp.cjs .pypirc .curlrc .wgetrc",
+      ".cargo .mvn .bundle bunfig.toml .rspec .pylintrc",
       // Start files of shells and interpreters.
       ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .login .logout",
-      ".zshrc .zshenv .zprofile .zlogin .zlogout .cshrc .tcshrc .kshrc .mkshrc",
+      ".zshrc .zshenv .zprofile .zlogin .zlogout .xprofile .xinitrc .cshrc .tcshrc .kshrc .mkshrc",
       ".pythonrc .pythonrc.py .irbrc .pryrc .Rprofile",
       // Agents.
       "AGENTS.override.md AGENT.md CLAUDE.local.md GEMINI.md SKILL.md copilot-instructions.md .mcp.json",
-      ".daybook .agents .claude .codex .cursor .cursorrules .clinerules .windsurfrules .gemini .opencode"
+      ".daybook .agents .claude .codex .cursor .cursorrules .clinerules .windsurfrules .gemini .opencode",
+      ".aider.conf.yml .amazonq .continue .crush .goosehints .junie .kiro .qwen .roo .roorules .windsurf",
+      "CRUSH.md QWEN.md WARP.md"
     )
   ].map((name) => name.toLowerCase())
 )

@@ -107,22 +107,35 @@ const lookAt = async (known: Known, root: string, relative: string): Promise<Bro
   }
 }
 
-/** The origin of a clone: the URLs of its remotes, or the target of its `.git` file. */
+const maximumConfig = 64 * 1024
+const remoteUrl = /^[^#;\n]*?\b(?:push)?url[ \t]*=[ \t]*(.*)$/gim
+
+/** The remotes in a folder `.git`, or the target of a file or link of that name; `undefined` without a remote. */
+const originOf = async (git: string): Promise<string | undefined> => {
+  const stats = await fs.lstat(git)
+  if (stats.isSymbolicLink()) return fs.readlink(git)
+  if (!stats.isDirectory()) return new TextDecoder().decode(await head(git, maximumConfig)).trim()
+  const file = path.join(git, "config")
+  // Git follows a link and reads a file of any length, and what it reads may have a remote.
+  const { size } = await fs.stat(file)
+  if ((await fs.lstat(file)).isSymbolicLink()) return fs.readlink(file)
+  const text = new TextDecoder().decode(await head(file, maximumConfig))
+  const urls = [...text.matchAll(remoteUrl)].map(([, url = ""]) => url.trim())
+  if (/^[ \t]*\[include/im.test(text) || size > maximumConfig) urls.push(sha256(text))
+  return urls.length === 0 ? undefined : urls.join("\n")
+}
+
+const isAbsent = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
+
+/** The origin of a clone. One that cannot be read may be a clone. */
 const clone = async (root: string): Promise<Brought | undefined> => {
-  const git = path.join(root, ".git")
-  try {
-    const file = (await fs.lstat(git)).isDirectory() ? path.join(git, "config") : git
-    const text = new TextDecoder().decode(await head(file, 64 * 1024))
-    const urls =
-      file === git
-        ? [text.trim()]
-        : [...text.matchAll(/^[ \t]*(?:push)?url[ \t]*=[ \t]*(.*)$/gim)].map(([, url = ""]) => url.trim())
-    return urls.length === 0
-      ? undefined
-      : { path: ".git", kind: "clone", hash: sha256(urls.join("\n")), text: urls.join("\n").slice(0, 4_096) }
-  } catch {
-    return undefined
-  }
+  const origin = await originOf(path.join(root, ".git")).catch((cause: unknown) =>
+    isAbsent(cause) ? undefined : "unreadable"
+  )
+  return origin === undefined
+    ? undefined
+    : { path: ".git", kind: "clone", hash: sha256(origin), text: origin.slice(0, 4_096) }
 }
 
 interface Walk {
