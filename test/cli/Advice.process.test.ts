@@ -59,14 +59,14 @@ describe("words", () => {
       }
       const ctx = yield* here.ctx(["help", "hist"])
       assert.deepStrictEqual([ctx.code, ctx.stdout], [2, ""])
-      assert.strictEqual(ctx.stderr, 'ctx: there is no command "hist"; did you mean history?; ctx --help tells more\n')
+      assert.strictEqual(ctx.stderr, 'ctx: there is no command "hist"; did you mean history?; see ctx --help\n')
       for (const words of [
         ["help", "history", "extra"],
         ["--version", "extra"]
       ]) {
         const { code, stderr, stdout } = yield* here.ctx(words)
         assert.deepStrictEqual([code, stdout], [2, ""])
-        assert.match(stderr, /^ctx: .*"extra" is one word too many; ctx --help tells more\n$/)
+        assert.match(stderr, /^ctx: .*"extra" is one word too many; see ctx --help\n$/)
       }
       const events = yield* here.run(["help", "events"])
       assert.deepStrictEqual(yield* here.run(["--help", "events"]), events)
@@ -158,7 +158,7 @@ describe("models", () => {
         const here = yield* place
         const answers: ReadonlyArray<readonly [RequestListener, RegExp]> = [
           [(_, response) => response.end("nonsense"), /does not list its models as chat completions servers do/],
-          [(_, response) => response.end("x".repeat(2_000_000)), /lists more than 1 MiB of models/],
+          [(_, response) => response.end("x".repeat(2_000_000)), /model list of \S+ exceeds 1 MiB/],
           [(_, response) => response.writeHead(401).end(), /answered HTTP 401; set DAYBOOK_API_KEY/],
           [(_, response) => response.writeHead(302, { location: "/elsewhere" }).end(), /cannot be reached/],
           // Headers, and then nothing.
@@ -249,12 +249,12 @@ describe("folders", () => {
         mkdirSync(outputs, { recursive: true })
         chmodSync(outputs, 0o755)
         const { stdout: found } = yield* here.run(["doctor"])
-        assert.include(found, `${here.database} has mode 0644, so that others may use it`)
-        assert.include(found, `${outputs} has mode 0755, so that others may use it`)
+        assert.include(found, `${here.database} has mode 0644: other users may access it`)
+        assert.include(found, `${outputs} has mode 0755: other users may access it`)
         const { code, stdout } = yield* here.run(["doctor", "--fix"])
         assert.strictEqual(code, 0)
         assert.strictEqual(statSync(outputs).mode & 0o777, 0o700)
-        assert.include(stdout, "had mode 0644, and is yours alone now")
+        assert.include(stdout, "had mode 0644; now only you may access it")
         assert.strictEqual(statSync(here.database).mode & 0o777, 0o600)
         assert.notInclude((yield* here.run(["doctor"])).stdout, "has mode")
       })

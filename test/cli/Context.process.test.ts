@@ -273,7 +273,7 @@ describe("configuration", () => {
       configure(here, "config.yaml", "sandbox: {mode: on}")
       const fine = yield* here.run(["doctor"])
       assert.strictEqual(fine.code, 0)
-      assert.match(fine.stdout, /^ok +sandbox +\/.*bwrap makes sandboxes here/m)
+      assert.match(fine.stdout, /^ok +sandbox +\/.*bwrap can create sandboxes/m)
       const settings = { userFolder: here.cwd, sandbox: { mode: "on", program: "/nowhere/bwrap" } } as const
       const missing = yield* rehearse(here.cwd, settings, false)
       const check = missing.find(({ about }) => about === "sandbox")

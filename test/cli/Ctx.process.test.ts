@@ -192,7 +192,7 @@ describe("ctx", () => {
       assert.match(stdout, /^\S+ \S+ {2}done {4}default {2}/)
       assert.match(
         stderr,
-        /^ctx: EIO: \S+\/review-1\/state is not there; daybook files rebuild .*\nctx: not every session/
+        /^ctx: EIO: \S+\/review-1\/state is missing; daybook files rebuild .*\nctx: not every session/
       )
     })
   )
@@ -240,14 +240,14 @@ describe("ctx", () => {
         [["history", "coder", "--nope"], "has no option"],
         [["history", "coder", "--json=1"], "takes no value"],
         [["history", "coder", "--root"], "needs a value"],
-        [["history", "coder", "--uid", "-1"], "is no user id"],
-        [["history", "coder", "--uid", "01"], "is no user id"],
-        [["history", "coder", "--uid", "4294967295"], "is no user id"],
+        [["history", "coder", "--uid", "-1"], "is not a user id"],
+        [["history", "coder", "--uid", "01"], "is not a user id"],
+        [["history", "coder", "--uid", "4294967295"], "is not a user id"],
         [["history", "coder", "--uid", "1", "--shared", "team"], "exclude each other"],
-        [["history", "coder", "--shared", "../x"], "is no name"],
+        [["history", "coder", "--shared", "../x"], "is not a valid name"],
         [["history", "coder", "--cwd", "/"], "is an option of ctx resume"],
-        [["resume", "coder", "--cwd", "work"], "is no absolute path"],
-        [["resume", "coder", "--cwd", "/a/../b"], "is no absolute path"]
+        [["resume", "coder", "--cwd", "work"], "is not an absolute path"],
+        [["resume", "coder", "--cwd", "/a/../b"], "is not an absolute path"]
       ] as const) {
         const { code, stderr, stdout } = yield* here.ctx(words)
         assert.deepStrictEqual([words, code, stdout], [words, 2, ""])
@@ -305,7 +305,7 @@ describe("ctx", () => {
       writeFileSync(join(house, "index", "current"), "../session/default\n")
       const { code, stderr } = yield* here.ctx(["latest", "coder"])
       assert.strictEqual(code, 1)
-      assert.match(stderr, /^ctx: EIO: .*index\/current holds no name of a session; daybook files rebuild/)
+      assert.match(stderr, /^ctx: EIO: .*index\/current does not contain a session's name; daybook files rebuild/)
     })
   )
 
@@ -317,7 +317,7 @@ describe("ctx", () => {
       const refuses = (words: ReadonlyArray<string>) =>
         Effect.map(here.ctx(words), ({ code, stderr, stdout }) => {
           assert.deepStrictEqual([words, code, stdout], [words, 1, ""])
-          assert.match(stderr, /^ctx: EIO: .* is (a symbolic link|no folder of its own|no regular file)/)
+          assert.match(stderr, /^ctx: EIO: .* is (a symbolic link|not a real folder|not a regular file)/)
         })
       const latest = join(folder, "latest.md")
       rmSync(latest)
@@ -358,18 +358,18 @@ describe("ctx", () => {
         for (const [bad, says] of [
           ['{"role":"user","content":[', "its end is missing"],
           [answer.trimEnd(), "its end is missing"],
-          ['{"role":"user"}\n', "is no message"],
-          ['{"role":"user","content":[1]}\n', "is no message"],
-          ["\n", "is no message"],
-          ["[]\n", "is no message"],
-          [`${answer.trimEnd()}${answer}`, "is no message"],
-          ["\0\0\0\0\n", "is no message"]
+          ['{"role":"user"}\n', "is not a message"],
+          ['{"role":"user","content":[1]}\n', "is not a message"],
+          ["\n", "is not a message"],
+          ["[]\n", "is not a message"],
+          [`${answer.trimEnd()}${answer}`, "is not a message"],
+          ["\0\0\0\0\n", "is not a message"]
         ] as const) {
           writeFileSync(file, conversation + bad)
           const shown = yield* here.ctx(["history", "coder", "default"])
           assert.strictEqual(shown.code, 1)
           assert.match(shown.stdout, /^## user .*\n\nHi\n\n## assistant .*\n\n.*\n\n$/)
-          const message = `EIO: ${file}, line 3${says.startsWith("its") ? ":" : ""} ${says}; daybook files rebuild writes it anew from the events`
+          const message = `EIO: ${file}, line 3${says.startsWith("its") ? ":" : ""} ${says}; daybook files rebuild rewrites it from the events`
           assert.strictEqual(shown.stderr, `ctx: ${message}\n`)
           const raw = yield* here.ctx(["history", "coder", "default", "--json"])
           assert.strictEqual(raw.stdout, `${conversation}${JSON.stringify({ type: "error", code: "EIO", message })}\n`)
@@ -429,11 +429,11 @@ describe("ctx", () => {
       put("events.jsonl", '{"id":"evt_\xff"}\n')
       put("meta.json", '{"title":"\xff"}\n')
       for (const [says, ...words] of [
-        ["messages\\.jsonl, line 2 is no UTF-8", "history", "coder", "default"],
-        ["messages\\.jsonl, line 2 is no UTF-8", "history", "coder", "default", "--json"],
-        ["latest\\.md is no UTF-8", "latest", "coder", "default", "--json"],
-        ["events\\.jsonl: its last line is no UTF-8", "resume", "coder", "--cwd", "/work"],
-        ["meta\\.json is no UTF-8", "sessions", "coder"]
+        ["messages\\.jsonl, line 2 is not UTF-8", "history", "coder", "default"],
+        ["messages\\.jsonl, line 2 is not UTF-8", "history", "coder", "default", "--json"],
+        ["latest\\.md is not UTF-8", "latest", "coder", "default", "--json"],
+        ["events\\.jsonl: its last line is not UTF-8", "resume", "coder", "--cwd", "/work"],
+        ["meta\\.json is not UTF-8", "sessions", "coder"]
       ] as const) {
         const { code, stderr, stdout } = yield* here.ctx(words)
         assert.strictEqual(code, 1)
@@ -456,7 +456,7 @@ describe("ctx", () => {
         rmSync(join(folder, name))
         const { code, stderr } = yield* here.ctx(words)
         assert.strictEqual(code, 1)
-        assert.include(stderr, `${join(folder, name)} is not there; daybook files rebuild`)
+        assert.include(stderr, `${join(folder, name)} is missing; daybook files rebuild`)
       }
     })
   )
@@ -490,7 +490,7 @@ describe("ctx", () => {
       )
       chmodSync(join(root, "home", String(uid)), 0o700)
       assert.deepStrictEqual([code, stdout], [13, ""])
-      assert.match(stderr, /^ctx: EACCES: \S+ may not be read by you\n$/)
+      assert.match(stderr, /^ctx: EACCES: you may not read \S+\n$/)
     })
   )
 

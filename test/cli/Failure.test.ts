@@ -53,11 +53,11 @@ describe("Failure", () => {
   it.each([
     ["anthropic: api.anthropic.com answered HTTP 401: no", "; set ANTHROPIC_API_KEY to a key that it accepts"],
     ["openai: api.openai.com answered HTTP 401", "; set OPENAI_API_KEY to a key that it accepts"],
-    ["anthropic: api.anthropic.com answered HTTP 403: no", "; the key in ANTHROPIC_API_KEY may not do this"],
-    ["openai: api.openai.com answered HTTP 403", "; the key in OPENAI_API_KEY may not do this"],
+    ["anthropic: api.anthropic.com answered HTTP 403: no", "; the key in ANTHROPIC_API_KEY lacks permission"],
+    ["openai: api.openai.com answered HTTP 403", "; the key in OPENAI_API_KEY lacks permission"],
     [
       "openai-compatible: host answered HTTP 403: not yours",
-      "; the key in DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL) may not do this"
+      "; the key in DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL) lacks permission"
     ],
     [
       "openai-compatible: host:1: Cannot connect to API: connect ECONNREFUSED",
@@ -70,11 +70,11 @@ describe("Failure", () => {
     ],
     [
       "anthropic: api.anthropic.com/v1/messages answered HTTP 404 to a request for the model claude-0: HTTP 401",
-      "; choose a model that daybook models lists, and check ANTHROPIC_BASE_URL, where it is set"
+      "; choose a model that daybook models lists, and check ANTHROPIC_BASE_URL, if it is set"
     ],
     [
       "openai: api.openai.com/v1/responses answered HTTP 404: no",
-      "; choose a model that daybook models lists, and check OPENAI_BASE_URL, where it is set"
+      "; choose a model that daybook models lists, and check OPENAI_BASE_URL, if it is set"
     ],
     ["mine: host answered HTTP 404", "; choose a model that daybook models lists"],
     ["openai: api.openai.com answered HTTP 500: HTTP 401", ""],

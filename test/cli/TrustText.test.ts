@@ -39,7 +39,7 @@ describe("what a person is told of a project", () => {
     )
     assert.strictEqual(
       questionText(report({})),
-      "\nThis project has changed since it was decided on: /work/\u241b[2Jproject\n"
+      "\nThis project has changed since your decision: /work/\u241b[2Jproject\n"
     )
     assert.strictEqual(questionText(report({}, [])), "\nOthers may write to this folder: /work/\u241b[2Jproject\n")
   })

@@ -1,10 +1,10 @@
 /**
- * Writes `specs/laws.md`: each law, the clauses of `specs/` that state it, and the tests that prove it. With `--check`
- * it writes nothing and fails when a law has no clause or no test, when two clauses have one number, or when the table is
- * out of date.
+ * Writes `specs/laws.md`: each law, the clauses of `specs/` that state it, and the tests that prove it. With `--check` it
+ * writes nothing and fails if a law has no clause or no test, if two clauses have the same number, or if the table is out of
+ * date.
  *
- * A clause is a list item that starts with a bold number and names its laws; a test names its laws before the colon of
- * its title.
+ * A clause is a list item that starts with a bold number and names its laws. A test names its laws before the colon of its
+ * title.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
@@ -25,7 +25,7 @@ const add = (map, law, value) => {
   if (laws[law] !== undefined) map.set(law, (map.get(law) ?? new Set()).add(value))
 }
 
-/** Law -> clauses. A clause may have a law's own number: then it states that law. */
+/** Law -> clauses. A clause with a law's number states that law. */
 const clauses = new Map()
 const numbers = new Set()
 const repeated = []
@@ -34,13 +34,13 @@ for (const file of walk(join(root, "specs")).filter((path) => path.endsWith(".md
   for (const item of readFileSync(file, "utf8").split(/\n(?=\s*[-*] \*\*|#)/)) {
     const clause = /^\s*[-*] \*\*([A-Z]{2}-[A-Z]?\d+)/.exec(item)?.[1]
     if (clause === undefined) continue
-    if (numbers.has(clause)) repeated.push(`${clause} is the number of two clauses (${name})`)
+    if (numbers.has(clause)) repeated.push(`two clauses have the number ${clause} (${name})`)
     numbers.add(clause)
     for (const [law] of item.matchAll(lawPattern)) add(clauses, law, `${clause} (${name})`)
   }
 }
 
-/** Law -> test files. Titles stand in `it(...)`, `it.effect(...)` and the like, on the call's line or the next. */
+/** Law -> test files. Titles are in `it(...)`, `it.effect(...)` and the like, on the call's line or the next. */
 const tests = new Map()
 const titlePattern = /\b(?:it|test)\b[\w.]*(?:\([^()"'`]*\))?\(\s*(["'`])([^"'`]*?):/g
 for (const file of walk(join(root, "test")).filter((path) => path.endsWith(".ts"))) {
@@ -73,7 +73,7 @@ else {
   try {
     stored = readFileSync(tableFile, "utf8")
   } catch {
-    // Told below as out of date.
+    // Reported below as out of date.
   }
   missing.push(...repeated)
   if (stored !== table) missing.push("specs/laws.md is out of date: run `npm run laws`")

@@ -1,10 +1,10 @@
-/** A copy of the last commit with its dependencies, in a folder that ends with the process. */
+/** Copies the last commit with its dependencies to a folder that is removed when the process ends. */
 import { execFileSync } from "node:child_process"
 import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** Returns the copy's folder. Hard links keep the dependencies from being copied. */
+/** Returns the copy's folder. Dependencies are hard links. */
 export const copyOf = (root) => {
   const parent = mkdtempSync(join(tmpdir(), "daybook-mutate-"))
   // Some tests run processes of another user, which load the copy's code.

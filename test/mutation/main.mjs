@@ -1,7 +1,7 @@
 /**
- * `npm run mutate`: draws sites of the source at random, mutates one at a time in a copy of the last commit, and runs
- * the tests that reach it. A mutant that no test notices is a missing test, or is equivalent to the original: a person
- * decides. Mutants that do not compile are not counted. Exits with 1 when fewer than 85 % are killed.
+ * `npm run mutate`: draws random sites of the source, mutates one at a time in a copy of the last commit, and runs the tests
+ * that reach it. A surviving mutant means a missing test, or is equivalent to the original: a person decides. Mutants that do
+ * not compile are not counted. Exits with 1 if fewer than 85 % are killed.
  *
  *   npm run mutate -- [--sample 100] [--seed N] [--only packages/files] [--tests test/files] [--json report.json]
  *   npm run mutate -- --again report.json    # the survivors of that report only
@@ -26,7 +26,7 @@ const { values } = parseArgs({
   }
 })
 
-/** A pseudo-random order that the seed repeats (mulberry32, then Fisher and Yates). */
+/** A pseudo-random order that depends only on the seed (mulberry32, then Fisher-Yates). */
 const shuffled = (items, seed) => {
   let state = seed
   const random = () => {
@@ -62,7 +62,7 @@ const all = sourcesOf(copy).flatMap((file) => {
   return sites.map((site, index) => ({ ...site, key: keys[index] }))
 })
 
-/** The survivors of an earlier report, or a sample; of that some do not compile, and others take their place. */
+/** The survivors of an earlier report, or a sample; sites that do not compile are replaced by others. */
 const draw = () => {
   if (values.again === undefined) return shuffled(all, Number(values.seed)).slice(0, wanted * 2)
   const { outcomes } = JSON.parse(readFileSync(values.again, "utf8"))

@@ -1,4 +1,4 @@
-/** Runs the copy's compiler and tests: once with every drawn site reporting, then against each mutant. */
+/** Runs the copy's compiler and tests: once with reports from every drawn site, then for each mutant. */
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
@@ -16,7 +16,7 @@ const vitest = (copy, args, { env = {}, limit }) =>
     const keep = (part) => (output = (output + part).slice(-4_000))
     child.stdout.setEncoding("utf8").on("data", keep)
     child.stderr.setEncoding("utf8").on("data", keep)
-    // A mutant may loop for ever: its whole process group ends.
+    // A mutant may loop for ever: kill its whole process group.
     const timer = setTimeout(() => process.kill(-child.pid, "SIGKILL"), limit)
     child.once("close", (code) => {
       clearTimeout(timer)
@@ -24,7 +24,7 @@ const vitest = (copy, args, { env = {}, limit }) =>
     })
   })
 
-/** Whether the compiler refuses the package that the file is in. */
+/** Whether the compiler rejects the file's package. */
 export const typesFail = (copy, file) =>
   spawnSync("npx", ["tsc", "-p", file.split("/").slice(0, 2).join("/"), "--noEmit"], { cwd: copy }).status !== 0
 
@@ -36,7 +36,7 @@ const grouped = (sites) => {
   return files
 }
 
-/** The file's sites by name: a drawn one has its number, the others have the file's name between them. */
+/** The file's sites by name: a drawn site has its number, all others share the file's name. */
 const namedSites = (file, text, drawn) => {
   const numbers = new Map(drawn.map(({ end, kind, number, start }) => [`${start} ${end} ${kind}`, number]))
   return sitesOf(file, text).map((site) => ({
@@ -46,8 +46,8 @@ const namedSites = (file, text, drawn) => {
 }
 
 /**
- * Runs the folder's tests with the sites reporting. Tests that fail without a mutant are left out. A site that runs as its
- * module loads does so once for many test files: those that run functions of its file count as reaching it.
+ * Runs the folder's tests with reporting sites. Tests that fail without a mutant are left out. A site that runs at module load
+ * runs once for many test files: tests that call functions of its file count as reaching it.
  */
 export const measure = async (copy, sites, folder) => {
   const [report, hits] = [join(copy, "measure.json"), join(copy, "hits.txt")]
@@ -68,7 +68,7 @@ export const measure = async (copy, sites, folder) => {
   for (const { endTime, name, startTime, status } of JSON.parse(readFileSync(report, "utf8")).testResults) {
     const file = relative(copy, name)
     if (status === "passed") durations.set(file, endTime - startTime)
-    else console.log(`left out, it fails without a mutant: ${file}`)
+    else console.log(`skipped, because it fails without a mutant: ${file}`)
   }
   const reaching = new Map()
   for (const line of readFileSync(hits, "utf8").split("\n").filter(Boolean)) {
@@ -94,7 +94,7 @@ const affordable = (tests, durationOf) => {
   return tests.filter((file) => (left -= durationOf(file)) > 0)
 }
 
-/** Whether one of the tests fails, the quick ones first. A run that takes far longer than without a mutant fails. */
+/** Whether one of the tests fails; quick tests run first. A run that takes far longer than without a mutant fails. */
 export const failsWith = async (copy, tests, { durationOf }) => {
   const files = affordable(tests, durationOf)
   for (const group of [files.slice(0, 15), files.slice(15)]) {

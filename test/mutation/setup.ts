@@ -1,4 +1,4 @@
-/** Names the running test file for the sites of `sites.mjs`, in this process and in the processes it starts. */
+/** Tells the sites of `sites.mjs` the running test file, in this process and in the processes that it starts. */
 import { expect } from "vitest"
 
 const file = expect.getState().testPath ?? "?"

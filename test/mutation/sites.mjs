@@ -1,6 +1,6 @@
 /**
- * Where a source file can be mutated. A site is a range of the text with its replacement: a swapped operator, a number
- * that is one more, a negated condition, a removed call. Texts are left alone. Pure: text in, sites out.
+ * Finds the places where a source file can be mutated. A site is a range of the text with its replacement: a swapped operator,
+ * an incremented number, a negated condition, a removed call. Strings are not mutated. Pure: text in, sites out.
  */
 import { parseSync } from "oxc-parser"
 
@@ -24,7 +24,7 @@ const swapped = {
 
 const isText = (node) => node.type === "TemplateLiteral" || (node.type === "Literal" && typeof node.value === "string")
 
-/** An expression in place of an expression. */
+/** A site that replaces an expression. */
 const instead = (node, kind, replacement) => ({ kind, start: node.start, end: node.end, replacement, statement: false })
 
 const binary = (node, text) => {
@@ -45,7 +45,7 @@ const literal = (node) =>
       ? [instead(node, "number", `(${node.raw} + 1)`)]
       : []
 
-/** An equality is negated as an operator already. */
+/** Negates a condition. An equality is skipped: it is already mutated as an operator. */
 const negated = (node, text) =>
   node.operator === "===" || node.operator === "!=="
     ? []
@@ -80,7 +80,7 @@ const here = (node, text) => {
   }
 }
 
-/** Types, imports and keys are no code that runs. */
+/** Whether a node is code that runs: types, imports and keys are not. */
 const runs = (key, node, parent) =>
   !(node.type.startsWith("TS") && node.expression === undefined) &&
   !node.type.startsWith("Import") &&
@@ -94,7 +94,7 @@ const runs = (key, node, parent) =>
 
 const isFunction = ({ type }) => type === "ArrowFunctionExpression" || type.startsWith("Function")
 
-/** All sites of the file, in the order of the text. `called`: it runs in a function, not when its module is loaded. */
+/** All sites of the file, in text order. `called`: the site runs in a function, not at module load. */
 export const sitesOf = (file, text) => {
   const sites = []
   const visit = (node, called) => {
@@ -112,7 +112,7 @@ export const sitesOf = (file, text) => {
   return sites.toSorted((a, b) => a.start - b.start)
 }
 
-/** The same for a site of a later commit, unless its own text has changed. */
+/** A key per site that stays the same in later commits unless the site's text changes. */
 export const keysOf = (sites, text) => {
   const counts = new Map()
   return sites.map(({ end, file, replacement, start }) => {
@@ -126,7 +126,7 @@ export const keysOf = (sites, text) => {
 /** The text with the site's replacement. */
 export const mutated = (text, { end, replacement, start }) => text.slice(0, start) + replacement + text.slice(end)
 
-/** The text in which each site reports its name before it runs. Sites of one file do not need to be apart. */
+/** The text in which each site reports its name before it runs. Sites of one file may overlap. */
 export const instrumented = (text, sites) => {
   const inserts = sites.flatMap(({ end, name, start, statement }) =>
     statement
@@ -141,7 +141,7 @@ export const instrumented = (text, sites) => {
   )
   let result = ""
   let from = 0
-  // At one place the outer site opens first and closes last.
+  // At the same place, the outer site opens first and closes last.
   for (const { at, insert } of inserts.toSorted((a, b) => a.at - b.at || a.order - b.order)) {
     result += text.slice(from, at) + insert
     from = at
@@ -149,7 +149,7 @@ export const instrumented = (text, sites) => {
   return header + result + text.slice(from)
 }
 
-/** A function that runs elsewhere as text, in a thread, finds nothing to report to. */
+/** A function that runs as text in another thread has nothing to report to. */
 const header =
   'import { appendFileSync as __append } from "node:fs"; globalThis.__hit ??= (() => { const seen = new Map(); ' +
   'const { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: own = "?" } = process.env; return (name) => { ' +

@@ -1,4 +1,4 @@
-/** Saved approvals in a database in memory, and what of one tests compare. */
+/** Saved approvals in an in-memory database, and the fields of one that tests compare. */
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import type { PermissionStore, SavedApproval } from "../../packages/core/src/permission/PermissionStore.ts"

@@ -1,8 +1,8 @@
 /**
- * How many cases a property runs. `DAYBOOK_CASES=50` multiplies every count, as `npm run test:long` does. `setup.ts`
- * applies the rest: a failing property stops at its first counterexample and prints it with its seed.
+ * Computes how many cases a property runs. `DAYBOOK_CASES=50` multiplies every count; `npm run test:long` does so. `setup.ts`
+ * configures the rest: a failing property stops at its first counterexample and prints it with its seed.
  */
 const factor = Number(process.env["DAYBOOK_CASES"] ?? 1)
 
-/** The count to run where the quick suite runs `count`. */
+/** The number of cases; the quick suite runs `count`. */
 export const cases = (count: number): number => Math.max(1, Math.round(count * factor))

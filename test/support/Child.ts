@@ -1,4 +1,4 @@
-/** Real child processes over a database file: `logChild.ts`, bundled once, each with a queue of its answers. */
+/** Runs real child processes on a database file: `logChild.ts`, bundled once, each with a queue of its answers. */
 import { fork, type ChildProcess } from "node:child_process"
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,7 +11,7 @@ import { waitingFor } from "./Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The child's program as JavaScript, in a folder that goes with the scope. */
+/** The child's program as JavaScript, in a folder that is removed with the scope. */
 export const childProgram = Effect.acquireRelease(
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
@@ -34,11 +34,11 @@ export interface Child {
   readonly tell: (command: Command) => Effect.Effect<void>
   /** The next answer. */
   readonly answer: Effect.Effect<Answer>
-  /** Ends the process at once, as a power cut would, and waits for it. */
+  /** Kills the process immediately, like a power cut, and waits for its end. */
   readonly kill: Effect.Effect<void>
 }
 
-/** Starts a child over the file; it is killed with the scope. */
+/** Starts a child on the file; it is killed when the scope closes. */
 export const startChild = (program: string, filename: string, options: { readonly uid?: number } = {}) =>
   Effect.map(
     Effect.acquireRelease(

@@ -1,6 +1,6 @@
 /**
- * Databases for tests: in memory, in a file of a temporary folder, or in a named file that several layers share. Each
- * layer gives the event log with everything under it.
+ * Opens databases for tests: in memory, in a temporary file, or in a named file that several layers share. Each layer provides
+ * the event log and everything below it.
  */
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -11,26 +11,26 @@ import * as Identifiers from "../../packages/core/src/Identifiers.ts"
 import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
 import * as Database from "../../packages/core/src/storage/Database.ts"
 
-/** The event log over the given file, with its database and identifiers. Two of these are two connections. */
+/** The event log on the given file, with its database and identifiers. Two layers are two connections. */
 export const logAt = (filename: string, options: SqlEventLog.Options = {}) =>
   SqlEventLog.layer(options).pipe(Layer.provideMerge(Layer.mergeAll(Database.layer({ filename }), Identifiers.layer)))
 
 /** The event log in memory: one connection, nothing on disk. */
 export const memoryLog = logAt(":memory:")
 
-/** A temporary folder that goes with the scope. */
+/** A temporary folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-test-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** The path of a database in a temporary folder that goes with the scope. Nothing is there yet. */
+/** The path of a database that does not exist yet, in a temporary folder that is removed with the scope. */
 export const temporaryDatabase = Effect.map(temporaryFolder, (folder) => join(folder, "daybook.db"))
 
-/** The event log over a fresh file in a temporary folder, both gone with the layer. */
+/** The event log on a new file in a temporary folder; both are removed with the layer. */
 export const fileLog = Layer.unwrapScoped(Effect.map(temporaryDatabase, (filename) => logAt(filename)))
 
-/** The stores that every law of the log is held against. */
+/** The stores on which every law of the log is tested. */
 export const stores = { memory: memoryLog, file: fileLog }
 
 /** A suffix that no other test uses, for ids in a shared store. */

@@ -1,6 +1,6 @@
 /**
- * A database whose write transactions can fail at any statement, and tell which statements they ran: the connection
- * that a transaction reserves is the real one, behind a counter.
+ * A database whose write transactions can fail at any statement and record their statements. It wraps the real connection
+ * of a transaction in a counter.
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
@@ -11,9 +11,9 @@ import * as Database from "../../packages/core/src/storage/Database.ts"
 type Connection = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
 
 export interface Control {
-  /** Decides, before each statement of a transaction, whether it fails. Counts from 1 since the last `start`. */
+  /** Decides before each statement of a transaction whether it fails. `index` counts from 1 since the last `start`. */
   fails: (index: number, text: string, parameters: ReadonlyArray<unknown>) => boolean
-  /** The texts run since the last `start`. */
+  /** The statements run since the last `start`. */
   ran: Array<string>
 }
 
@@ -42,7 +42,7 @@ const guarded = (connection: Connection, control: Control): Connection => {
   }
 }
 
-/** The event log over the file, with its faults under the test's control. */
+/** The event log on a file, with faults that the test controls. */
 export const faultyLog = (filename: string, options: SqlEventLog.Options = {}) => {
   const control: Control = { fails: () => false, ran: [] }
   const faulty = Layer.effect(

@@ -1,4 +1,4 @@
-/** The whole runtime around a scripted model, for tests of laws from the facade down. */
+/** Builds the whole runtime around a scripted model, for tests from the facade down. */
 import { Daybook, EventLog, SessionID, Sessions, type Session } from "@daybook/core"
 import { Effect, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -12,7 +12,7 @@ export const runtime = (
   model: Parameters<typeof ScriptedModel.layer>[0] = {}
 ) => Daybook.layer({ filename: ":memory:", ...options }).pipe(Layer.provideMerge(ScriptedModel.layer(model)))
 
-/** A folder that goes with the scope. */
+/** A folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-test-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
@@ -29,20 +29,20 @@ export const say = (
   options: { readonly delivery?: "steer" | "queue"; readonly resume?: boolean; readonly id?: string } = {}
 ) => Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID, prompt: { text }, ...options }))
 
-/** What the runtime of `open` offers. */
+/** The services of the runtime of `open`. */
 export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
 
-/** The runtime on a file, for as long as the scope: opening one file twice is what two processes do. */
+/** The runtime on a file, until the scope closes. Opening one file twice simulates two processes. */
 export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
   Layer.build(Layer.fresh(runtime(options, model)))
 
-/** All texts that a request shows as the user's, in order. */
+/** All user texts of a request, in order. */
 export const allUserTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) =>
     message.role === "user" ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : []
   )
 
-/** The texts that a request shows as the user's, in order, but for what the model is reminded of. */
+/** The user texts of a request without reminders, in order. */
 export const userTexts = (request: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
   allUserTexts(request).filter((text) => !text.startsWith("<reminder>"))
 

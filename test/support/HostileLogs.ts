@@ -1,6 +1,6 @@
 /**
- * Random logs of what breaks conversations: blank texts, answers that were cut off anywhere, reasoning of every kind,
- * calls whose ids and names no other provider takes, results without content, and changes of model at any time.
+ * Generates random logs that break conversations: blank texts, answers cut off anywhere, reasoning of every kind, calls whose
+ * ids and names other providers reject, results without content, and model changes at any time.
  */
 import { draft, MessageID, type Draft, type ModelRef, type StoredError } from "@daybook/core"
 import { FastCheck as fc } from "effect"
@@ -70,7 +70,7 @@ const content = fc.array(
   { maxLength: 3 }
 )
 
-/** As the providers send it, and as they do not. */
+/** Provider metadata in valid and invalid forms. */
 const metadata = oneOf<Readonly<Record<string, unknown>> | undefined>(
   undefined,
   {},
@@ -121,7 +121,7 @@ type Part = Made<typeof part>
 
 const step = fc.record({
   kind: fc.constant("step" as const),
-  /** Of another model than most of the log. */
+  /** A model that differs from most of the log. */
   model: fc.option(oneOf(...Object.values(refs)), { freq: 3, nil: undefined }),
   parts: fc.uniqueArray(part, { maxLength: 5, selector: (one) => (one.kind === "call" ? one.id : one) }),
   end: oneOf("stop", "stop", "stop", "length", "tool-calls", "aborted", "provider", "running")

@@ -1,4 +1,4 @@
-/** Small pieces of the logs that tests write, and what a database holds of them. */
+/** Writes small logs for tests, and reads the rows that a database stores for them. */
 import { SqlClient } from "@effect/sql"
 import { Chunk, Effect, Option, Stream } from "effect"
 import { draft } from "../../packages/core/src/events/SessionEvents.ts"
@@ -10,23 +10,23 @@ import { unique } from "./Database.ts"
 export const session = (name: string = unique()): SessionID => SessionID.make(`ses_${name}`)
 export const message = (name: string = unique()): MessageID => MessageID.make(`msg_${name}`)
 
-/** What a session's log begins with. */
+/** The first event of a session's log. */
 export const created = draft("session.created", { location: { directory: "/work" } })
 
-/** An event without rules of its own, to fill logs with. */
+/** An event without special rules, to fill logs. */
 export const renamed = (title: string) => draft("session.next.renamed", { title })
 
 export const admitted = (messageID: MessageID, text = "hello", delivery: "steer" | "queue" = "steer") =>
   draft("session.next.prompt.admitted", { messageID, prompt: { text }, delivery })
 
-/** Makes a session, with `count` further events in one append. */
+/** Creates a session with `count` further events in one append. */
 export const begin = Effect.fnUntraced(function* (sessionID: SessionID, count = 0) {
   const log = yield* EventLog
   const more = Array.from({ length: count }, (_, index) => renamed(`title ${index + 1}`))
   return yield* log.append(sessionID, [created, ...more])
 })
 
-/** Puts another name and payload into a stored row, with their checksum: what a later build would have written. */
+/** Replaces the type and payload of a stored row, and their checksum, as if a later build had written it. */
 export const storeAs = Effect.fnUntraced(function* (
   sessionID: SessionID,
   seq: number,
@@ -72,7 +72,7 @@ export const contents = Effect.gen(function* () {
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })
 
-/** A session's events as another log would hand them over. */
+/** A session's events in the form in which another log replays them. */
 export const foreign = Effect.fnUntraced(function* (sessionID: SessionID) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{

@@ -1,16 +1,16 @@
-/** Clients of a socket that are processes of other users: the kernel lets them in or not. Only root can make them. */
+/** Runs socket clients as processes of other users, which the kernel admits or rejects. Requires root. */
 import { Deferred, Effect, Exit } from "effect"
 import { spawn } from "node:child_process"
 
 export interface User {
   readonly uid: number
-  /** The only group that its processes are in. */
+  /** The only group of its processes. */
   readonly gid: number
 }
 
 type Frame = Readonly<Record<string, unknown>>
 
-/** Writes the lines, ends its side, and prints what comes; or the code of the fault. */
+/** Writes the lines, ends its side, and prints the response or the error code. */
 const client = `
 const [path, ...lines] = process.argv.slice(1)
 const socket = require("node:net").connect({ path, allowHalfOpen: true })
@@ -19,7 +19,7 @@ socket.on("connect", () => socket.end(lines.map((line) => line + "\\n").join("")
 socket.pipe(process.stdout)
 `
 
-/** Every frame that a client of this user gets. */
+/** All frames that a client of this user receives. */
 export const askAs = (
   { gid, uid }: User,
   path: string,

@@ -1,4 +1,4 @@
-/** Real pictures for tests, made with the decoder's own encoder, and readers of what became of them. */
+/** Creates real pictures for tests with the decoder's encoder, and inspects the results. */
 import { randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
 import sharp from "sharp"
@@ -85,7 +85,7 @@ export const look = (bytes: Uint8Array) =>
     }
   })
 
-/** A PNG whose header names any size, with hardly any data behind it. */
+/** A PNG whose header claims any size, with almost no data. */
 export const claimed = (width: number, height: number): Buffer => {
   const chunk = (name: string, data: Buffer) => {
     const body = Buffer.concat([Buffer.from(name, "latin1"), data])

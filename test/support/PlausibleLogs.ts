@@ -1,6 +1,6 @@
 /**
- * Random logs that a session could have: payloads come from the event schemas' own arbitraries, ids are then made to
- * fit, so that every event refers to something that is there and still open. What cannot fit is left out.
+ * Generates random logs that a session could have. Payloads come from the event schemas' arbitraries; then ids are replaced so
+ * that every event refers to something that exists and is open. Events that cannot fit are dropped.
  */
 import { Arbitrary, FastCheck as fc } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -10,20 +10,20 @@ import { MessageID } from "../../packages/core/src/Identifiers.ts"
 const arbitraries = new Map<DurableType, fc.Arbitrary<Draft>>(
   durableDefinitions.map((definition) => [
     definition.type,
-    // A type with a payload of its own schema is a draft; mapping over the tuple of definitions loses that.
+    // A type with a payload of its schema is a draft; mapping over the tuple of definitions loses that.
     Arbitrary.make(definition.data as never).map((data) => ({ type: definition.type, data }) as Draft)
   ])
 )
 
-/** A draft of the given type, with any ids. */
+/** A draft of the given type, with arbitrary ids. */
 export const draftOf = (type: DurableType): fc.Arbitrary<Draft> => arbitraries.get(type) ?? fc.oneof()
 
-/** Any draft of any type; its ids fit nothing yet. */
+/** A draft of any type, with arbitrary ids. */
 const anyDraft: fc.Arbitrary<Draft> = fc.oneof(...arbitraries.values())
 
 type Part = { readonly message: MessageID; readonly key: string }
 
-/** What a log has open so far. */
+/** The open items of a log: waiting prompts, shells, steps, texts and calls. */
 const makeState = (name: string) => ({
   name,
   count: 0,
@@ -38,7 +38,7 @@ const makeState = (name: string) => ({
 })
 type State = ReturnType<typeof makeState>
 
-/** Makes the draft fit the state, and moves the state on; undefined when it cannot fit. */
+/** Makes the draft fit the state and updates the state; undefined if it cannot fit. */
 const fit = (state: State, draft: Draft, pick: number): Draft | undefined => {
   const fresh = (): MessageID => MessageID.make(`msg_${state.name}-${(state.count += 1)}`)
   const key = (id: string): string => `${id}${(state.count += 1)}`
@@ -73,7 +73,7 @@ const fit = (state: State, draft: Draft, pick: number): Draft | undefined => {
       return input && { ...draft, data: { messageID: input.messageID } }
     }
     case "session.next.addressed":
-      // Its one address, unique in the store like its name.
+      // The session's only address, unique in the store like its name.
       return { ...draft, data: { ...draft.data, address: { ...draft.data.address, session: `at-${state.name}` } } }
     case "session.next.shell.started": {
       const data = { ...draft.data, messageID: fresh(), callID: key(draft.data.callID) }
@@ -163,7 +163,7 @@ export const plausibleLog = (name: string, maxLength = 60): fc.Arbitrary<NonEmpt
       return [first, ...rest.flatMap(([draft, pick]) => fit(state, draft, pick) ?? [])] as const
     })
 
-/** The log in runs of random lengths, as it might be appended. */
+/** Splits the log into runs of random lengths, for appends. */
 export const cut = <A>(items: NonEmptyReadonlyArray<A>, lengths: ReadonlyArray<number>) => {
   const runs: Array<NonEmptyReadonlyArray<A>> = []
   for (let from = 0, n = 0; from < items.length; n++) {

@@ -1,6 +1,6 @@
 /**
- * What providers refuse of a conversation, by protocol: pure functions from a request's body to its faults, none for a
- * body that is accepted. The rules are those of the services' own documentation and error messages.
+ * Checks a conversation by the rules of each protocol: pure functions from a request's body to its faults; an accepted body has
+ * none. The rules come from the services' documentation and error messages.
  */
 import { Predicate } from "effect"
 
@@ -22,7 +22,7 @@ const isObjectJson = (text: unknown): boolean => {
   }
 }
 
-/** Notes what is wrong, where. */
+/** Records a fault and its place. */
 type Note = (where: string, fault: string) => void
 
 const loneSurrogates = (value: unknown, note: Note, where = "body"): void => {
@@ -38,13 +38,13 @@ const loneSurrogates = (value: unknown, note: Note, where = "body"): void => {
   }
 }
 
-/** Names of tools that are offered, each fit for the wire and there once. */
+/** Checks that the offered tools' names are valid and unique. */
 const toolNames = (names: ReadonlyArray<unknown>, note: Note): void => {
   for (const name of names) if (!toolName.test(String(name))) note("tools", `the name ${String(name)} is not accepted`)
   if (new Set(names).size < names.length) note("tools", "a name is there twice")
 }
 
-/** Calls whose results have to come next, and every id so far. */
+/** Tracks calls whose results must come next, and all ids so far. */
 const makeCalls = (note: Note, id: RegExp) => {
   const used = new Set<unknown>()
   return {
@@ -54,7 +54,7 @@ const makeCalls = (note: Note, id: RegExp) => {
       if (!toolName.test(String(name))) note(where, `the name ${String(name)} is not accepted`)
       used.add(callID)
     },
-    /** Whether these results are those of these calls, each once. */
+    /** Checks that these results belong to these calls, each once. */
     settled: (where: string, calls: ReadonlyArray<unknown>, results: ReadonlyArray<unknown>): void => {
       const [made, had] = [calls.map(String).sort().join(), results.map(String).sort().join()]
       if (made !== had) note(where, `results of (${had}) directly follow calls of (${made})`)
@@ -169,7 +169,7 @@ const anthropic = (body: Json, note: Note): void => {
   }
 }
 
-/** With a budget for thought, the answer that the last results belong to begins with thought. */
+/** With a thinking budget, the answer that the last results belong to must begin with thinking. */
 const anthropicThinking = (body: Json, messages: ReadonlyArray<Json>, note: Note): void => {
   if (record(body["thinking"])["type"] !== "enabled") return
   const asked = messages.findLastIndex(
@@ -300,7 +300,7 @@ const rules: Readonly<Record<Protocol, (body: Json, note: Note) => void>> = {
   "openai-compatible": chat
 }
 
-/** Why a provider would refuse this body. */
+/** The reasons why a provider would reject this body. */
 export const faultsOf = (protocol: Protocol, body: Json): ReadonlyArray<string> => {
   const faults: Array<string> = []
   const note: Note = (where, fault) => void faults.push(`${where}: ${fault}`)

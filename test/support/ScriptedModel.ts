@@ -1,7 +1,7 @@
 /**
- * A LanguageModel whose answers a test writes: each request takes the next script, waits for one when there is none,
- * and is kept with its prompt and tools for the test to look at. It is a real `@effect/ai` model, made with
- * `LanguageModel.make`: the runner cannot tell it from a provider's. There are two, `one` and `two`, on one script.
+ * A LanguageModel whose answers a test scripts: each request takes the next script, or waits until there is one, and is
+ * recorded with its prompt and tools. It is a real `@effect/ai` model, created with `LanguageModel.make`, so the runner cannot
+ * distinguish it from a provider's. Two models, `one` and `two`, share one script.
  */
 import { AiError, LanguageModel, type Prompt, type Response, type Tool } from "@effect/ai"
 import {
@@ -23,7 +23,7 @@ export interface SeenRequest {
   /** Which of the two models was asked. */
   readonly model: string
   readonly toolChoice: LanguageModel.ToolChoice<string>
-  /** What the model was resolved with. */
+  /** The settings that the model was resolved with. */
   readonly settings: RequestSettings
 }
 
@@ -34,7 +34,7 @@ export class ScriptedModel extends Context.Tag("test/ScriptedModel")<
     readonly answer: (script: Script) => Effect.Effect<void>
     /** Waits for the next request to arrive. */
     readonly request: Effect.Effect<SeenRequest>
-    /** Requests that arrived and were not taken. */
+    /** The number of requests that arrived and were not taken. */
     readonly pending: Effect.Effect<number>
   }
 >() {}
@@ -45,7 +45,7 @@ export const otherRef = { providerID: "scripted", id: "two" }
 
 const known: ReadonlyArray<string> = [ref.id, otherRef.id]
 
-/** The resolver with the scripted models, and the script's handle. */
+/** The resolver of the scripted models, and the handle of the script. */
 export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly policy?: ModelPolicy } = {}) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -83,14 +83,14 @@ export const layer = ({ policy, ...info }: Partial<ModelInfo> & { readonly polic
     })
   )
 
-/** The parts of a text, in pieces. */
+/** The stream parts of a text that arrives in pieces. */
 export const textParts = (id: string, ...pieces: ReadonlyArray<string>): ReadonlyArray<Response.StreamPartEncoded> => [
   { type: "text-start", id },
   ...pieces.map((delta) => ({ type: "text-delta" as const, id, delta })),
   { type: "text-end", id }
 ]
 
-/** A tool call, with its input streamed before it. */
+/** The stream parts of a tool call, with its input streamed first. */
 export const callParts = (id: string, name: string, params: unknown): ReadonlyArray<Response.StreamPartEncoded> => [
   { type: "tool-params-start", id, name, providerExecuted: false },
   { type: "tool-params-delta", id, delta: JSON.stringify(params) },
@@ -114,7 +114,7 @@ export const calls = (...parts: ReadonlyArray<ReadonlyArray<Response.StreamPartE
 /** An answer of any parts, each chunk on its own. */
 export const streams = (...parts: ReadonlyArray<Response.StreamPartEncoded>): Script => Stream.fromIterable(parts)
 
-/** A failure of the stream itself, as a provider's adapter reports it. */
+/** A failure of the stream, as a provider's adapter reports it. */
 export const failure = (description: string): AiError.UnknownError =>
   new AiError.UnknownError({ module: "Scripted", method: "streamText", description })
 

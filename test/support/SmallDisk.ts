@@ -1,4 +1,4 @@
-/** A disk that is really full: a small file system in memory, mounted for the scope, with a file that takes its room. */
+/** A really full disk: a small in-memory file system, mounted for the scope, with a file that fills it. */
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
@@ -7,9 +7,9 @@ import { temporaryFolder } from "./Database.ts"
 
 export interface SmallDisk {
   readonly folder: string
-  /** Takes all room that is left. */
+  /** Fills all free space. */
   readonly fill: Effect.Effect<void>
-  /** Gives it back. */
+  /** Frees the space again. */
   readonly free: Effect.Effect<void>
 }
 
@@ -20,7 +20,7 @@ const takeAll = (path: string): void => {
       try {
         for (;;) writeSync(file, Buffer.alloc(size))
       } catch {
-        // No room for as much as this.
+        // No space for this size: try a smaller one.
       }
     }
   } finally {
@@ -28,7 +28,7 @@ const takeAll = (path: string): void => {
   }
 }
 
-/** None where this user may not mount. */
+/** A small disk; none if this user may not mount. */
 export const smallDisk = (megabytes: number) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder

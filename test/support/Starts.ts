@@ -1,4 +1,4 @@
-/** Method: real processes open one new file in the same instant, file after file; each must find a sound database. */
+/** Method: real processes open the same new file at the same instant, file after file; each must find a sound database. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { join } from "node:path"

@@ -1,12 +1,12 @@
 /**
- * Waits that explain themselves. A test that waits for a request, a frame or a line that never comes would end at its
- * time limit without a word: after five seconds of real time the wait prints what it is for.
+ * Prints what a slow wait waits for. A test whose request, frame or line never arrives would otherwise time out without a
+ * reason: after five seconds of real time the wait prints one.
  */
 import { Effect } from "effect"
 
 const patience = 5_000
 
-/** Runs `effect`, and prints what it waits for when it takes more than five seconds. The clock of the test is left alone. */
+/** Runs `effect`, and prints what it waits for if it takes more than five seconds. Does not affect the test's clock. */
 export const waitingFor =
   (what: string | (() => string)) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

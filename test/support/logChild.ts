@@ -1,8 +1,8 @@
 /**
- * A process of its own over a database file, told what to do by its parent's messages:
- *   `open` makes the log; `append` stores titles, one event each, and acknowledges each; `remake` removes a session and
- *   makes it again with titles; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
- *   `start` opens another file and closes it. It answers with messages and ends when told to, or killed.
+ * A separate process on a database file that executes its parent's messages:
+ *   `open` opens the log; `append` stores titles, one event each, and acknowledges each; `remake` removes a session and
+ *   creates it again with titles; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
+ *   `start` opens another file and closes it. It answers with messages and ends on request or when killed.
  */
 import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
 import { SqlClient } from "@effect/sql"

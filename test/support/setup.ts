@@ -1,8 +1,8 @@
 /**
- * Runs before each file. `it.layer` of `@effect/vitest` puts a layer's own `effect` and `scoped` on the one `it` that
- * files of a worker share: here every file gets the plain ones back.
+ * Runs before each test file. `it.layer` of `@effect/vitest` replaces `effect` and `scoped` on the `it` that all files of a
+ * worker share; this file restores them.
  *
- * Properties get one seed a file. `DAYBOOK_SEED` repeats a run, `DAYBOOK_SHRINK=1` looks for a smaller counterexample.
+ * Properties get one seed per file. `DAYBOOK_SEED` repeats a run, `DAYBOOK_SHRINK=1` searches for a smaller counterexample.
  */
 import { effect, flakyTest, it, layer, live, prop, scoped, scopedLive } from "@effect/vitest"
 import { FastCheck } from "effect"
@@ -17,7 +17,7 @@ const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(
 FastCheck.configureGlobal({
   seed,
   numRuns: cases(100),
-  // Shrinking repeats slow cases until the test times out, and then reports nothing.
+  // Shrinking repeats slow cases until the test times out, and then nothing is reported.
   endOnFailure: process.env["DAYBOOK_SHRINK"] !== "1",
   // A case that hangs is a counterexample, reported before the test's own time limit.
   timeout: 25_000

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 "use strict"
 /**
- * Starts the bundled command. Help and version are texts that the build wrote: they need nothing loaded. Everything
- * else goes to the bundle: `reader.js` for the verbs that only read, `main.js` for the others. CommonJS, because it starts faster. Spec: CL-3, CL-60 in specs/cli.md.
+ * Starts the bundled command. Help and version are texts that the build wrote; they load nothing. Everything else goes to the
+ * bundle: `reader.js` for the reading verbs, `main.js` for the others. CommonJS, because it starts faster.
+ * Spec: CL-3, CL-60 in specs/cli.md.
  */
 const { readFileSync } = require("node:fs")
 const { join } = require("node:path")
@@ -24,7 +25,7 @@ const helps = ["help", "--help", "-h"]
 const isHelp = (word) => helps.includes(word)
 const asked = words.length === 0 || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
 const about = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
-// Help of what is no command, and words too many, are errors, which the bundle reports.
+// Help for an unknown command, and surplus words, are errors, which the bundle reports.
 const wanted = asked
   ? about.length === 0
     ? texts.root
@@ -36,7 +37,7 @@ const wanted = asked
     : undefined
 
 if (wanted === undefined) {
-  // What an earlier turn was shown is in the log; what the next one would be needs the runtime.
+  // An earlier request is read from the log; the next request needs the runtime.
   const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
   const entry = earlier || ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
   require("./load.js").load(join(bundle, entry)).main(texts.version, words)

@@ -1,14 +1,14 @@
 "use strict"
 /**
- * Loads the bundle's files. The build leaves V8's compiled code beside each of them (`.cache`); V8 itself refuses one
- * that another version or another machine made, and then the file is compiled as usual. Spec: CL-60 in specs/cli.md.
+ * Loads the bundle's files. The build stores V8's compiled code beside each file (`.cache`). V8 rejects the code of another
+ * version or machine, and then compiles the file as usual. Spec: CL-60 in specs/cli.md.
  */
 const { readFileSync } = require("node:fs")
 const { createRequire } = require("node:module")
 const { dirname, join } = require("node:path")
 const { Script } = require("node:vm")
 
-/** What was loaded, by file. */
+/** Loaded modules, by file. */
 const loaded = new Map()
 
 const readCache = (file) => {
@@ -22,7 +22,7 @@ const readCache = (file) => {
 const load = (file) => {
   const known = loaded.get(file)
   if (known !== undefined) return known.module.exports
-  // The bundle is ASCII: a one-byte string is read, and kept, at half the cost.
+  // The bundle is ASCII: a one-byte string takes half the time and memory.
   const source = readFileSync(file, "latin1")
   const script = new Script(`(function(exports,require,module,__filename,__dirname){${source}\n})`, {
     filename: file,

@@ -1,9 +1,9 @@
 /**
- * Bundles the commands into dist/bundle. `ctx.js` is the whole of `ctx`, `stream.js` prints help. `daybook` is there twice: `reader.js` is one file
- * with the store and nothing that runs a session, from which the verbs that only read start; `main.js` has everything, as
- * ES modules split at every dynamic import, so that a provider is loaded when it answers. Each of its files is then turned
- * into CommonJS, which Node starts faster and V8 can take from its code cache. The native driver stays outside. Then the
- * help texts are written, and the commands are run on files of their own to fill the caches. Spec: CL-60 in specs/cli.md.
+ * Bundles the commands into dist/bundle. `ctx.js` contains `ctx`, `stream.js` prints help. `daybook` has two bundles:
+ * `reader.js` is one file for the reading verbs, with the store and nothing that runs a session; `main.js` has everything, as
+ * ES modules split at every dynamic import, so that a provider is loaded on first use. Each file of `main.js` is converted to
+ * CommonJS, which Node starts faster and V8 can load from its code cache. The native driver stays outside. Finally the help
+ * texts are written, and the commands run in a temporary folder to fill the caches. Spec: CL-60 in specs/cli.md.
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-// `--out DIR` makes a copy for tests there: bin/ and dist/bundle/.
+// `--out DIR` writes a copy for tests to DIR: bin/ and dist/bundle/.
 const {
   values: { out }
 } = parseArgs({ options: { out: { type: "string" } } })
@@ -25,8 +25,8 @@ const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
 
 /**
- * This module only hands on a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is
- * replaced by one that names what the package has.
+ * This module re-exports a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is replaced by a
+ * module that names the package's exports.
  */
 const undici = {
   name: "undici",
@@ -40,8 +40,8 @@ const undici = {
 }
 
 /**
- * Our sources import from package roots. The roots of `@effect/*` are lists of namespaces, some of which load packages
- * with effects of their own (native MessagePack, HTTP clients): the bundle imports each namespace from its own file.
+ * Our sources import from package roots. The roots of `@effect/*` are lists of namespaces, some of which load packages with
+ * side effects (native MessagePack, HTTP clients), so the bundle imports each namespace from its file.
  */
 const namespaces = {
   name: "namespaces",
@@ -61,20 +61,20 @@ const namespaces = {
     }))
 }
 
-/** A segmenter takes 12 ms to make, and text in ASCII needs none: it is made when it is first used. */
+/** A segmenter takes 12 ms to create, and ASCII text needs none: it is created on first use. */
 const lazySegmenter = {
   name: "lazy-segmenter",
   setup: (build) =>
     build.onLoad({ filter: /(?:string-width|wrap-ansi)[\\/]index\.js$/ }, async ({ path }) => {
       const eager = "const segmenter = new Intl.Segmenter();"
       const source = await readFile(path, "utf8")
-      if (!source.includes(eager)) throw new Error(`${path} makes its segmenter in another way`)
+      if (!source.includes(eager)) throw new Error(`${path} creates its segmenter in another way`)
       const lazy = "let made; const segmenter = { segment: (text) => (made ??= new Intl.Segmenter()).segment(text) };"
       return { contents: source.replace(eager, lazy) }
     })
 }
 
-/** Schemas make test data on request; the command never asks, and need not load the generators. */
+/** Schemas can generate test data; the command never does, so the generators are left out. */
 const noGenerators = {
   name: "no-generators",
   setup: (build) => {
@@ -83,7 +83,7 @@ const noGenerators = {
   }
 }
 
-/** The licences of what is bundled ask to be passed on with it. */
+/** The licence texts of the bundled packages, which must be distributed with them. */
 const notices = async (inputs) => {
   const folders = new Set(
     inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(resolve(path))?.[0] ?? [])
@@ -107,7 +107,7 @@ const options = {
   platform: "node",
   target: "node20",
   conditions: ["@daybook/source"],
-  // Native parts; `sharp` is optional, and loaded when the first picture comes.
+  // Native packages; `sharp` is optional, and loaded for the first picture.
   external: ["better-sqlite3", "sharp"],
   plugins: [undici, namespaces, lazySegmenter, noGenerators],
   legalComments: "none",
@@ -118,7 +118,7 @@ const reader = await build({
   write: false,
   entryPoints: { reader: join(root, "src", "main.ts") },
   format: "cjs",
-  // No reading verb comes to these; bin/daybook.js sends the others to main.js.
+  // No reading verb loads these; bin/daybook.js sends the other verbs to main.js.
   external: [
     ...options.external,
     "*/Host.ts",
@@ -155,13 +155,13 @@ const { metafile, outputFiles } = await build({
   write: false,
   metafile: true
 })
-// What is there is replaced only by a bundle that could be made.
+// The old bundle is replaced only after the new one was built.
 await rm(outdir, { recursive: true, force: true })
 await mkdir(outdir, { recursive: true })
 for (const { contents, path } of [ctx, reader, stream].flatMap(({ outputFiles }) => outputFiles))
   await writeFile(path, contents)
 for (const { path, text } of outputFiles) {
-  // `import()` becomes a promise of `require()`: the loader of bin/ knows no other.
+  // `import()` becomes a promise of `require()`, the only form that the loader of bin/ supports.
   const supported = { "dynamic-import": false }
   const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
   await writeFile(path, code)
@@ -184,7 +184,7 @@ const fillCaches = async () => {
         encoding: "utf8",
         timeout: 60_000
       })
-      // A bundle without caches works as well; one that cannot run does not.
+      // A bundle works without caches, but a command that fails is an error.
       if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}: ${stderr}`)
     }
     warm("main.js", "prompt", "hello")

@@ -1,5 +1,5 @@
 "use strict"
-/** Runs the bundled command once and leaves V8's compiled code beside each file that it loaded. Used by bundle.mjs. */
+/** Runs the bundled command once and stores V8's compiled code beside each loaded file. Used by bundle.mjs. */
 const { writeFileSync } = require("node:fs")
 const { join } = require("node:path")
 const { load, loaded } = require("../bin/load.js")

@@ -1,6 +1,6 @@
 /**
- * The command as it ships, bundled once for all test files of a worker, in a folder of its own beside the package's
- * dependencies, which goes with the worker.
+ * Bundles the command as it ships, once for all test files of a worker, in a separate folder beside the package's dependencies.
+ * The folder is removed when the worker ends.
  */
 import { spawnSync } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
@@ -15,7 +15,7 @@ export interface Bundle {
   readonly ctx: string
 }
 
-/** A worker that is ended by a signal leaves its folder: whoever comes an hour later removes it. */
+/** Removes folders older than an hour, which workers killed by a signal have left. */
 const removeStale = (dist: string): void => {
   for (const name of readdirSync(dist).filter((name) => name.startsWith("test-"))) {
     const folder = join(dist, name)
@@ -41,5 +41,5 @@ const make = (): Bundle => {
 
 let built: Bundle | undefined
 
-/** The bundle of today's sources. */
+/** The bundle of the current sources. */
 export const build = (): Bundle => (built ??= make())

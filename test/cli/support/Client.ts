@@ -1,4 +1,4 @@
-/** A client of a socket, as `socat` is one: it writes lines, closes its side, and reads what comes until the end. */
+/** A client of a socket, like `socat`: it writes lines, closes its side, and reads until the end. */
 import { Effect, type Scope } from "effect"
 import { readFileSync, watch } from "node:fs"
 import { connect } from "node:net"
@@ -8,15 +8,15 @@ export type Frame = Readonly<Record<string, unknown>>
 
 export interface Client {
   readonly write: (text: string) => Effect.Effect<void>
-  /** Closes its side; what was asked for is still answered. */
+  /** Closes its side; pending requests are still answered. */
   readonly end: Effect.Effect<void>
-  /** Completes when the frames so far satisfy the predicate; dies when the server hangs up before that. */
+  /** Completes when the frames so far satisfy the predicate; dies if the server hangs up first. */
   readonly until: (holds: (frames: ReadonlyArray<Frame>) => boolean) => Effect.Effect<ReadonlyArray<Frame>>
-  /** Every frame, when the server has hung up. */
+  /** All frames, once the server has hung up. */
   readonly closed: Effect.Effect<ReadonlyArray<Frame>>
 }
 
-/** Connects for as long as the scope. */
+/** Connects until the scope closes. */
 export const client = (path: string): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<{ readonly client: Client; readonly destroy: () => void }>((resume) => {
@@ -68,7 +68,7 @@ export const client = (path: string): Effect.Effect<Client, never, Scope.Scope> 
     ({ destroy }) => Effect.sync(destroy)
   ).pipe(Effect.map(({ client }) => client))
 
-/** Asks one question on a connection of its own, as `printf ... | socat -` does: every frame of the answer. */
+/** Sends one request on a new connection, like `printf ... | socat -`, and returns all frames of the answer. */
 export const ask = (path: string, request: Frame): Effect.Effect<ReadonlyArray<Frame>> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -79,7 +79,7 @@ export const ask = (path: string, request: Frame): Effect.Effect<ReadonlyArray<F
     })
   )
 
-/** Waits until a file says so, as `tail -f` would see it. */
+/** Waits until a file's text satisfies the predicate, like a reader with `tail -f`. */
 export const untilFile = (path: string, holds: (text: string) => boolean): Effect.Effect<string> =>
   Effect.async<string>((resume) => {
     const look = () => {

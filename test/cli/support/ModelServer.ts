@@ -1,12 +1,12 @@
 /**
- * A model behind a real HTTP server on the loopback: OpenAI-compatible chat completions over server-sent events. Each
- * request waits for the test, which answers it piece by piece and so holds a turn open as long as it wants to.
+ * A model behind a real HTTP server on loopback: OpenAI-compatible chat completions over server-sent events. Each request waits
+ * for the test, which answers it piece by piece and so can hold a turn open.
  */
 import { Effect, Queue, type Scope } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 import { waitingFor } from "../../support/Waiting.ts"
 
-/** One request of the runtime, and what the test answers. */
+/** One request of the runtime, and the test's answers to it. */
 export interface Exchange {
   /** The request's JSON. */
   readonly body: {
@@ -17,7 +17,7 @@ export interface Exchange {
   readonly reasoning: (delta: string) => Effect.Effect<void>
   readonly toolCall: (id: string, name: string, input: unknown) => Effect.Effect<void>
   readonly finish: (reason?: "stop" | "tool_calls") => Effect.Effect<void>
-  /** Refuses the request; only before anything else. */
+  /** Refuses the request; valid only before any other answer. */
   readonly refuse: (status: number, message: string) => Effect.Effect<void>
   /** Completes when the client has gone away. */
   readonly closed: Effect.Effect<void>

@@ -1,4 +1,4 @@
-/** Real processes of the command, with their own folder, database and environment; waited for by what they print. */
+/** Runs real processes of the command with their own folder, database and environment. Tests wait for their output. */
 import Database from "better-sqlite3"
 import { Effect, type Scope } from "effect"
 import { spawn } from "node:child_process"
@@ -17,12 +17,12 @@ export interface Ended {
 
 export interface Running {
   readonly pid: number
-  /** Completes when the stream's text so far satisfies the predicate; dies when the process ends before that. */
+  /** Completes when the stream's text so far satisfies the predicate; dies if the process ends first. */
   readonly until: (stream: "stdout" | "stderr", holds: (text: string) => boolean) => Effect.Effect<string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
-  /** Stops reading stdout, as `head` does when it has seen enough. */
+  /** Stops reading stdout, like `head`. */
   readonly closeStdout: Effect.Effect<void>
-  /** Types at the terminal; only for a process that has one. */
+  /** Types at the terminal; only for a process with a terminal. */
   readonly type: (keys: string) => Effect.Effect<void>
   readonly ended: Effect.Effect<Ended>
 }
@@ -31,37 +31,36 @@ export interface Options {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string | Uint8Array
   readonly cwd?: string
-  /** Another user to run as; only for a test that runs as root. */
+  /** The user to run as; only if the test runs as root. */
   readonly uid?: number
   /** The only group of that user's process. */
   readonly gid?: number
   /**
-   * A terminal of its own, of this size: all that is printed is on stdout then, behind a line with the terminal's name.
-   * Its input stays open.
+   * Runs in a new terminal of this size: all output is on stdout, after a line with the terminal's name. The input stays open.
    */
   readonly terminal?: { readonly columns: number; readonly rows: number }
 }
 
-/** A place to run in: an empty folder that is the working folder, and beside it the database's. */
+/** A place to run in: an empty working folder, and beside it the database's folder. */
 export interface Place {
   readonly root: string
   readonly cwd: string
   readonly database: string
   readonly start: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
-  /** Takes the database's write lock; the inner effect gives it back. */
+  /** Takes the database's write lock; the inner effect releases it. */
   readonly lock: Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   /** Changes the database behind the command's back. */
   readonly sql: (statement: string) => Effect.Effect<void>
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
-  /** The same for `ctx`. */
+  /** Starts `ctx`. */
   readonly startCtx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
   readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
 
 type Complete = Required<Omit<Options, "uid" | "gid" | "terminal">> & Pick<Options, "uid" | "gid" | "terminal">
 
-/** `script` of util-linux makes a terminal, and ends as the command does. */
+/** `script` of util-linux creates a terminal and exits with the command's exit code. */
 const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns: number; rows: number }) => {
   const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")
   return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"] as const
@@ -81,7 +80,7 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
       const text = { stdout: "", stderr: "" }
       let ended: Ended | undefined
       const watchers = new Set<() => void>()
-      /** The last of what it printed, for a wait that takes long. */
+      /** The end of its output, printed when a wait takes long. */
       const tail = () => JSON.stringify({ stdout: text.stdout.slice(-1000), stderr: text.stderr.slice(-1000) })
       const look = () => [...watchers].forEach((watcher) => watcher())
       for (const stream of ["stdout", "stderr"] as const) {
@@ -129,7 +128,7 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
     (running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)
   )
 
-/** Where the sites of `npm run mutate` report, and for which test; nothing in other runs. */
+/** The variables for reports of `npm run mutate`; none in other runs. */
 const reporting = (): Record<string, string> => {
   const { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file } = process.env
   return hits === undefined || file === undefined ? {} : { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file }
@@ -179,7 +178,7 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
   }
 })
 
-/** The JSON objects of JSON lines. */
+/** Parses JSON lines. */
 export const jsonLines = (text: string): ReadonlyArray<Record<string, unknown>> =>
   text
     .split("\n")

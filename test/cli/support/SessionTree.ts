@@ -1,9 +1,9 @@
-/** Files of sessions as the layout has them, written by hand: `ctx` reads them, whoever wrote them. */
+/** Writes the files of sessions by hand, in the documented layout, for tests of `ctx`. */
 import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** The files of one session; what is left out is as in a session that nothing was said in. */
+/** The files of one session; omitted ones are those of an empty session. */
 export interface Files {
   readonly messages?: string
   readonly events?: string
@@ -65,14 +65,13 @@ export const everyPath = (folder: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Gives everything a time of last access that is older than its last change: a mount that updates access times now and
- * then (`relatime`) would update exactly these.
+ * Sets access times before the modification times: a `relatime` mount updates the access time of exactly such files.
  */
 export const makeOld = (paths: ReadonlyArray<string>): void => {
   for (const path of paths) utimesSync(path, new Date("2001-01-01"), new Date("2002-02-02"))
 }
 
-/** What must not change when somebody reads. */
+/** The timestamps that a reader must not change. */
 export const stamps = (paths: ReadonlyArray<string>): ReadonlyArray<string> =>
   paths.map((path) => {
     const { atimeNs, ctimeNs, ino, mode, mtimeNs, size } = lstatSync(path, { bigint: true })

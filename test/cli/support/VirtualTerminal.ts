@@ -1,11 +1,11 @@
-/** What a person sees of the bytes that a terminal gets: rows, a cursor, and the few sequences that the command sends. */
+/** Emulates a terminal: rows, a cursor, and the few sequences that the command sends. */
 import stringWidth from "../../../packages/cli/node_modules/string-width/index.js"
 
 export interface VirtualTerminal {
   readonly write: (text: string) => void
-  /** Rows that scrolled away and those on the screen, without styles and spaces at their ends. */
+  /** Scrolled rows and rows on the screen, without styles and trailing spaces. */
   readonly lines: () => ReadonlyArray<string>
-  /** Makes it narrower: rows that are too long go on in the next one, as on most terminals. */
+  /** Makes the terminal narrower: rows that are too long continue in the next row, as on most terminals. */
   readonly resize: (columns: number) => void
 }
 

@@ -1,7 +1,7 @@
-/** Events as the log and the live channel hand them out, for the renderers' tests. */
+/** Creates events as the log and the live channel return them, for the renderers' tests. */
 import type { LiveEvent, MessageID, SessionEvent, SessionID } from "@daybook/core"
 
-// Identifiers of a known good form: the renderers do not look inside.
+// Valid identifiers; the renderers do not parse them.
 export const promptID = "msg_prompt" as MessageID
 const messageID = "msg_answer" as MessageID
 const sessionID = "ses_test" as SessionID
@@ -19,13 +19,13 @@ const durable = (type: SessionEvent["type"], data: unknown, version = 1) =>
     data
   }) as unknown as SessionEvent // one constructor for all types; each caller below gives the type's own data
 
-/** The same event, so many seconds later. */
+/** The same event, this many seconds later. */
 const later = (event: SessionEvent, seconds: number): SessionEvent => ({
   ...event,
   created: event.created + seconds * 1_000
 })
 
-/** When the events happened. */
+/** The time of the events. */
 export const eventTime = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 export const promoted = (text = "hi") =>

@@ -1,4 +1,4 @@
-/** One of everything that the log and the transcript hold, valid by their own schemas. */
+/** A sample of every event, message and session, valid by its schema. */
 import { Schema } from "effect"
 import { durableDefinitions, type SessionEvent } from "../../../packages/core/src/events/SessionEvents.ts"
 import { Message, Session } from "../../../packages/core/src/session/Message.ts"
@@ -105,13 +105,13 @@ export const missing: ReadonlyArray<string> = durableDefinitions
   .map(({ type }): string => type)
   .filter((type) => payloads[type] === undefined)
 
-/** Every sample as the log hands it out, a second apart. */
+/** Every sample as the log returns it, one second apart. */
 export const events: ReadonlyArray<SessionEvent> = durableDefinitions
   .flatMap(({ data, type, version }) =>
     (payloads[type] ?? []).map((payload) => ({
       type,
       version,
-      // The union of all schemas is no schema of the union.
+      // A union of schemas is not a schema of the union.
       data: Schema.decodeUnknownSync(data as Schema.Schema<unknown>)(payload)
     }))
   )
@@ -189,7 +189,7 @@ export const messages: ReadonlyArray<Message> = [
 
 const times = { createdAt: base.createdAt, updatedAt: base.createdAt + 60_000 }
 
-/** A session with everything, and one with nothing. */
+/** A session with all fields, and one with the required fields only. */
 export const sessions: ReadonlyArray<Session> = [
   {
     id: "ses_full",

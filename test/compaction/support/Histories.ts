@@ -1,9 +1,9 @@
-/** Histories for the pure parts of compaction: messages by hand, and any history a session could have. */
+/** Histories for tests of compaction's pure functions: fixed messages, and random histories of a session. */
 import { MessageID, type Message } from "@daybook/core"
 import { FastCheck as fc } from "effect"
 import type { Part, ToolPart } from "../../../packages/core/src/session/Message.ts"
 
-/** Stands in everything that belongs to a provider: nothing that crosses the boundary may hold it. */
+/** Marks all provider data: nothing that crosses the boundary may contain it. */
 export const nativeMark = "provider-native"
 
 const base = (seq: number) => ({ id: MessageID.make(`msg_${seq}`), seq, createdAt: seq })
@@ -33,7 +33,7 @@ export const results = (seq: number, ...parts: ReadonlyArray<Partial<ToolPart>>)
 
 const metadata = fc.constantFrom(undefined, { acme: { signature: nativeMark } })
 const words = fc.string({ unit: "grapheme", maxLength: 40 })
-/** Some are longer than any clip. */
+/** Texts, some of them longer than any limit of compaction. */
 const long = fc.oneof(
   { weight: 4, arbitrary: words },
   { weight: 1, arbitrary: fc.nat(6_000).map((n) => "é𝄞x".repeat(n)) }
@@ -48,7 +48,7 @@ const settled = fc.record({
   metadata
 })
 
-/** A call with its result, its id unique in the message and marked so that it can be found again. */
+/** A call with its result; its id is unique in the message and can be found again. */
 const call = (at: number) =>
   settled.map(({ executed, media, metadata, name, output, state }): Part => {
     const provider = { executed, ...(metadata === undefined ? {} : { metadata, resultMetadata: metadata }) }
@@ -105,6 +105,6 @@ const unplaced: fc.Arbitrary<(seq: number) => Message> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((seq: number): Message => ({ type: "model-switched", ...base(seq), model })) }
 )
 
-/** Any history: its messages have growing places with gaps, as other events lie between. */
+/** A random history. Its messages have increasing positions with gaps, because other events lie between them. */
 export const history = (maxLength = 12): fc.Arbitrary<ReadonlyArray<Message>> =>
   fc.array(unplaced, { maxLength }).map((messages) => messages.map((place, at) => place(at * 3)))

@@ -1,10 +1,10 @@
-/** Sessions that come to the end of a small window: who talks in them, how long, and what a summary looks like. */
+/** Sessions that fill a small context window: their agent, their messages, and their summaries. */
 import { Sessions, type Agent, type Rule, type SessionID } from "@daybook/core"
 import { Effect, Stream } from "effect"
 import { allUserTexts, eventTypes, newSession, runtime, say } from "../../support/Harness.ts"
 import { finish, says, ScriptedModel, textParts, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
 
-/** An agent whose own text is short, with the named tools only. */
+/** An agent with a short prompt and only the named tools. */
 export const brief = (...tools: ReadonlyArray<string>): Agent => ({
   name: "build",
   prompt: "Be brief.",
@@ -24,7 +24,7 @@ export const narrow = (
   model: Parameters<typeof runtime>[1] = {}
 ): ReturnType<typeof runtime> => runtime({ agents: [brief()], compaction, ...options }, { ...window, ...model })
 
-/** About so many tokens, told from others by its first word. */
+/** A text of about this many tokens, identified by its first word. */
 export const long = (name: string, tokens: number): string => `${name} ${"x".repeat(Math.max(0, tokens * 4 - 8))}`
 
 /** A summary with every section. */
@@ -42,19 +42,19 @@ export const summary = (goal: string): string =>
     "## Relevant Files\n(none)"
   ].join("\n\n")
 
-/** A whole answer of one text, counted by the provider as asked. */
+/** A whole answer of one text, with the given usage. */
 export const counted = (text: string, inputTokens: number, outputTokens: number): Script =>
   Stream.fromIterable([
     ...textParts("t", text),
     { ...finish(), usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens } }
   ])
 
-/** What a provider says to a request that does not fit. */
+/** A provider's error for a request that exceeds the window. */
 export const tooLong: Script = Stream.fromIterable([
   { type: "error", error: { type: "invalid_request_error", message: "prompt is too long: 9000 tokens > 3000 maximum" } }
 ])
 
-/** A prompt and its answer, each about so many tokens; nothing is left over of the request. */
+/** A prompt and its answer, each of about this many tokens; consumes the request. */
 export const exchange = Effect.fnUntraced(function* (
   sessionID: SessionID,
   name: string,
@@ -72,21 +72,21 @@ export const exchange = Effect.fnUntraced(function* (
 export const asksForSummary = (request: Pick<SeenRequest, "prompt">): boolean =>
   allUserTexts(request).some((text) => text.includes("Use exactly this form"))
 
-/** The text of the checkpoint that a request shows. */
+/** The text of the checkpoint in a request. */
 export const checkpointIn = (request: Pick<SeenRequest, "prompt">): string | undefined =>
   allUserTexts(request).find((text) => text.startsWith("<conversation-checkpoint>"))
 
-/** A session in which each of these was asked and answered, 600 tokens each. */
+/** A session with an exchange for each of these names, 600 tokens each. */
 export const filled = Effect.fnUntraced(function* (...names: ReadonlyArray<string>) {
   const { id } = yield* newSession()
   for (const name of names) yield* exchange(id, name)
   return id
 })
 
-/** A session that the next prompt of some length is too much for. */
+/** A session that overflows with the next prompt of some length. */
 export const full = filled("one", "two", "three")
 
-/** What became of a session's compactions, in order. */
+/** The outcomes of a session's compactions, in order. */
 export const compactions = (id: SessionID) =>
   Effect.map(eventTypes(id), (types) =>
     types.filter((type) => type.includes(".compaction.")).map((type) => type.replace("session.next.compaction.", ""))

@@ -1,6 +1,6 @@
 /**
- * The real registry of a Location in a temporary folder, over a real log in memory, and what a session there would be
- * told: the baseline, and each change after it.
+ * Builds the real registry of a Location in a temporary folder, on a real log in memory, and renders the context that a session
+ * there receives: the baseline, and each update after it.
  */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -26,20 +26,20 @@ export const agent: Agent = {
 }
 export const turn: ContextTurn = { sessionID: SessionID.make("ses_look"), model: undefined, agent }
 
-/** A canonical temporary folder that goes with the scope. */
+/** A canonical temporary folder that is removed with the scope. */
 export const folder = Effect.acquireRelease(
   Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "daybook-context-")))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** Writes a file with its folders. */
+/** Writes a file and creates its folders. */
 export const put = (path: string, content: string | Uint8Array) =>
   Effect.sync(() => {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, content)
   })
 
-/** A registry at the directory, for as long as the scope. */
+/** A registry at the directory, until the scope closes. */
 export const registryAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
   const context = yield* Layer.build(
     ContextRegistry.layer.pipe(
@@ -53,11 +53,11 @@ export const registryAt = Effect.fnUntraced(function* (directory: string, option
   return { ...registry, context, look: (over: Partial<ContextTurn> = {}) => registry.observe({ ...turn, ...over }) }
 })
 
-/** The look without the sources that are the same everywhere. */
+/** The observation of one source only. */
 export const only = (observed: Observed, key: string): Observed =>
   new Map([...observed].filter(([each]) => each === key))
 
-/** What a session is told of one source, look after look: the baseline first, then changes; nothing is `undefined`. */
+/** The texts of one source for successive observations: the baseline first, then updates; `undefined` if there is none. */
 export const listener = (key: string) => {
   let snapshot: Snapshot | undefined
   return (observed: Observed): string | undefined => {

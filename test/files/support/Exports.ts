@@ -1,4 +1,4 @@
-/** Exporters over real folders, and what lies under a root. */
+/** Runs exporters on real folders, and reads the files under a root. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { join } from "node:path"
 import { Exporter, type ExporterOptions } from "@daybook/files"
@@ -7,18 +7,18 @@ import { Context, Effect, Layer } from "effect"
 import * as Store from "../../../packages/core/src/session/SessionStore.ts"
 import { logAt } from "../../support/Database.ts"
 
-/** The log and the read models on a file, each built anew: two of these are two processes' connections. */
+/** The log and the read models on a file. Two layers act as two processes' connections. */
 export const storeAt = (filename: string) => Store.layer.pipe(Layer.provideMerge(logAt(filename)))
 
-/** An exporter for as long as the scope, over the store in the context. */
+/** An exporter of the store in the context, until the scope closes. */
 export const exporterAt = (options: ExporterOptions) =>
   Effect.map(Layer.build(Layer.fresh(Exporter.layer(options))), (context) => Context.get(context, Exporter))
 
-/** Brings the files of the store in the context under the root up to date, once. */
+/** Exports the store in the context to the root, once. */
 export const exportAll = (options: ExporterOptions) =>
   Effect.scoped(Effect.flatMap(exporterAt(options), ({ catchUp }) => catchUp))
 
-/** Every file and folder under the root, but for the exporter's own, with permissions and contents. */
+/** Every file and folder under the root except the exporter's own, with permissions and contents. */
 export const tree = (root: string, { asides = true }: { readonly asides?: boolean } = {}): Record<string, string> => {
   const found: Record<string, string> = {}
   const visit = (folder: string) => {

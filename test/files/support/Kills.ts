@@ -1,8 +1,8 @@
 /**
- * Method: a store grows, a process exports it and is killed before a random file operation, or at once when it is done; so
- * one to three times, each on what the one before left, and the store grows in between. Then an exporter in this process
- * catches up. What must hold each time: the tree equals a fresh export elsewhere, byte for byte with permissions, nothing
- * was kept aside, and a verification finds nothing.
+ * Method: a store grows; a process exports it and is killed before a random file operation, or immediately after it is done.
+ * This repeats one to three times on the same files, and the store grows in between. Then an exporter in this process catches
+ * up. Each time the tree must equal a fresh export elsewhere, byte for byte with permissions, no file was moved aside, and a
+ * verification finds no difference.
  */
 import { fork } from "node:child_process"
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
@@ -22,7 +22,7 @@ import { runnerLog } from "./RunnerLogs.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The child's program as one file, in a folder that goes with the scope. */
+/** The child's program as one file, in a folder that is removed with the scope. */
 export const exportProgram = Effect.acquireRelease(
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
@@ -46,7 +46,7 @@ export const exportProgram = Effect.acquireRelease(
   ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** Exports in a process that is killed before its nth file operation, or a file's placing; whether it ended first. */
+/** Exports in a process that is killed before its nth file operation, or before a file is placed; returns whether it ended first. */
 export const exportAndKill = (
   program: string,
   filename: string,
@@ -64,23 +64,23 @@ export const exportAndKill = (
     child.on("exit", () => resume(Effect.sync(() => done)))
   })
 
-/** What a run of kills does, drawn from its seed. */
+/** The actions of a round, drawn from its seed. */
 const roundOf = (n: number) =>
   fc.record({
     plausible: plausibleLog(`p${n}`, 30),
     runner: runnerLog(`r${n}`),
-    /** Where the processes are killed. */
+    /** The file operations before which the processes are killed. */
     at: fc.array(fc.nat(400), { minLength: 1, maxLength: 3 }),
     removes: fc.nat(4)
   })
 
-/** At one address a store has one session. */
+/** Removes the address: a store has at most one session per address. */
 const withoutAddress = (drafts: ReadonlyArray<Draft>): NonEmptyReadonlyArray<Draft> => [
   draft("session.created", { location: { directory: "/root/work" } }),
   ...drafts.slice(1).filter(({ type }) => type !== "session.next.addressed")
 ]
 
-/** Rounds until so many processes were killed; the seed names the run. */
+/** Runs rounds until this many processes were killed; the seed repeats the run. */
 export const survives = (kills: number, seed: number) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -103,7 +103,7 @@ export const survives = (kills: number, seed: number) =>
             yield* log.append(id, withoutAddress(drafts))
             living.push(id)
           }
-          // One that is exported already grows or goes.
+          // An exported session grows or is removed.
           const [first, ...others] = living
           if (first !== undefined && drawn.removes === 0) {
             yield* log.remove(first)
@@ -115,7 +115,7 @@ export const survives = (kills: number, seed: number) =>
           for (const nth of drawn.at) {
             if (!(yield* exportAndKill(program.outfile, filename, root, nth))) midway += 1
             killed += 1
-            // What the killed process was about to write is not what comes next.
+            // The next change differs from the one the killed process was writing.
             yield* goOn(`after ${killed} kills`)
           }
           yield* exportAll({ root, uid: 7 })
@@ -126,7 +126,7 @@ export const survives = (kills: number, seed: number) =>
           const found = Chunk.toReadonlyArray(yield* Stream.runCollect(verify({ root, uid: 7 })))
           assert.deepStrictEqual(found, [], `seed ${seed}, round ${round}`)
         }
-        // Else the kills came too late to show anything.
+        // Otherwise the kills came too late to prove anything.
         assert.isAbove(midway, kills / 4)
       }).pipe(Effect.provide(storeAt(filename)))
     })

@@ -1,11 +1,11 @@
-/** Events as a log would hand them over, and what the fold makes of them. */
+/** Builds events as a log returns them, and folds them. */
 import { readFileSync } from "node:fs"
 import { EventID, EventRegistry, SessionID, type Draft, type SessionEvent } from "@daybook/core"
 import { Fold, type MessageRow } from "@daybook/files"
 import { Either, Option } from "effect"
 import { toEvent } from "../../../packages/core/src/log/EventRow.ts"
 
-/** The drafts as the session's stored events, as a reader gets them: a second apart unless times are given. */
+/** The drafts as stored events of the session: one second apart unless times are given. */
 export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>
   drafts.map((draft, seq): SessionEvent => {
     const { data, version } = Either.getOrThrow(EventRegistry.encode(draft))
@@ -31,7 +31,7 @@ export const golden = (version: string): ReadonlyArray<SessionEvent> =>
       return Option.isNone(event) ? [] : [Either.getOrThrow(event.value)]
     })
 
-/** Texts as they are shown, long ones read from their events. */
+/** The texts of the files; long ones are read from their events. */
 export const textsFrom =
   (events: ReadonlyArray<SessionEvent>) =>
   (texts: ReadonlyArray<Fold.Text>): string =>
@@ -52,7 +52,7 @@ const shown = (row: Fold.FoldedRow, textOf: ReturnType<typeof textsFrom>): Messa
       }
     : row
 
-/** What a fold over events came to, from any state on. */
+/** The result of a fold over events, from any state. */
 export const folded = (events: ReadonlyArray<SessionEvent>, from: Fold.State = Fold.initial) => {
   let state = from
   const messages: Array<MessageRow> = []

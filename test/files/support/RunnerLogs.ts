@@ -1,6 +1,6 @@
 /**
- * Random logs as the runner writes them: activities one after the other, steps within them, every call settled before its
- * activity is, results before and after their step's end and in any order; between activities, what hosts do.
+ * Generates random logs as the runner writes them: consecutive activities with steps; every call settles before its activity;
+ * results arrive before or after their step's end, in any order; host events occur between activities.
  */
 import { ActivityID, draft, MessageID, type Draft, type StoredError } from "@daybook/core"
 import { FastCheck as fc } from "effect"
@@ -9,7 +9,7 @@ type Made<Of> = Of extends fc.Arbitrary<infer A> ? A : never
 const oneOf = <const A>(...values: ReadonlyArray<A>): fc.Arbitrary<A> => fc.constantFrom(...values)
 
 const call = fc.record({
-  /** Before its step ends, or after. */
+  /** Whether it arrives before its step ends. */
   early: fc.boolean(),
   order: fc.nat(100),
   fails: fc.boolean(),
@@ -49,7 +49,7 @@ const picture = "data:image/png;base64,iVBORw0KGgo="
 const model = { providerID: "scripted", id: "one" }
 const processEnded: StoredError = { type: "process.ended", message: "the process ended" }
 
-/** Gives each log its own ids. */
+/** Gives each log unique ids. */
 const makeWriter = (name: string) => {
   let count = 0
   const drafts: Array<Draft> = []
@@ -114,7 +114,7 @@ const makeWriter = (name: string) => {
       write(draft("session.next.text.ended", { ...at, textID, text }))
     })
     if (texts.length === 0) settle(true)
-    // A step that failed has no calls in flight.
+    // A failed step has no calls in flight.
     if (fails) {
       settle(false)
       return write(

@@ -1,7 +1,7 @@
 /** A run in drafts, with a picture and an answer. */
 import { ActivityID, draft, MessageID } from "@daybook/core"
 
-/** A run that answers with these words. */
+/** A run that answers with this text. */
 export const told = (words: string, name = "told") => {
   const [messageID, assistantMessageID] = [MessageID.make(`msg_asked_${name}`), MessageID.make(`msg_${name}`)]
   const picture = `data:image/png;base64,${Buffer.from(words).toString("base64")}`

@@ -1,8 +1,7 @@
 /**
- * A process that exports a store to a root, and ends itself by SIGKILL before the nth operation on a file: no finalizer
- * runs, nothing is flushed. It says `done` when it comes to the end before that. Arguments: database, root, n; or a part
- * of a path instead of n, and then it ends before the first such file is put in place. The user and the shared spaces follow
- * where they are not the usual ones.
+ * A process that exports a store to a root, and kills itself with SIGKILL before the nth file operation: no finalizer runs,
+ * nothing is flushed. It sends `done` if it finishes first. Arguments: database, root, n. With a part of a path instead of n,
+ * it kills itself before the first such file is put in place. The user and the shared spaces follow if they are not the default.
  */
 import * as Exporter from "../../../packages/files/src/Exporter.ts"
 import { Store } from "@daybook/core"

@@ -1,4 +1,4 @@
-/** HTTP servers on loopback, each an origin of its own, that keep what they were sent. */
+/** HTTP servers on loopback, each a separate origin, that record their requests. */
 import { Effect, type Scope } from "effect"
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -31,7 +31,7 @@ const read = (request: IncomingMessage, done: (asked: Asked) => void) => {
   )
 }
 
-/** A server for as long as the scope. */
+/** A server that runs until the scope closes. */
 export const origin = (answer: Answer): Effect.Effect<Origin, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -62,5 +62,5 @@ export const redirect =
   (_, response) =>
     void response.writeHead(status, { location }).end("moved")
 
-/** Answers that all is well. */
+/** Answers with success. */
 export const fine: Answer = (_, response) => void response.end("fine")

@@ -1,4 +1,4 @@
-/** Real MCP servers as real processes, and a Location whose registry has their tools. */
+/** Runs real MCP servers as processes, and a Location whose registry has their tools. */
 import { fork } from "node:child_process"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
@@ -13,19 +13,19 @@ const node = (...args: ReadonlyArray<string>) => ({ command: process.execPath, a
 
 const program = fileURLToPath(new URL("server.mjs", import.meta.url))
 
-/** The protocol's reference servers, and our own, over their standard streams. */
+/** The protocol's reference server over standard streams. */
 export const everything = node(resolve("@modelcontextprotocol/server-everything/dist/index.js"), "stdio")
 export const filesystem = (folder: string) =>
   node(resolve("@modelcontextprotocol/server-filesystem/dist/index.js"), folder)
 export const obedient = node(program, "stdio")
-/** Our own, with something wrong with it. */
+/** Our server with a fault. */
 export const wrong = (how: "endless" | "noisy") => node(program, "stdio", how)
-/** Takes whatever is said to it, and never answers. */
+/** Reads all input and never answers. */
 export const silent = node("-e", "process.stdin.resume()")
 
 interface HttpProcess {
   readonly url: string
-  /** Ends the process at once, and waits for it. */
+  /** Kills the process and waits for its end. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -49,7 +49,7 @@ const startHttp = (
         Effect.sync(() => child.kill("SIGKILL")),
         Deferred.await(ended)
       )
-      /** Makes the server forget its sessions, and waits until it has. */
+      /** Makes the server forget its sessions and waits until it has done so. */
       const forget = Effect.async<void>((resume) => {
         child.once("message", () => resume(Effect.void))
         child.send("forget")
@@ -59,7 +59,7 @@ const startHttp = (
     ({ kill }) => kill
   )
 
-/** A port that nobody listens on now. */
+/** A port without a listener. */
 export const freePort = Effect.async<number>((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
@@ -73,7 +73,7 @@ export const freePort = Effect.async<number>((resume) => {
 export const obedientHttp = (port = 0, how: "streams" | "plain" = "streams") =>
   startHttp(program, ["http", how], port, (child, done) => child.once("message", (found) => done(Number(found))))
 
-/** The reference server over HTTP. It takes its port from the environment, and says on its standard error when it is there. */
+/** The reference server over HTTP. It reads its port from the environment and reports on stderr when it listens. */
 export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, Scope.Scope> =>
   startHttp(everything.args[0] ?? "", ["streamableHttp"], port, (child, done) =>
     child.stderr?.on("data", (chunk: Buffer) => {
@@ -81,7 +81,7 @@ export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, 
     })
   )
 
-/** A Location with the tools of these servers, when all of them have connected or failed. */
+/** A Location with the tools of these servers, once all of them have connected or failed. */
 export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, options: Options = {}) {
   const bench = yield* makeWorkbench(options)
   const host = Layer.succeed(HostTools, Context.get(bench.context, HostTools))
@@ -89,7 +89,7 @@ export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, opt
   const offered = Effect.map(bench.registry.materialize(bench.agent), ({ definitions }) =>
     definitions.map(({ name }) => name)
   )
-  /** Waits until a server is as it should be. */
+  /** Waits until a server's status matches. */
   const until = (name: string, matches: (status: Mcp.McpStatus) => boolean) =>
     mcp.changes.pipe(
       Stream.flattenIterables,

@@ -1,6 +1,6 @@
 /**
- * An MCP server that does what a test asks of it, made of the protocol's own server classes. `stdio` speaks over the
- * standard streams; `http` listens on a port of its own, or that of PORT, and tells it to its parent.
+ * An MCP server that a test controls, built from the protocol's server classes. `stdio` uses the standard streams; `http`
+ * listens on a free port, or on PORT, and sends the port to its parent.
  */
 import { randomUUID } from "node:crypto"
 import { createServer } from "node:http"
@@ -159,7 +159,7 @@ if (process.argv[3] === "noisy") process.stdout.write("starting ...\n{}\n[1\n")
 if (process.argv[2] === "stdio") await make().connect(new StdioServerTransport())
 else {
   const sessions = new Map()
-  // `plain` offers no stream of its own, answers with JSON, and forgets its sessions when it is told to.
+  // `plain` offers no stream, answers with JSON, and forgets its sessions on request.
   const plain = process.argv[3] === "plain"
   process.on("message", () => {
     sessions.clear()

@@ -1,4 +1,4 @@
-/** What the runtime does with a model, in small: resolve it against a loopback server, and stream one answer. */
+/** A minimal client of a model, like the runtime: resolves it against a loopback server, and streams one answer. */
 import type { ModelInfo, RequestSettings, ResolvedModel } from "@daybook/core"
 import { Models } from "@daybook/models"
 import { Tool, type AiError, type LanguageModel, type Prompt, type Response, type Toolkit } from "@effect/ai"
@@ -11,12 +11,12 @@ export const secret = "sk-test-0123456789abcdef"
 
 export type Part = Response.StreamPart<Record<string, Tool.Any>>
 
-/** A tool whose input is not checked while the answer streams, with the JSON schema that the model is shown. */
+/** A tool whose input is not checked while the answer streams, with the JSON schema for the model. */
 export const tool = (name: string, properties: Record<string, unknown> = { path: { type: "string" } }): Tool.Any =>
   Tool.make(name, { description: `The ${name} tool`, success: Schema.Unknown, failure: Schema.Unknown }).setParameters(
     Schema.Unknown.annotations({
       jsonSchema: { type: "object", properties, required: Object.keys(properties), additionalProperties: false }
-      // The library types parameters as a struct; at run time it asks for a schema only.
+      // The library types parameters as a struct; at run time it only needs a schema.
     }) as unknown as Tool.AnyStructSchema
   )
 
@@ -27,7 +27,7 @@ export const toolkit = (...tools: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<
 
 export interface Asked {
   readonly prompt: Prompt.RawInput
-  /** None at all, not even an empty toolkit, when absent. */
+  /** If absent, there is no toolkit, not even an empty one. */
   readonly tools?: ReadonlyArray<Tool.Any>
   readonly toolChoice?: "auto" | "none" | "required" | { readonly tool: string }
 }

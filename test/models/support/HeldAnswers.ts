@@ -1,4 +1,4 @@
-/** Answers that make a call and then do not go on, in the form of each protocol. */
+/** Answers that make a call and then stall, in the form of each protocol. */
 import type { Api } from "./Client.ts"
 import { chunks, events, type Reply } from "./Server.ts"
 

@@ -1,4 +1,4 @@
-/** Answers of models at their worst, in the form of each protocol. */
+/** Generates malformed and hostile answers of models, in the form of each protocol. */
 import { hostileIds } from "../../support/HostileLogs.ts"
 import type { Protocol } from "../../support/ProviderHistory.ts"
 import type { Random } from "../../request/support/Random.ts"
@@ -12,7 +12,7 @@ type Block =
 
 export interface Said {
   readonly blocks: ReadonlyArray<Block>
-  /** `cut` and `silence` come in the middle of the last block. */
+  /** `cut` and `silence` occur in the middle of the last block. */
   readonly end: "stop" | "length" | "cut" | "early" | "error" | "silence"
 }
 

@@ -1,4 +1,4 @@
-/** A provider on loopback: answers each request with the next scripted reply and keeps what it was sent. */
+/** A provider on loopback: answers each request with the next scripted reply and records the request. */
 import { Deferred, Effect, Predicate, type Scope } from "effect"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net"
 export interface Reply {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Each element is written as a chunk of its own. */
+  /** Each element is written as a separate chunk. */
   readonly chunks: ReadonlyArray<string>
-  /** After the chunks: a proper end (default), a destroyed connection, or silence until the client goes away. */
+  /** After the chunks: a proper end (default), a destroyed connection, or silence until the client disconnects. */
   readonly ending?: "end" | "cut" | "silence"
 }
 
@@ -21,11 +21,11 @@ export interface Received {
 export interface Server {
   readonly url: string
   readonly received: ReadonlyArray<Received>
-  /** Done when the first request has come in. */
+  /** Completes when the first request has arrived. */
   readonly arrived: Effect.Effect<void>
-  /** Done when a client has gone away from a reply that ends in silence. */
+  /** Completes when a client has disconnected from a reply that ends in silence. */
   readonly abandoned: Effect.Effect<void>
-  /** Ends every connection at once. */
+  /** Closes every connection immediately. */
   readonly sever: Effect.Effect<void>
 }
 
@@ -33,7 +33,7 @@ export interface Server {
 export const serve = (...replies: ReadonlyArray<Reply>): Effect.Effect<Server, never, Scope.Scope> =>
   serveEach((_, nth) => replies[nth] ?? { status: 599, chunks: ["no reply is left"] })
 
-/** Answers each request as it asks for; `nth` counts them from 0. */
+/** Answers each request with the reply of `answer`; `nth` counts requests from 0. */
 export const serveEach = (
   replyTo: (request: Received, nth: number) => Reply
 ): Effect.Effect<Server, never, Scope.Scope> =>
@@ -68,7 +68,7 @@ export const serveEach = (
           server.close(() => resume(Effect.void))
         })
     )
-    // A server that listens on an address has one of this form.
+    // A listening server has an address of this form.
     const { port } = server.address() as AddressInfo
     return {
       url: `http://127.0.0.1:${port}`,

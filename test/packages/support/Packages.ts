@@ -1,4 +1,4 @@
-/** Packing Daybook's packages and using them from outside of the repository. */
+/** Packs Daybook's packages and uses them from outside the repository. */
 import { assert } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
@@ -12,9 +12,9 @@ export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "READ
 
 export const packages = ["core", "models", "files", "server", "cli"] as const
 
-/** Runs a command to its end and gives what it printed; it must succeed. */
+/** Runs a command to its end and returns its output; it must succeed. */
 export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {
-  // No key and no database of the person who runs the tests.
+  // Without keys and database of the person who runs the tests.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/_API_KEY$|_BASE_URL$|^DAYBOOK_|^XDG_/.test(name))
   )
@@ -27,7 +27,7 @@ export const run = (cwd: string, command: string, ...words: ReadonlyArray<string
   return stdout
 }
 
-/** Packs every package into the folder and gives the files' names. */
+/** Packs every package into the folder and returns the file names. */
 export const pack = (folder: string): ReadonlyArray<string> =>
   packages.map((name) =>
     run(root, "npm", "pack", "--silent", "--workspace", `packages/${name}`, "--pack-destination", folder).trim()

@@ -1,6 +1,6 @@
 /**
- * What a host may export of its own without naming a type by hand: compiled against the packed packages with
- * declarations, this fails when a public signature needs a type that the package root does not give.
+ * Exports that a host may write without type annotations. Compiled with declarations against the packed packages, this file
+ * fails if a public signature needs a type that the package root does not export.
  */
 import * as Core from "@daybook/core"
 import { Exporter, Fold, verify, type Finding } from "@daybook/files"
@@ -47,7 +47,7 @@ export const branch = Core.SystemContext.source({
   update: (before, now) => `The branch was ${before} and is ${now} now.`
 })
 
-/** Every failure of a verb can be caught by its tag with what the root exports: nothing is left over. */
+/** Every failure of a verb can be caught by its tag with the root's exports. */
 export const prompted: Effect.Effect<unknown, never, Core.Sessions> = Effect.flatMap(Core.Sessions, (sessions) =>
   sessions.prompt({ sessionID: Core.SessionID.make("ses_x"), prompt: { text: "hello" } })
 ).pipe(
@@ -77,7 +77,7 @@ export const served = serve({
 })
 export const frame: string = Wire.encodeFrame({ type: "pong" })
 
-/** The layer's own failures too. */
+/** And every failure of the layer. */
 export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver> = Core.Daybook.layer({
   filename: ":memory:"
 }).pipe(Layer.catchAll((error: Core.DatabaseError | Core.StoreError) => Layer.die(error)))

@@ -1,4 +1,4 @@
-/** Prompts expanded by the whole runtime over real files: what is admitted is what is looked at. */
+/** Expands prompts with the whole runtime on real files; tests look at the admitted expansion. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Daybook, Sessions, type ExpandedPart, type Expansion, type PromptInput } from "@daybook/core"
@@ -13,14 +13,14 @@ export const png = Buffer.from(
 
 export const numbered = (count: number) => Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join("")
 
-/** A project and a folder beside it, in a runtime of their own. */
+/** A project and a folder beside it, with their own runtime. */
 export const makeDesk = Effect.fnUntraced(function* (
   options: (folders: { readonly project: string; readonly outside: string }) => Partial<Daybook.Options> = () => ({})
 ) {
   const base = yield* temporaryFolder
   const [project, outside] = [join(base, "project"), join(base, "outside")]
   for (const folder of [project, outside]) mkdirSync(folder)
-  // The project's root is the project, whatever lies above it.
+  // Makes this folder the project's root, whatever is above it.
   mkdirSync(join(project, ".git"))
   const runtime = yield* open(options({ project, outside }))
   const write = (folder: string) => (name: string, content: string | Uint8Array) => {
@@ -34,7 +34,7 @@ export const makeDesk = Effect.fnUntraced(function* (
       ),
       runtime
     )
-  /** The expansion that a prompt is admitted with. */
+  /** The expansion of an admitted prompt. */
   const expand = (prompt: string | PromptInput, agent?: string): Effect.Effect<Expansion | undefined, unknown> =>
     Effect.gen(function* () {
       const { id } = yield* session(agent)

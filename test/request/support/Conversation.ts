@@ -1,8 +1,7 @@
 /**
- * A long conversation from a seed: prompts, steers in the middle of a turn, queued prompts, parallel calls with results
- * of all sizes and some media, switches of model and agent, context that changes, tools and system texts of one prompt,
- * compactions by need and on request, pruning and its end, and restarts on the same file. What the models were asked is
- * kept as they got it.
+ * Runs a long conversation from a seed: prompts, steers during a turn, queued prompts, parallel calls with results of all sizes
+ * and some media, model and agent switches, changing context, tools and system texts for one prompt, automatic and requested
+ * compactions, pruning and its end, and restarts on the same file. The models' requests are recorded as received.
  */
 import { Tool } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
@@ -36,7 +35,7 @@ const careful: Agent = {
   leaveReminder: "Enough of care."
 }
 
-/** Above this a request is compacted: the window less its reserve. */
+/** A larger request is compacted: the window minus its reserve. */
 const window = { contextTokens: 14_000, outputTokens: 1_000 }
 
 const pixel =
@@ -47,7 +46,7 @@ export interface Conversation {
   readonly sessionID: SessionID
   readonly directory: string
   readonly transcript: GeneratedModel.Transcript
-  /** Requests that were shown in advance, with the number of the request that went out next. */
+  /** Previewed requests, with the number of the request that was sent next. */
   readonly previews: ReadonlyArray<{ readonly next: number; readonly body: string }>
 }
 
@@ -63,7 +62,7 @@ export const open = (filename: string, random: Random, transcript: GeneratedMode
     )
   )
 
-/** What a shown request would be as a model sees it. */
+/** A shown request in the form that a model receives. */
 export const bodyOf = ({ frame, messages }: ShownRequest): string =>
   GeneratedModel.bodyOf(
     [...frame.system.map((content) => ({ role: "system" as const, content })), ...messages],
@@ -94,7 +93,7 @@ const lookTool = (random: Random, steer: (text: string) => Effect.Effect<unknown
     }
   )
 
-/** One runtime's part of the conversation: until the models were asked so many times in all. */
+/** One runtime's part of the conversation: until the models have received this many requests in total. */
 const part = Effect.fn(function* (
   until: number,
   conversation: Conversation & { readonly previews: Array<Conversation["previews"][number]> },
@@ -103,7 +102,7 @@ const part = Effect.fn(function* (
   const { directory, sessionID, transcript } = conversation
   const sessions = yield* Sessions
   const tools = yield* HostTools
-  // Nobody cuts the power here, and thousands of flushes take longer than all the rest.
+  // This test has no power cuts, and thousands of flushes take longer than everything else.
   yield* Effect.orDie((yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`)
   const context = yield* HostContext
   yield* sessions.create({ id: sessionID, location: { directory } })
@@ -114,7 +113,7 @@ const part = Effect.fn(function* (
       Effect.sync(() => SystemContext.text(weather, "There is no weather any more."))
     )
   )
-  // While it cannot be looked at, a compaction keeps the old baseline and what was told since.
+  // While this source is unavailable, a compaction keeps the old baseline and later updates.
   let tide = "The tide is low."
   let fog = false
   yield* context.register(
@@ -154,12 +153,12 @@ const part = Effect.fn(function* (
       const next = transcript.seen.length
       conversation.previews.push({ next, body: bodyOf(yield* sessions.request({ sessionID })) })
     }
-    // An activity may come to its turn limit: what follows is a new one.
+    // An activity may reach its turn limit: the next prompt starts a new one.
     yield* Effect.ignore(sessions.resume(sessionID))
   }
 })
 
-/** Talks until the models were asked `turns` times, in as many runtimes as asked for, one after the other. */
+/** Converses until the models have received `turns` requests, in the given number of consecutive runtimes. */
 export const converse = Effect.fn(function* (
   folder: string,
   sessionID: SessionID,
@@ -182,7 +181,7 @@ export const converse = Effect.fn(function* (
   return conversation satisfies Conversation
 })
 
-/** The places of the session's steps, and what else happened to what is shown, by place. */
+/** The session's steps by sequence number, with the changes between them. */
 export const stepsOf = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Step>, unknown, EventLog> =>
   Effect.map(eventsOf(sessionID), (events) => {
     const steps: Array<Step> = []
@@ -199,6 +198,6 @@ export const stepsOf = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Step>
 
 export interface Step {
   readonly seq: number
-  /** The types of events since the step before, and `baseline` where it was rendered anew. */
+  /** The types of events since the previous step, and `baseline` if it was rendered again. */
   readonly between: ReadonlySet<string>
 }

@@ -1,17 +1,16 @@
 /**
- * A LanguageModel that answers by itself, from a seed, and keeps every request as it was given one: a real `@effect/ai`
- * model, so that what is kept is what any provider's adapter would have been given. Requests for a summary are known by
- * their form and kept apart.
+ * A LanguageModel that generates answers from a seed and records every request. It is a real `@effect/ai` model, so it receives
+ * the same requests as a provider's adapter. Requests for a summary are recognised by their form and recorded separately.
  */
 import { LanguageModel, Prompt, Tool, type Response } from "@effect/ai"
 import { ModelNotFound, ModelResolver, type FramedTool, type ModelInfo } from "@daybook/core"
 import { Effect, Layer, Predicate, Schema, Stream } from "effect"
 import type { Random } from "./Random.ts"
 
-/** A request as the model saw it: as JSON, since what happens to the objects later must not matter. */
+/** A request as the model received it: as JSON, so that later changes of the objects do not matter. */
 export interface Seen {
   readonly model: string
-  /** Of `SeenBody`. */
+  /** JSON of a `SeenBody`. */
   readonly body: string
 }
 
@@ -21,7 +20,7 @@ export interface SeenBody {
   readonly tools: ReadonlyArray<FramedTool>
 }
 
-/** A prompt in its encoded form, with what the library adds on the way to a model. */
+/** A prompt in its encoded form, with the library's additions. */
 export const encoded = (prompt: Prompt.RawInput): ReadonlyArray<Prompt.MessageEncoded> =>
   Schema.encodeSync(Prompt.Prompt)(Prompt.make(prompt)).content
 
@@ -47,7 +46,7 @@ export const bodyOf = (prompt: Prompt.RawInput, tools: ReadonlyArray<FramedTool>
   return JSON.stringify({ system: all.slice(0, cut), messages: all.slice(cut), tools } satisfies SeenBody)
 }
 
-/** The same of a request as a model is given it. */
+/** The body of a request that a model received. */
 export const seenBody = ({
   prompt,
   tools
@@ -56,7 +55,7 @@ export const seenBody = ({
   readonly tools: ReadonlyArray<Tool.Any>
 }) => bodyOf(prompt, tools.map(shape))
 
-/** A summary as it is asked for. */
+/** A summary in the requested form. */
 export const summary = (nth: number): string =>
   [
     `## Goal\nTo look around, for the ${nth}. time`,
@@ -83,7 +82,7 @@ const text = (id: string, delta: string): ReadonlyArray<Response.StreamPartEncod
   { type: "text-end", id }
 ]
 
-/** A thought with a signature, which goes back to the same model only. */
+/** Reasoning with a signature, which is sent back only to the same model. */
 const thought = (id: string): ReadonlyArray<Response.StreamPartEncoded> => [
   { type: "reasoning-start", id },
   { type: "reasoning-delta", id, delta: `I think of ${id}` },
@@ -97,7 +96,7 @@ const call = (id: string, params: Record<string, unknown>): ReadonlyArray<Respon
   { type: "tool-call", id, name: "look", params, providerExecuted: false }
 ]
 
-/** An answer of some text, a thought, and calls, or none, that run at once. */
+/** An answer with some text, reasoning, and zero or more parallel calls. */
 const answer = (nth: number, random: Random): ReadonlyArray<Response.StreamPartEncoded> => {
   const calls = random.chance(0.6) ? random.below(3) + 1 : 0
   return [
@@ -117,7 +116,7 @@ const answer = (nth: number, random: Random): ReadonlyArray<Response.StreamPartE
 export const provider = "scripted"
 export const models = ["one", "two"] as const
 
-/** What the models of a test were asked, over all its runtimes. */
+/** The requests to a test's models, over all its runtimes. */
 export interface Transcript {
   readonly seen: Array<Seen>
   readonly summaries: Array<Seen>
@@ -169,6 +168,6 @@ export const layer = (random: Random, { seen, summaries }: Transcript, info: Par
 export const parsed = (body: string): SeenBody => {
   const value: unknown = JSON.parse(body)
   if (!Predicate.hasProperty(value, "system")) throw new Error("no request")
-  // It was written by `bodyOf`.
+  // `bodyOf` wrote it.
   return value as unknown as SeenBody
 }

@@ -1,4 +1,4 @@
-/** What has to hold of a conversation, however long. */
+/** Checks invariants of a conversation of any length. */
 import { SessionID, Sessions } from "@daybook/core"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
@@ -8,15 +8,15 @@ import { random } from "./Random.ts"
 
 const sessionID = SessionID.make("ses_recorded")
 
-/** What makes earlier messages look different: a checkpoint, results left out or shown again, another model. */
+/** Events that change earlier messages: a checkpoint, pruned or restored results, another model. */
 const rewrites = ["compaction.ended", "context.pruned", "model.switched", "baseline"]
 
-/** The agent's or family's text and the baseline; in `system` there may be updates after them. */
+/** The agent's or family's text and the baseline; updates may follow them in `system`. */
 const leading = ({ system }: SeenBody) => system.slice(0, 2)
 
 const all = ({ messages, system }: SeenBody) => [...system, ...messages]
 
-/** A sample of the turns: every one around a compaction or pruning of `around`, and the rest evenly. */
+/** A sample of the turns: every turn around a compaction or pruning of `around`, and the others evenly. */
 const sampled = (steps: ReadonlyArray<Step>, count: number): ReadonlyArray<number> => {
   const special = steps.flatMap(({ between }, at) => (rewrites.some((type) => between.has(type)) ? [at - 1, at] : []))
   const every = Math.max(1, Math.floor(steps.length / count))
@@ -25,7 +25,7 @@ const sampled = (steps: ReadonlyArray<Step>, count: number): ReadonlyArray<numbe
   return [...new Set([0, steps.length - 1, ...even, ...thinned])].filter((at) => at >= 0).sort((a, b) => a - b)
 }
 
-/** Every turn's earlier messages are the bytes of the turn before, except where something was meant to change them. */
+/** Every turn's earlier messages equal those of the turn before, byte for byte, unless an event is meant to change them. */
 const keepsPrefixes = ({ transcript: { seen } }: Conversation, steps: ReadonlyArray<Step>) => {
   let kept = 0
   for (const [at, step] of steps.entries()) {
@@ -51,7 +51,7 @@ export interface Outcome {
   readonly previews: number
 }
 
-/** Has the conversation, then shows its turns again in a new runtime on the same file. */
+/** Runs the conversation, then computes its requests again in a new runtime on the same file. */
 export const holds = Effect.fn(function* (
   folder: string,
   turns: number,
@@ -78,7 +78,7 @@ export const holds = Effect.fn(function* (
     let previewed = 0
     for (const { body, next } of previews) {
       const between = steps[next]?.between
-      // What is compacted first is said by a preview, not done.
+      // A preview reports a pending compaction and does not perform it.
       if (between === undefined || between.has("compaction.ended") || between.has("context.pruned")) continue
       previewed += 1
       assert.deepEqual(parsed(body), parsed(seen[next]?.body ?? ""), `the preview of turn ${next}`)

@@ -1,4 +1,4 @@
-/** Numbers that are the same for the same seed, whatever else the test does. */
+/** Random numbers that depend only on the seed. */
 
 export interface Random {
   /** From 0 to below the limit. */

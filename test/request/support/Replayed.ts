@@ -1,6 +1,6 @@
 /**
- * What an earlier turn was shown, by the replay of the session's whole log: the slow and obvious way, which the tests hold
- * the other against. It knows nothing of rows, keys and places.
+ * Computes an earlier turn's request by replaying the session's whole log: the slow and obvious way, with which the tests compare
+ * the fast one. It does not use rows, keys or places.
  */
 import { foldFrame, nothingFolded, nothingPruned, type Folded, type Frame, type Sent } from "@daybook/core"
 import type { EventOfType, Message, SessionEvent, SessionID } from "@daybook/core"
@@ -17,11 +17,11 @@ interface State {
   readonly tables: MemoryTables.MemoryTables
   readonly framed: Folded
   readonly pruned: number
-  /** What the last step so far was shown. */
+  /** The request of the last step so far. */
   readonly shown: { readonly step: Step; readonly frame: Frame; readonly pruned: number } | undefined
 }
 
-/** A checkpoint begins what is shown anew; System messages and what waits in the inbox go on. */
+/** A checkpoint restarts the history; System messages and waiting prompts are kept. */
 const begunAnew = (tables: MemoryTables.MemoryTables): MemoryTables.MemoryTables => {
   const fresh = MemoryTables.make()
   for (const row of tables.rows("session_input")) if (row.promoted_seq === null) fresh.load("session_input", row)
@@ -43,7 +43,7 @@ const shownChanges = (event: SessionEvent) =>
 const step = (state: State, event: SessionEvent): State => {
   const checkpoint = event.type === "session.next.compaction.ended" ? event.data : undefined
   const tables = checkpoint === undefined ? state.tables : begunAnew(state.tables)
-  // What belongs to messages before the checkpoint (a shell that ends after it) is not shown, and not missed.
+  // Changes of messages before the checkpoint (a shell that ends after it) are ignored.
   tables.apply(shownChanges(event))
   if (checkpoint?.firstKeptSeq !== undefined) goOn(state.tables, tables, checkpoint.firstKeptSeq)
   switch (event.type) {
@@ -66,7 +66,7 @@ const sentBy = ({ frame, pruned, step: { data, seq } }: NonNullable<State["shown
   prunedSeq: pruned
 })
 
-/** The last step at or before the event `at`, and the history that its request was made from. */
+/** The last step at or before the event `at`, and the history that its request was built from. */
 export const replayedAt = (sessionID: SessionID, at: number) =>
   Effect.gen(function* () {
     let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }

@@ -1,4 +1,4 @@
-/** Kills a real process in the middle of a turn, with SIGKILL, and leaves its database behind. */
+/** Kills a real process with SIGKILL during a turn, and keeps its database. */
 import type { PromptInput, SessionID } from "@daybook/core"
 import { Effect } from "effect"
 import { build } from "esbuild"
@@ -8,13 +8,13 @@ import { join } from "node:path"
 
 const root = join(import.meta.dirname, "..", "..", "..")
 
-/** What the child is asked; the steer waits when it dies. */
+/** The child's prompt and steer; the steer waits when the child dies. */
 export interface Asked {
   readonly prompt: PromptInput
   readonly steer?: PromptInput
 }
 
-/** Runs the child until its tool is running and the steer waits, and kills it. */
+/** Runs the child until its tool runs and the steer waits, then kills it. */
 export const crash = Effect.fnUntraced(function* (
   folder: string,
   filename: string,

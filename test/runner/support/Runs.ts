@@ -1,4 +1,4 @@
-/** What the runner's tests share: tools that a test holds open, and readers of what was recorded. */
+/** Shared helpers of the runner's tests: tools that a test holds open, and readers of recorded events. */
 import { Tool } from "@effect/ai"
 import {
   define,
@@ -18,7 +18,7 @@ import { Deferred, Effect, Exit, Queue, Schema } from "effect"
 import type { SeenRequest } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 
-/** Registers a tool of the host's for the rest of the scope. */
+/** Registers a host tool until the scope closes. */
 export const tool = (
   name: string,
   handler: (call: ToolCall) => Effect.Effect<string, ToolFailure | ToolDeclined | ToolStorageError>
@@ -27,7 +27,7 @@ export const tool = (
     host.register([define(Tool.make(name, { success: Schema.String }), { handler: (_, call) => handler(call) })])
   )
 
-/** A tool that says when a call begins, and answers when the test opens its gate. */
+/** A tool that reports when a call begins, and answers when the test opens its gate. */
 export const gatedTool = Effect.fnUntraced(function* (name: string) {
   const begun = yield* Queue.unbounded<string>()
   const stopped = yield* Queue.unbounded<string>()
@@ -69,7 +69,7 @@ export const dataOf = <Type extends SessionEvent["type"]>(sessionID: SessionID, 
       .map((event) => event.data as EventOfType<Type>["data"])
   )
 
-/** The tags of the errors that a run fails with, `undefined` when it ends well. */
+/** The tag of the error that a run fails with, `undefined` if it succeeds. */
 export const failureOf = <A, E extends { readonly _tag: string }, R>(run: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.exit(run), (exit) =>
     Exit.isSuccess(exit) ? undefined : exit.cause._tag === "Fail" ? exit.cause.error._tag : exit.cause._tag
@@ -87,7 +87,7 @@ export const transcript = (sessionID: SessionID): Effect.Effect<ReadonlyArray<Me
 export const systemTexts = ({ prompt }: Pick<SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []))
 
-/** The tool results that a request shows: call id and result. */
+/** The tool results in a request: call id and result. */
 export const resultsIn = ({ prompt }: Pick<SeenRequest, "prompt">): ReadonlyArray<readonly [string, unknown]> =>
   prompt.content.flatMap((message) =>
     message.role === "tool" ? message.content.map((part) => [part.id, part.result] as const) : []

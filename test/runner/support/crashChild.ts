@@ -1,4 +1,4 @@
-/** A process that `Crash.ts` kills in the middle of a turn, while its tool runs and a steer waits if there is one. */
+/** A process that `Crash.ts` kills during a turn, while its tool runs and a steer, if any, waits. */
 import { PromptInput, Sessions } from "@daybook/core"
 import { Effect, Queue, Schema, Stream } from "effect"
 import { runtime } from "../../support/Harness.ts"
@@ -18,7 +18,7 @@ const program = Effect.gen(function* () {
   yield* tool("web", () => Effect.never)
   const session = yield* sessions.create({ id, location: { directory } })
   const metadata = { anthropic: { type: "server_tool_use" } }
-  // One chunk, and then silence: a call at the provider, a call whose input is being written, and one that runs.
+  // One chunk, then silence: a provider-executed call, a call whose input is still streaming, and a running call.
   const parts = [
     ...textParts("t", "Let me see.").slice(0, 2),
     { type: "tool-call", id: "hosted", name: "web", params: { q: "x" }, providerExecuted: true, metadata },

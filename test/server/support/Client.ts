@@ -1,19 +1,19 @@
-/** A client of a Unix socket, as the system gives it: it writes bytes, and takes the lines that come. */
+/** A plain client of a Unix socket: it writes bytes and reads lines. */
 import { connect, type Socket } from "node:net"
 import { Deferred, Effect, Option, Queue, Stream, type Scope } from "effect"
 import { waitingFor } from "../../support/Waiting.ts"
 
 export interface Client {
   readonly socket: Socket
-  /** Hands the bytes to the system, or keeps them until it takes them. */
+  /** Writes the bytes, or buffers them until the system accepts them. */
   readonly send: (text: string | Uint8Array) => Effect.Effect<void>
-  /** Sends no more, and goes on reading. */
+  /** Stops sending and keeps reading. */
   readonly end: Effect.Effect<void>
-  /** Goes away at once. */
+  /** Disconnects immediately. */
   readonly destroy: Effect.Effect<void>
   /** The next line as JSON; the client's end, or the server's, is a defect here. */
   readonly next: Effect.Effect<unknown>
-  /** The lines that still come, until the server ends. */
+  /** The remaining lines, until the server ends the connection. */
   readonly rest: Effect.Effect<ReadonlyArray<unknown>>
   readonly closed: Effect.Effect<void>
 }

@@ -1,4 +1,4 @@
-/** A server that answers each request with a pong of its id, and each line that is none with its error. */
+/** A server that answers each request with a pong of its id, and each invalid line with its error. */
 import { Effect, Either, Stream } from "effect"
 import type { Connection } from "../../../packages/server/src/Connection.ts"
 import { decode, encodeFrame, errorFrame } from "../../../packages/server/src/Wire.ts"

@@ -1,4 +1,4 @@
-/** A served runtime over a real socket, and clients that speak its lines. */
+/** Serves a runtime on a real socket, with clients that exchange lines. */
 import { Daybook, EventLog, Sessions, type SessionID } from "@daybook/core"
 import { Exporter, type ExporterOptions } from "@daybook/files"
 import { serve, type ServeOptions } from "@daybook/server"
@@ -13,17 +13,17 @@ import { waitingFor } from "../../support/Waiting.ts"
 export const uid = 1000
 
 export interface Options {
-  /** The layout's root; the database lies in it as well. */
+  /** The layout's root, which also contains the database. */
   readonly root: string
   readonly runtime?: Partial<Daybook.Options>
   readonly model?: Parameters<typeof ScriptedModel.layer>[0]
   readonly serve?: Partial<ServeOptions>
   readonly files?: Partial<ExporterOptions>
-  /** In place of the wait for the files. */
+  /** Replaces the wait for the files. */
   readonly reached?: (position: number) => Effect.Effect<void>
 }
 
-/** The runtime on the root's database with its files and sockets, for as long as the scope. */
+/** The runtime on the root's database with its files and sockets, until the scope closes. */
 export const open = ({ files, model: info, reached, root, runtime, serve: options }: Options) =>
   Effect.gen(function* () {
     const model = yield* Layer.build(Layer.fresh(ScriptedModel.layer(info)))
@@ -51,7 +51,7 @@ export const open = ({ files, model: info, reached, root, runtime, serve: option
     return { context, sockets, root, path: sockets[0]?.path ?? "" }
   })
 
-/** `open` in a scope of its own, to be closed before the test's. */
+/** `open` in a separate scope, which can be closed before the test's. */
 export const openFor = (options: Options) =>
   Effect.gen(function* () {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
@@ -61,7 +61,7 @@ export const openFor = (options: Options) =>
 
 export type Served = Effect.Effect.Success<ReturnType<typeof open>>
 
-/** A fresh root with what is served there. */
+/** A new root and its server. */
 export const fresh = (options: Omit<Options, "root"> = {}) =>
   Effect.flatMap(temporaryFolder, (root) => open({ root, ...options }))
 
@@ -71,7 +71,7 @@ export const script = <A, E>(
   use: (model: Context.Tag.Service<ScriptedModel.ScriptedModel>) => Effect.Effect<A, E>
 ) => use(Context.get(context, ScriptedModel.ScriptedModel))
 
-/** The answer "one" to the next request, which begins once the gate is opened. */
+/** The answer "one" to the next request; it begins when the gate opens. */
 export const holdOne = (served: Served) =>
   Effect.tap(Deferred.make<void>(), (gate) =>
     script(served, ({ answer }) =>
@@ -79,7 +79,7 @@ export const holdOne = (served: Served) =>
     )
   )
 
-/** A server whose agent is gone since the run `m1`: a client's `m2` could not begin, and it was told so. */
+/** A server whose agent was removed after the run `m1`: a client's `m2` could not begin, and the client got the error. */
 export const withoutAgent = (root: string) =>
   Effect.gen(function* () {
     const agent = { name: "coder", system: "You write code.", permissions: [] }
@@ -96,16 +96,16 @@ export const withoutAgent = (root: string) =>
     return { agent, serve, served, client, refused: yield* client.next }
   })
 
-/** What the runtime behind the sockets says. */
+/** Runs an effect on the runtime behind the sockets. */
 export const runtimeOf = <A, E>(
   { context }: Served,
   use: (sessions: Context.Tag.Service<typeof Sessions>) => Effect.Effect<A, E>
 ) => use(Context.get(context, Sessions))
 
-/** Where a session's log ends. */
+/** The last sequence number of a session's log. */
 export const latestOf = ({ context }: Served, sessionID: SessionID) => Context.get(context, EventLog).latest(sessionID)
 
-/** A frame as it came: any JSON object. */
+/** A received frame: any JSON object. */
 export type Frame = Readonly<Record<string, unknown>>
 
 export interface Client {
@@ -114,15 +114,15 @@ export interface Client {
   readonly write: (text: string) => Effect.Effect<void>
   /** The next frame. */
   readonly next: Effect.Effect<Frame>
-  /** Frames up to the first that fits, that one included. */
+  /** Frames up to and including the first that fits. */
   readonly until: (fits: (frame: Frame) => boolean) => Effect.Effect<ReadonlyArray<Frame>>
-  /** Frames up to the first of this type. */
+  /** Frames up to and including the first of this type. */
   readonly untilType: (type: string) => Effect.Effect<ReadonlyArray<Frame>>
-  /** The frames that still come, until the server ends the connection. */
+  /** The remaining frames, until the server ends the connection. */
   readonly rest: Effect.Effect<ReadonlyArray<Frame>>
-  /** Sends no more, and is still answered. */
+  /** Stops sending; answers still arrive. */
   readonly finish: Effect.Effect<void>
-  /** Is gone, at once. */
+  /** Disconnects immediately. */
   readonly leave: Effect.Effect<void>
   /** The server has ended the connection. */
   readonly ended: Effect.Effect<void>
@@ -130,11 +130,11 @@ export interface Client {
 }
 
 const parse = (line: string): Frame => {
-  // The frame's schema is what the tests look at.
+  // Not decoded with the frame's schema: the tests check the raw object.
   return JSON.parse(line) as Frame
 }
 
-/** A client of the socket, for as long as the scope. */
+/** A client of the socket, until the scope closes. */
 export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.gen(function* () {
     const frames = yield* Queue.unbounded<Frame>()
@@ -185,7 +185,7 @@ export const connect = (path: string): Effect.Effect<Client, never, Scope.Scope>
 export const deltasOf = (frames: ReadonlyArray<Frame>): string =>
   frames.map((frame) => (frame["type"] === "delta" ? String(frame["text"]) : "")).join("")
 
-/** The types of frames, with runs of deltas as one. */
+/** The types of frames; consecutive deltas count as one. */
 export const typesOf = (frames: ReadonlyArray<Frame>): ReadonlyArray<string> =>
   frames.map((frame) => String(frame["type"])).filter((type, at, all) => type !== "delta" || all[at - 1] !== "delta")
 

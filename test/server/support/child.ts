@@ -1,4 +1,4 @@
-/** A server in a process of its own, whose model says something and never ends: to be killed. */
+/** A server in a separate process, to be killed: its model answers something and never ends. */
 import { Deferred, Effect } from "effect"
 import { held, textParts } from "../../support/ScriptedModel.ts"
 import { open, script } from "./Served.ts"

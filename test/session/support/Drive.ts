@@ -1,4 +1,4 @@
-/** Runs commands against the runtime and the model of it, and compares the two after each. */
+/** Runs commands against the runtime and its reference model, and compares the two after each. */
 import { Tool } from "@effect/ai"
 import {
   ActivityID,
@@ -32,7 +32,7 @@ export type Command =
       readonly text: number
       readonly delivery: Delivery
       readonly resume: boolean
-      /** How often it is asked at once. */
+      /** How many copies are sent at the same time. */
       readonly copies: number
     }
   | { readonly do: "answer"; readonly session: number; readonly with: "text" | "tool" | "hang" | "fail" }
@@ -82,7 +82,7 @@ const weighted: ReadonlyArray<FastCheck.WeightedArbitrary<Command>> = [
   { weight: 1, arbitrary: FastCheck.record({ do: FastCheck.constant("remove" as const), session }) }
 ]
 
-/** Sequences of commands; the first creates, so that short ones say something. */
+/** Sequences of commands; the first creates a session, so that short sequences are useful. */
 export const commands = (maxLength: number) =>
   FastCheck.array(FastCheck.oneof(...weighted), { minLength: 5, maxLength, size: "max" }).map(
     (rest): ReadonlyArray<Command> => [{ do: "create", session: 0 }, ...rest]
@@ -94,7 +94,7 @@ const sessionID = (index: number) => SessionID.make(`ses_${index}`)
 interface World {
   readonly folder: string
   readonly model: SessionModel
-  /** Calls whose handler ran, in this process and those before it, with their session. */
+  /** Calls whose handler ran, in this and earlier processes, with their session. */
   readonly ran: Array<readonly [session: string, call: string]>
   readonly held: Map<string, Held>
   generation: number
@@ -135,7 +135,7 @@ const scripts = (): { readonly [Kind in "text" | "tool" | "hang" | "fail"]: Scri
   fail: failed
 })
 
-/** After each step: whoever should run is at its request or in its tool, whoever should not is settled. */
+/** After each step: a session that should run is at its request or in its tool; any other has settled. */
 const settle = Effect.fnUntraced(function* (world: World, id: string, asked: boolean) {
   const expected = world.model.sessions.get(id)
   const sessions = Context.get(world.context, Sessions)
@@ -164,7 +164,7 @@ const settle = Effect.fnUntraced(function* (world: World, id: string, asked: boo
   assert.strictEqual(yield* Context.get(world.context, GatedModel).pending, 0)
 })
 
-/** The file as a power cut leaves it: what was committed, with owners that are gone. */
+/** Simulates a power cut: the file keeps committed data, and its owners are dead. */
 const crash = Effect.fnUntraced(function* (world: World) {
   const [from, to] = [file(world.folder, world.generation), file(world.folder, world.generation + 1)]
   for (const suffix of ["", "-wal"]) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix)
@@ -255,7 +255,7 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
       model.create(id)
       break
     case "resume":
-      // Who joins a run does so in its first step: it must not come after the next command.
+      // A caller joins a run in its first step, which must not happen after the next command.
       yield* Effect.forkIn(
         Effect.exit((before === "idle" ? sessions : Context.get(world.context, SessionExecution)).resume(id)),
         world.scope
@@ -288,7 +288,7 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
       assert.strictEqual(Exit.isSuccess(removed), before !== undefined)
       model.remove(id)
       world.held.delete(id)
-      // Its record is gone with it.
+      // The session's record is removed with it.
       for (let index = world.ran.length - 1; index >= 0; index -= 1) {
         if (world.ran[index]?.[0] === id) world.ran.splice(index, 1)
       }
@@ -299,7 +299,7 @@ const step = Effect.fnUntraced(function* (world: World, command: Command) {
   yield* settle(world, id, before === "idle" && model.sessions.get(id)?.state === "held")
 })
 
-/** Runs the commands in the folder; then lets everything that waits be done, and looks at the whole. */
+/** Runs the commands in the folder; then lets all waiting work finish, and checks the result. */
 export const drive = Effect.fnUntraced(function* (folder: string, script: ReadonlyArray<Command>) {
   const model = new SessionModel(inboxLimit)
   const ran: World["ran"] = []
@@ -319,7 +319,7 @@ export const drive = Effect.fnUntraced(function* (folder: string, script: Readon
     }
   }
   const after = yield* Effect.provide(invariants, world.context)
-  // Every acknowledged input is visible, in the order that the model says, and every call that ran is on record, once.
+  // Every acknowledged input is visible, in the model's order, and every call that ran is recorded once.
   const promoted = [...model.sessions.values()].flatMap((session) => session.promoted)
   assert.sameMembers(
     promoted.map(({ id }) => id),

@@ -1,4 +1,4 @@
-/** A model whose every request waits for an answer of its own, so that a test decides who goes on, and when. */
+/** A model whose every request waits for its own answer, so that a test decides which one continues, and when. */
 import { LanguageModel } from "@effect/ai"
 import { Daybook, layerLanguageModel } from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
@@ -14,12 +14,12 @@ export class GatedModel extends Context.Tag("test/GatedModel")<
   {
     /** The next request that arrives. */
     readonly request: Effect.Effect<Held>
-    /** Requests that arrived and were not taken. */
+    /** The number of requests that arrived and were not taken. */
     readonly pending: Effect.Effect<number>
   }
 >() {}
 
-/** The runtime around such a model. */
+/** The runtime with such a model. */
 export const runtime = (options: Daybook.Options) =>
   Daybook.layer(options).pipe(
     Layer.provideMerge(

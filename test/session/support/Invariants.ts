@@ -1,4 +1,4 @@
-/** What holds of every database at any time, whatever happened to the processes that wrote it. */
+/** Checks the invariants of every database, after any failure of the processes that wrote it. */
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
@@ -13,15 +13,15 @@ import { readAll } from "../../support/Logs.ts"
 const byKey = <Row extends object>(rows: ReadonlyArray<Row>) =>
   rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))).toSorted()
 
-/** A call runs once: its side effect may start only after its one `tool.called`. */
+/** The calls of a log. A call runs once: its side effect may start only after its single `tool.called`. */
 const callsOf = (events: ReadonlyArray<SessionEvent>) =>
   events.flatMap(({ data, type }) =>
     type === "session.next.tool.called" ? [`${data.assistantMessageID} ${data.callID}`] : []
   )
 
 /**
- * Sequences without a hole, each input admitted once and promoted where its message is, projections equal to the fold,
- * and no finding of the doctor. Returns every call that may have run.
+ * Checks that sequences have no gap, each input is admitted once and promoted at its message, projections equal the fold, and
+ * the doctor finds no fault. Returns every call that may have run.
  */
 export const invariants = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,7 @@
 /**
- * Method: a process admits prompts and runs them; it is killed with `kill -9` at a random instant after a random number
- * of acknowledgements, again and again, each successor repeating the prompt that was not acknowledged. In the end every
- * acknowledged prompt must be there once, every sequence whole, every projection the fold, and no call run twice.
+ * Method: a process admits prompts and runs them. It is killed with `kill -9` at a random instant after a random number of
+ * acknowledgements, repeatedly; each successor repeats the unacknowledged prompt. At the end every acknowledged prompt must
+ * exist once, every sequence must have no gap, every projection must equal the fold, and no call may have run twice.
  */
 import { SessionID, Sessions } from "@daybook/core"
 import { assert } from "@effect/vitest"
@@ -16,7 +16,7 @@ import { program, startWorker } from "./Workers.ts"
 
 const sessionID = SessionID.make("ses_killed")
 
-/** One life of the process: the last number that it acknowledged. */
+/** One life of the process; returns the last number that it acknowledged. */
 const life = Effect.fnUntraced(function* (script: string, order: Extract<Order, { readonly do: "work" }>) {
   const worker = yield* startWorker(script, order)
   let acknowledged = order.from - 1
@@ -31,7 +31,7 @@ const life = Effect.fnUntraced(function* (script: string, order: Extract<Order, 
     assert.notInclude(["ended", "done"], line)
     assert.notMatch(line, /^failed/)
   }
-  // The instant of the kill; nothing waits for this time to pass.
+  // The random instant of the kill; no assertion depends on this time.
   yield* Effect.sleep(`${yield* Random.nextIntBetween(0, 25)} millis`)
   yield* worker.kill
   yield* Effect.repeat(take, { until: (line) => line === "ended" })
@@ -62,7 +62,7 @@ export const survives = (lives: number, seed: number) =>
       yield* registerNote(effects)
       if (acknowledged === 0) return
       yield* invariants
-      // What waits goes on with the next prompt: here, an exact retry of the last.
+      // Waiting prompts run with the next prompt: here, an exact retry of the last one.
       for (let number = 1; number <= acknowledged; number += 1) {
         const receipt = yield* sessions.prompt({ ...promptOf(sessionID, number), resume: number === acknowledged })
         assert.strictEqual(receipt.prompt.text, `prompt ${number}`)
@@ -74,7 +74,7 @@ export const survives = (lives: number, seed: number) =>
         const ids = events.flatMap((event) => (event.type === type ? [event.data.messageID as string] : []))
         assert.strictEqual(new Set(ids).size, ids.length)
         const wanted = Array.from({ length: acknowledged }, (_, index) => `msg_${index + 1}`)
-        // The one that was under way when the process died may be there as well.
+        // The prompt in progress when the process died may exist too.
         assert.includeMembers(ids, wanted)
         assert.isAtMost(ids.length, acknowledged + 1)
       }

@@ -1,4 +1,4 @@
-/** The property over `drive`: bounded in the quick suite, long in test/long. */
+/** Runs the property over `drive`: short in the quick suite, long in test/long. */
 import { Effect, FastCheck, Logger, LogLevel } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,7 +9,7 @@ const inFolder = async (script: ReadonlyArray<Command>) => {
   const folder = mkdtempSync(join(tmpdir(), "daybook-model-"))
   try {
     await Effect.runPromise(
-      // The commands make drains fail on purpose, and each failure is logged.
+      // The commands make drains fail on purpose, and each failure would be logged.
       Effect.timeoutFail(Logger.withMinimumLogLevel(drive(folder, script), LogLevel.None), {
         duration: "20 seconds",
         onTimeout: () => new Error("the runtime does not reach the state of the model")

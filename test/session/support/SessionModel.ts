@@ -1,6 +1,6 @@
 /**
- * What sessions should do, in a page: the inbox, what was promoted, and who runs. The property test drives the runtime
- * and this beside each other. Pure; it knows nothing of databases, fibers or events.
+ * A reference model of sessions: the inbox, the promoted inputs, and the running sessions. The property test drives the runtime
+ * and this model side by side. Pure: without databases, fibers or events.
  */
 export type Delivery = "steer" | "queue"
 
@@ -12,14 +12,14 @@ export interface ModelInput {
 }
 
 /**
- * `held`: a request waits at the provider. `calling`: a tool runs that does not end by itself. `woken`: an input came
- * with a wake meanwhile.
+ * `held`: a request waits at the provider. `calling`: a tool runs until the test ends it. `woken`: an input with a wake arrived
+ * meanwhile.
  */
 interface ModelSession {
   state: "idle" | "held" | "calling"
   woken: boolean
   moved: boolean
-  /** Its last activity ended with its process, and nothing has run since. */
+  /** Its last activity was cut off with its process, and nothing has run since. */
   cutOff: boolean
   waiting: ReadonlyArray<ModelInput>
   promoted: ReadonlyArray<ModelInput>
@@ -30,7 +30,7 @@ export type Admission = "not-found" | "conflict" | "full" | "retry" | "admitted"
 export class SessionModel {
   readonly sessions = new Map<string, ModelSession>()
   readonly inputs = new Map<string, ModelInput>()
-  /** Ids of inputs that were taken back: they stay taken. */
+  /** Ids of withdrawn inputs: they cannot be used again. */
   readonly withdrawn = new Set<string>()
   readonly inboxLimit: number
 
@@ -43,7 +43,7 @@ export class SessionModel {
     this.sessions.set(id, { state: "idle", woken: false, moved: false, cutOff: false, waiting: [], promoted: [] })
   }
 
-  /** Its ids are free again. */
+  /** Removes the session and frees its ids. */
   remove(id: string): void {
     this.sessions.delete(id)
     for (const input of this.inputs.values()) {
@@ -73,7 +73,7 @@ export class SessionModel {
     return "withdrawn"
   }
 
-  /** The activity that runs is stopped; what waits goes on. True when that asks the provider. */
+  /** Stops the running activity; waiting inputs continue. Returns true if that sends a request to the provider. */
   cut(id: string): boolean {
     const session = this.sessions.get(id)
     if (session === undefined || session.state === "idle") return false
@@ -93,22 +93,22 @@ export class SessionModel {
     if (session?.state === "idle") this.drain(session, true)
   }
 
-  /** The text ends the turn; a waiting steer, then a queued input, goes on. */
+  /** The text ends the turn; a waiting steer continues, otherwise a queued input. */
   text(id: string): void {
     const session = this.sessions.get(id)
     if (session === undefined) return
-    // Another activity of the same drain, at the Location where the session is now.
+    // Another activity of the same drain, at the session's present Location.
     session.moved = false
     if (session.waiting.length > 0) return this.promote(session, true)
     session.state = "idle"
     session.woken = false
   }
 
-  /** The turn called a tool, which has ended: the model reads its result next, with the steers that wait. */
+  /** The turn's tool call has ended: the model reads the result next, with the waiting steers. */
   tool(id: string): void {
     const session = this.sessions.get(id)
     if (session === undefined) return
-    // At another Location the activity ends, and what was not done opens one there.
+    // At another Location the activity ends, and the remaining work opens a new one there.
     const opening = session.moved
     session.moved = false
     this.promote(session, opening)
@@ -119,7 +119,7 @@ export class SessionModel {
     if (session !== undefined) session.state = "calling"
   }
 
-  /** The provider failed: the drain ends; a wake that came meanwhile starts another. */
+  /** The provider failed: the drain ends; a wake that arrived meanwhile starts another. */
   fail(id: string): void {
     const session = this.sessions.get(id)
     if (session === undefined) return
@@ -127,7 +127,7 @@ export class SessionModel {
     if (session.woken) this.drain(session, false)
   }
 
-  /** The process died: who was at work is listed as cut off until it works again. */
+  /** The process died: running sessions are listed as cut off until they run again. */
   die(): void {
     for (const [id, session] of this.sessions) {
       session.cutOff ||= session.state !== "idle"
@@ -135,7 +135,7 @@ export class SessionModel {
     }
   }
 
-  /** By a person, or by the death of the process: what was pending in memory is gone, what was on disk is not. */
+  /** Stops by a person or by the death of the process: pending state in memory is lost, state on disk is kept. */
   stop(id: string): void {
     const session = this.sessions.get(id)
     if (session === undefined) return
@@ -155,7 +155,7 @@ export class SessionModel {
     session.state = "idle"
   }
 
-  /** At a safe boundary: all steers, or the oldest queued input where an activity opens and no steer waits. */
+  /** Promotes at a safe boundary: all steers, or the oldest queued input if an activity opens and no steer waits. */
   private promote(session: ModelSession, opening: boolean): void {
     const steers = session.waiting.filter(({ delivery }) => delivery === "steer")
     const batch = opening && steers.length === 0 ? session.waiting.slice(0, 1) : steers

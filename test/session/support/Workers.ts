@@ -1,4 +1,4 @@
-/** Real processes of `worker.ts`, spoken to through a pipe: a line is taken when it came, nothing is waited for by time. */
+/** Runs real processes of `worker.ts` and reads their lines from a pipe; no wait depends on time. */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { build } from "esbuild"
 import { spawn } from "node:child_process"
@@ -11,7 +11,7 @@ import { waitingFor } from "../../support/Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The worker as one JavaScript file, in a folder that goes with the scope. */
+/** The worker as one JavaScript file, in a folder that is removed with the scope. */
 export const program = Effect.map(
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -35,15 +35,15 @@ export const program = Effect.map(
 )
 
 export interface Worker {
-  /** The next line; `ended` when the process is gone and all its lines were taken. */
+  /** The next line; `ended` once the process has ended and all its lines were taken. */
   readonly line: Effect.Effect<string>
-  /** Ends the process at once, as a power cut would, and waits for its last line. */
+  /** Kills the process immediately, like a power cut, and waits for its last line. */
   readonly kill: Effect.Effect<void>
   readonly pause: Effect.Effect<void>
   readonly goOn: Effect.Effect<void>
 }
 
-/** Starts a worker, by way of another command if one is given; it is killed with the scope. */
+/** Starts a worker, through another command if one is given; it is killed when the scope closes. */
 export const startWorker = (
   script: string,
   order: Order,
@@ -54,7 +54,7 @@ export const startWorker = (
       const lines = yield* Queue.unbounded<string>()
       const [command = "", ...words] = [...by, process.execPath, script, JSON.stringify(order)]
       const child = spawn(command, words, { stdio: ["ignore", "pipe", "inherit"] })
-      // A line that the kill cut in two is none: it has no end.
+      // A line that the kill cut off is dropped: it has no newline.
       let rest = ""
       child.stdout.setEncoding("utf8").on("data", (part: string) => {
         const whole = (rest + part).split("\n")

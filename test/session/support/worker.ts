@@ -1,8 +1,7 @@
 /**
- * A process of its own over a database file, bundled and started by `Workers.ts`. `work` admits prompts one after the
- * other and says `ack N` for each that was acknowledged; a model of its own calls a tool and then answers. `follow`
- * prints a session's events. `own` and `ask` take a session without working on it. All go on until they are killed, or
- * done.
+ * A separate process on a database file, bundled and started by `Workers.ts`. `work` admits prompts one by one and prints
+ * `ack N` for each acknowledged one; its model calls a tool and then answers. `follow` prints a session's events. `own` and
+ * `ask` acquire a session without working on it. Each runs until it is killed or done.
  */
 import { LanguageModel, Tool, type Response } from "@effect/ai"
 import { Daybook, define, HostTools, layerLanguageModel, SessionID, SessionOwner, Sessions } from "@daybook/core"
@@ -18,13 +17,13 @@ export type Order =
       /** The first and the last number to admit. */
       readonly from: number
       readonly to: number
-      /** Where each call of the tool leaves a line. */
+      /** The file to which each call of the tool appends a line. */
       readonly effects: string
-      /** Waits for the work after this many prompts. */
+      /** Waits until the work is done after this many prompts. */
       readonly every: number
     }
   | {
-      /** Owns the session until it is killed or loses it; or only asks whether another process does. */
+      /** `own`: owns the session until the process is killed or loses it; `ask`: only checks whether another process owns it. */
       readonly do: "own" | "ask"
       readonly filename: string
       readonly sessionID: string
@@ -34,7 +33,7 @@ export type Order =
 
 const say = (line: string) => Effect.sync(() => void writeSync(1, `${line}\n`))
 
-/** Calls `note` after each prompt, and answers when it has the result. */
+/** The model's parts: a call of `note` after each prompt, an answer after the result. */
 const parts = (afterTool: boolean): ReadonlyArray<Response.StreamPartEncoded> => [
   ...(afterTool
     ? [
@@ -64,7 +63,7 @@ export const runtime = (filename: string, leaseMs?: number) =>
     )
   )
 
-/** Each run of the tool leaves one line, before it answers. */
+/** Registers the tool `note`: each run appends one line before it answers. */
 export const registerNote = (effects: string) =>
   Effect.flatMap(HostTools, (host) =>
     host.register([
@@ -135,7 +134,7 @@ const own = (order: Extract<Order, { readonly do: "own" | "ask" }>) =>
     })
   )
 
-/** Runs what the process was started for. */
+/** Runs the order of the process. */
 export const main = (order: Order): Promise<void> => {
   const task: Effect.Effect<void, unknown, Sessions | HostTools | SessionOwner> =
     order.do === "work" ? work(order) : order.do === "follow" ? follow(order) : own(order)

@@ -1,7 +1,6 @@
 /**
- * Reading without a trace: nothing is followed that is a link, no folder is listed, and no timestamp changes, not even
- * that of the last access, where the reader may ask for that (the owner may). What belongs to another writer is checked
- * step by step below the root; the root itself is the reader's choice and may be a link.
+ * Reads files without side effects: it follows no link, lists no folder, and changes no timestamp; access times stay only if
+ * the reader owns the file. Every path segment below the root is checked; the root itself may be a link.
  * Spec: CL-104, CL-105 in specs/cli.md (AB-2, SC-3, FL-7).
  */
 import { isUtf8 } from "node:buffer"
@@ -9,13 +8,13 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSyn
 import { join } from "node:path"
 import { absent, damaged, Refused, unreadable } from "./Refused.ts"
 
-/** Why the file system refused; empty for an error of ours. */
+/** The error code of the file system; empty for our own errors. */
 const errno = (cause: unknown): string =>
   !(cause instanceof Refused) && cause instanceof Error && "code" in cause && typeof cause.code === "string"
     ? cause.code
     : ""
 
-/** The folder behind the root and these segments; `undefined` when it, or one above it, is not there. */
+/** The folder at these segments below the root; `undefined` if it or a parent does not exist. */
 export const folder = (root: string, segments: ReadonlyArray<string>): string | undefined => {
   let path = root
   for (const segment of segments) {
@@ -27,12 +26,12 @@ export const folder = (root: string, segments: ReadonlyArray<string>): string | 
       throw unreadable(path, cause)
     }
     if (found === undefined) return undefined
-    if (!found.isDirectory()) throw damaged(`${path} is no folder of its own`)
+    if (!found.isDirectory()) throw damaged(`${path} is not a real folder`)
   }
   return path
 }
 
-/** The root has to be there before anything in it can be missing. */
+/** Checks that the root exists. */
 export const checkRoot = (root: string): void => {
   let found
   try {
@@ -46,10 +45,10 @@ export const checkRoot = (root: string): void => {
   if (!found.isDirectory()) throw unreadable(root, "no folder")
 }
 
-/** Not available on every system; where it is not, the mount's own rule for access times holds. */
+/** Not available on every system; without it, the mount's rule for access times holds. */
 const noAtime = "O_NOATIME" in constants && typeof constants.O_NOATIME === "number" ? constants.O_NOATIME : 0
 
-/** What is no regular file must neither be followed nor waited for. */
+/** Never follows a link and never blocks on a file that is not regular. */
 const reading = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 const open = (path: string): number | undefined => {
@@ -58,22 +57,22 @@ const open = (path: string): number | undefined => {
       const fd = openSync(path, flags)
       if (fstatSync(fd).isFile()) return fd
       closeSync(fd)
-      throw damaged(`${path} is no regular file`)
+      throw damaged(`${path} is not a regular file`)
     } catch (cause) {
       const code = errno(cause)
       if (code === "ENOENT") return undefined
-      // Only an owner may leave the access time alone.
+      // Only the owner may keep the access time unchanged.
       if (code === "EPERM" && flags !== reading) continue
       if (code === "ELOOP" || code === "EMLINK") throw damaged(`${path} is a symbolic link`)
-      // A socket cannot be opened at all.
-      if (code === "ENXIO") throw damaged(`${path} is no regular file`)
+      // A socket cannot be opened.
+      if (code === "ENXIO") throw damaged(`${path} is not a regular file`)
       throw code === "" ? cause : unreadable(path, cause)
     }
   }
   throw unreadable(path, "EPERM")
 }
 
-/** Opens a file for as long as `use`; `undefined` when it is not there. */
+/** Opens a file while `use` runs; `undefined` if it does not exist. */
 const withFile = <A>(path: string, use: (fd: number) => A): A | undefined => {
   const fd = open(path)
   if (fd === undefined) return undefined
@@ -88,17 +87,17 @@ const withFile = <A>(path: string, use: (fd: number) => A): A | undefined => {
 
 const newline = 0x0a
 
-/** Bytes as text; what is no UTF-8 is no text, and nothing is put in its place. */
+/** Bytes as text; bytes that are not UTF-8 are an error, never replaced. */
 export const decoded = (bytes: Uint8Array, where: string): string => {
-  if (!isUtf8(bytes)) throw damaged(`${where} is no UTF-8`)
+  if (!isUtf8(bytes)) throw damaged(`${where} is not UTF-8`)
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
 }
 
 const chunkSize = 65_536
 
 /**
- * The bytes of a value of any length, a piece at a time, its newline included; nothing when it is not there. That it ends
- * as it has to is known before the first piece. Each piece is the caller's until it asks for more.
+ * The bytes of a value of any length, piece by piece, with its newline; nothing if the file does not exist. The final newline is
+ * checked before the first piece. A piece is valid until the next one is requested.
  */
 export function* pieces(path: string): Generator<Buffer, boolean> {
   const fd = open(path)
@@ -121,14 +120,14 @@ export function* pieces(path: string): Generator<Buffer, boolean> {
 
 const endless = (path: string): Refused => damaged(`${path} has no newline at its end`)
 
-/** The longest value that is read whole. */
+/** The maximum size of a value that is read whole. */
 const valueBytes = 1_048_576
 
-/** A small file's text without the newline at its end; `undefined` when it is not there. */
+/** A small file's text without its final newline; `undefined` if the file does not exist. */
 export const value = (path: string): string | undefined =>
   withFile(path, (fd) => {
     const { size } = fstatSync(fd)
-    if (size > valueBytes) throw damaged(`${path} is ${size} bytes long, and a value is at most ${valueBytes}`)
+    if (size > valueBytes) throw damaged(`${path} has ${size} bytes; a value has at most ${valueBytes}`)
     const buffer = Buffer.allocUnsafe(size)
     let at = 0
     for (let read = 1; at < size && read > 0; at += read) read = readSync(fd, buffer, at, size - at, at)
@@ -136,17 +135,17 @@ export const value = (path: string): string | undefined =>
     return decoded(buffer.subarray(0, at - 1), path)
   })
 
-/** The longest line of a file: longer ones cannot be one value of JSON in memory. */
+/** The longest line of a file: longer ones cannot be one JSON value in memory. */
 const lineBytes = 134_217_728
 
-/** An append under way may be seen in part. It is over in less than this; what is torn stays so. */
+/** A reader may see an unfinished append. An append takes less time than this; a line that is still open then is torn. */
 const patience = { pauses: 40, milliseconds: 25 }
 
 const pause = (): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, patience.milliseconds)
 }
 
-/** Whole lines without their newlines; returns false when the file is not there. A last line without newline is torn. */
+/** Whole lines without newlines; returns false if the file does not exist. A last line without newline is torn. */
 export function* lines(path: string): Generator<Buffer, boolean> {
   const fd = open(path)
   if (fd === undefined) return false
@@ -175,7 +174,7 @@ export function* lines(path: string): Generator<Buffer, boolean> {
         from = end + 1
       }
       if (from < read) {
-        // The buffer is used again.
+        // The buffer is reused.
         begun.push(Buffer.from(buffer.subarray(from, read)))
         length += read - from
         if (length > lineBytes) throw damaged(`${path}, line ${number} is longer than ${lineBytes} bytes`)
@@ -188,13 +187,13 @@ export function* lines(path: string): Generator<Buffer, boolean> {
   }
 }
 
-/** The last line, read from the end: empty when there is none; `undefined` when the file is not there. */
+/** The last line, read from the end: empty if there is none; `undefined` if the file does not exist. */
 export const lastLine = (path: string): string | undefined =>
   withFile(path, (fd) => {
     for (let pauses = 0; ; pauses++) {
       const { size } = fstatSync(fd)
       if (size === 0) return ""
-      // Twice as much each time: what is read again is no more than the line.
+      // Doubles the length each time, so that at most the line is read twice.
       for (let length = Math.min(chunkSize, size); ; length = Math.min(length * 2, size)) {
         const tail = Buffer.allocUnsafe(length)
         const read = readSync(fd, tail, 0, length, size - length)

@@ -1,6 +1,6 @@
 /**
- * Rows of `messages.jsonl` as a person reads them. Pure. A row of a later version may have kinds of blocks and fields
- * that are not known here: they are named, not refused. Spec: CL-107 in specs/cli.md (FL-4, DC-15).
+ * Renders rows of `messages.jsonl`. Pure. A row of a later version may have unknown kinds of blocks and fields: they are named,
+ * not refused. Spec: CL-107 in specs/cli.md (FL-4, DC-15).
  */
 import type { Block, MessageRow } from "@daybook/files"
 import { bytes, oneLine } from "../render/Plain.ts"
@@ -14,7 +14,7 @@ const isFields = (value: unknown): value is Fields =>
 const isBlocks = (value: unknown): value is ReadonlyArray<Fields> =>
   Array.isArray(value) && value.every((each) => isFields(each) && typeof each["type"] === "string")
 
-/** What a reader needs of a row; checked here, since the schemas would take longer to load than the file to read. */
+/** The fields of a row that are shown. They are checked by hand, because loading the schemas takes longer than reading. */
 interface Row {
   readonly role: string
   readonly time: string
@@ -26,7 +26,7 @@ interface Row {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** The row of a line, or `undefined` when the line holds none. */
+/** The row of a line, or `undefined` if the line is not a row. */
 export const parseRow = (line: string): Row | undefined => {
   let row: unknown
   try {
@@ -48,7 +48,7 @@ export const parseRow = (line: string): Row | undefined => {
   }
 }
 
-// The names below are those of the rows' schema: the compiler holds them to it.
+// The compiler checks that these names are those of the rows' schema.
 const kind = (type: Block["type"]): string => type
 const role = (name: MessageRow["role"]): string => name
 
@@ -62,7 +62,7 @@ const media = (block: Fields): string => {
   return oneLine(`[media] ${text(block["name"]) || text(block["uri"])} (${text(block["media_type"])}${size})`, 400)
 }
 
-/** What came of a call, on one line: the whole is in the file. */
+/** The result of a call, truncated to one line; the file has all of it. */
 const result = (block: Fields): string => {
   const content = block["content"]
   const parts = isBlocks(content) ? content : [{ type: "text", text: text(content) }]
@@ -85,7 +85,7 @@ const block = (item: Fields): string => {
   }
 }
 
-/** One row of the conversation, ending in an empty line. A terminal is sent no control characters. */
+/** One row of the conversation, followed by an empty line. A terminal gets no control characters. */
 export const rowText = (row: Row, terminal: boolean): string => {
   const safe = (words: string) => (terminal ? visible(words) : words)
   if (row.role === role("tool")) {

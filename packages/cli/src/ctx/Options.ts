@@ -1,4 +1,4 @@
-/** What was typed after `ctx`. Pure; everything that can be refused without a file is refused here. Spec: CL-100, CL-102. */
+/** Parses the words after `ctx` and refuses everything that needs no file to be refused. Pure. Spec: CL-100, CL-102. */
 import { didYouMean } from "../Nearest.ts"
 import { canonicalCwd, isName, isSessionName, nameRule, type House } from "./Place.ts"
 import { usage } from "./Refused.ts"
@@ -10,9 +10,9 @@ export interface Options {
   readonly verb: Verb
   readonly house: House
   readonly session: string | undefined
-  /** In the agent's own world, canonical. */
+  /** Canonical path in the agent's file system. */
   readonly cwd: string | undefined
-  /** As it was typed; the environment's otherwise. */
+  /** As typed; by default the environment's. */
   readonly root: string | undefined
   readonly json: boolean
 }
@@ -27,10 +27,10 @@ export const short = (text: string): string => JSON.stringify(text.length > 80 ?
 const checked = (what: string, text: string, holds: (text: string) => boolean): string => {
   if (holds(text)) return text
   const why = text === "index" ? "index is the name of the index of sessions" : `expected ${nameRule}`
-  throw usage(`${what} ${short(text)} is no name: ${why}`)
+  throw usage(`${what} ${short(text)} is not a valid name: ${why}`)
 }
 
-/** Parses a line that asks for neither help nor version. */
+/** Parses a command line without help and version. */
 export const parse = (words: ReadonlyArray<string>, ownUid: number): Options => {
   const values = new Map<WithValue, string>()
   const rest: Array<string> = []
@@ -73,7 +73,7 @@ export const parse = (words: ReadonlyArray<string>, ownUid: number): Options => 
   if (cwd !== undefined && verb !== "resume") throw usage("--cwd is an option of ctx resume")
   const canonical = cwd === undefined ? undefined : canonicalCwd(cwd)
   if (cwd !== undefined && canonical === undefined) {
-    throw usage(`--cwd: ${short(cwd)} is no absolute path of the agent's world without .. in it`)
+    throw usage(`--cwd: ${short(cwd)} is not an absolute path without .. in the agent's file system`)
   }
   return {
     verb,
@@ -91,12 +91,12 @@ export const parse = (words: ReadonlyArray<string>, ownUid: number): Options => 
 
 const owner = (uid: string | undefined, shared: string | undefined, ownUid: number): House["owner"] => {
   if (shared !== undefined) {
-    if (uid !== undefined) throw usage("--shared and --uid exclude each other: a shared space is no user's")
+    if (uid !== undefined) throw usage("--shared and --uid exclude each other: a shared space belongs to no user")
     return { shared: checked("the shared space", shared, isName) }
   }
   if (uid === undefined) return { uid: ownUid }
-  // The largest uid of Linux is 2^32 - 2; there is one way to write each.
+  // The largest uid of Linux is 2^32 - 2; leading zeros are refused.
   if (!/^(?:0|[1-9]\d{0,9})$/.test(uid) || Number(uid) > 4_294_967_294)
-    throw usage(`--uid: ${short(uid)} is no user id`)
+    throw usage(`--uid: ${short(uid)} is not a user id`)
   return { uid: Number(uid) }
 }

@@ -1,6 +1,6 @@
 /**
- * Where sessions lie below the root, and what may be part of such a path. Pure. The grammar and the folders are those of
- * `@daybook/core` and `@daybook/files`, written again because those come with Effect; a test holds them together.
+ * Computes the paths of sessions below the root, and checks their parts. Pure. The grammar and the folders are those of
+ * `@daybook/core` and `@daybook/files`, repeated here because those load Effect; a test compares them.
  * Spec: CL-102 in specs/cli.md (NA-1, NA-2, DC-5).
  */
 import { createHash } from "node:crypto"
@@ -9,21 +9,21 @@ import { createHash } from "node:crypto"
 export const isName = (text: string): boolean =>
   /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/.test(text) && !/\.(sock|d)$/.test(text)
 
-/** Beside the sessions lies their index (NA-2). */
+/** Whether the text is a session's name: `index` is the folder beside the sessions (NA-2). */
 export const isSessionName = (text: string): boolean => text !== "index" && isName(text)
 
-/** What a name has to be, for the person who gave another. */
+/** The rule for names, for error messages. */
 export const nameRule =
   "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
 
-/** The session that is meant when none is named and none is current. */
+/** The session used if none is named and none is current. */
 export const defaultSession = "default"
 
-/** Whose sessions are meant. */
+/** An agent's or model's sessions of one owner. */
 export interface House {
   readonly kind: "agent" | "model"
   readonly name: string
-  /** A user's own, or those of a shared space. */
+  /** A user or a shared space. */
   readonly owner: { readonly uid: number } | { readonly shared: string }
 }
 
@@ -40,13 +40,13 @@ export const houseWords = ({ kind, name, owner }: House): string =>
   `${kind} ${name} ${"uid" in owner ? `of user ${owner.uid}` : `in the shared space ${owner.shared}`}`
 
 /**
- * A working folder as sessions have it: absolute, without empty and single-dot segments and without a slash at its end;
- * `undefined` for what is none.
+ * A session's working folder in canonical form: absolute, without empty and single-dot segments and without a final slash;
+ * `undefined` if the text is not such a path.
  */
 export const canonicalCwd = (text: string): string | undefined => {
   const segments = text.split("/").filter((segment) => segment !== "" && segment !== ".")
   return text.startsWith("/") && !text.includes("\0") && !segments.includes("..") ? `/${segments.join("/")}` : undefined
 }
 
-/** The name of the index's file for a working folder. */
+/** The name of a working folder's file in the index. */
 export const cwdHash = (cwd: string): string => createHash("sha256").update(cwd, "utf8").digest("hex")

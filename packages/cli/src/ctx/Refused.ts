@@ -1,12 +1,12 @@
 /**
- * What `ctx` cannot do, as a sentence with an exit code. A plain error: `ctx` loads no Effect, since its work takes less
- * time than loading that would. Spec: CL-103 in specs/cli.md (AB-3).
+ * Defines the errors of `ctx`: a sentence with an exit code. They are plain errors: loading Effect would take longer than the
+ * work of `ctx`. Spec: CL-103 in specs/cli.md (AB-3).
  */
 
 /** The exit codes of the ABI. */
 export const exitCode = { ok: 0, failed: 1, usage: 2, denied: 13, unavailable: 69, internal: 70 } as const
 
-/** The errno names of the ABI (FR-5), and of what a file system adds. */
+/** The errno names of the ABI (FR-5) that `ctx` reports. */
 export type Code = "EACCES" | "EINVAL" | "EIO" | "ENOENT"
 
 export class Refused extends Error {
@@ -22,19 +22,19 @@ export class Refused extends Error {
 }
 
 /** The command line cannot be used. */
-export const usage = (message: string) => new Refused("EINVAL", `${message}; ctx --help tells more`, exitCode.usage)
+export const usage = (message: string) => new Refused("EINVAL", `${message}; see ctx --help`, exitCode.usage)
 
-/** What was asked for is not there. */
+/** The requested session or value does not exist. */
 export const absent = (message: string) => new Refused("ENOENT", message, exitCode.failed)
 
-/** A file is not what it has to be. Nothing is guessed (FL-7): it is written anew from the events. */
+/** A file is damaged. Nothing is guessed (FL-7): it must be rebuilt from the events. */
 export const damaged = (message: string) =>
-  new Refused("EIO", `EIO: ${message}; daybook files rebuild writes it anew from the events`, exitCode.failed)
+  new Refused("EIO", `EIO: ${message}; daybook files rebuild rewrites it from the events`, exitCode.failed)
 
-/** What the file system answered when a path was looked at. */
+/** The error for a path that the file system refuses to read. */
 export const unreadable = (path: string, cause: unknown): Refused => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
   return code === "EACCES" || code === "EPERM"
-    ? new Refused("EACCES", `EACCES: ${path} may not be read by you`, exitCode.denied)
+    ? new Refused("EACCES", `EACCES: you may not read ${path}`, exitCode.denied)
     : new Refused("EIO", `${path} cannot be read (${code})`, exitCode.unavailable)
 }

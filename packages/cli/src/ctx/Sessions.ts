@@ -1,17 +1,17 @@
-/** Which session is meant, and what its small files say. Spec: CL-101, CL-106 in specs/cli.md (AB-2, IX-1..IX-5). */
+/** Finds the requested session and reads its small files. Spec: CL-101, CL-106 in specs/cli.md (AB-2, IX-1..IX-5). */
 import { join } from "node:path"
 import { checkRoot, folder, value } from "./Files.ts"
 import { cwdHash, defaultSession, houseSegments, houseWords, isSessionName, type House } from "./Place.ts"
 import { absent, damaged } from "./Refused.ts"
 
-/** The sessions of an agent or a model, where they are there. */
+/** The existing sessions of an agent or a model. */
 export interface Sessions {
   readonly root: string
   readonly house: House
   readonly segments: ReadonlyArray<string>
 }
 
-/** The sessions that are meant; refused when there are none. */
+/** The requested sessions; an error if there are none. */
 export const open = (root: string, house: House): Sessions => {
   checkRoot(root)
   const segments = houseSegments(house)
@@ -21,23 +21,23 @@ export const open = (root: string, house: House): Sessions => {
   return { root, house, segments }
 }
 
-/** The name that a file of the index holds. It becomes part of a path: what is no name is not used. */
+/** The name in a file of the index. It becomes part of a path, so an invalid name is an error. */
 const indexed = ({ root, segments }: Sessions, ...names: ReadonlyArray<string>): string | undefined => {
   const index = folder(root, [...segments, "index", ...names.slice(0, -1)])
   if (index === undefined) return undefined
   const path = join(index, names.at(-1) ?? "")
   const name = value(path)
-  if (name !== undefined && !isSessionName(name)) throw damaged(`${path} holds no name of a session`)
+  if (name !== undefined && !isSessionName(name)) throw damaged(`${path} does not contain a session's name`)
   return name
 }
 
-/** The index's folder; `undefined` when it is not there. */
+/** The index's folder; `undefined` if it does not exist. */
 export const indexFolder = ({ root, segments }: Sessions) => folder(root, [...segments, "index"])
 
 /** The current session's name, else the default one's. */
 export const currentName = (sessions: Sessions): string => indexed(sessions, "current") ?? defaultSession
 
-/** A session's folder; refused when it is not there. */
+/** A session's folder; an error if it does not exist. */
 export const sessionFolder = (sessions: Sessions, name: string): string => {
   const found = folder(sessions.root, [...sessions.segments, name])
   if (found !== undefined) return found
@@ -54,14 +54,14 @@ export const sessionOfCwd = (sessions: Sessions, cwd: string): string => {
   throw absent(`no session of ${houseWords(sessions.house)} works in ${cwd}`)
 }
 
-/** A single value of a session that has to be there, since it was there at its first export. */
+/** A value of a session that must exist, because its first export writes it. */
 export const needed = (path: string, name: string): string => {
   const found = value(join(path, name))
-  if (found === undefined) throw damaged(`${join(path, name)} is not there`)
+  if (found === undefined) throw damaged(`${join(path, name)} is missing`)
   return found
 }
 
-/** What `meta.json` says. Nothing is decided by it. */
+/** The title in `meta.json`; it is only shown. */
 export const title = (path: string): string | undefined => {
   const text = needed(path, "meta.json")
   try {
@@ -71,7 +71,7 @@ export const title = (path: string): string | undefined => {
       return typeof found === "string" ? found : undefined
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw damaged(`${join(path, "meta.json")} is no object of JSON`)
+  throw damaged(`${join(path, "meta.json")} is not a JSON object`)
 }

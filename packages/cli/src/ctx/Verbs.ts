@@ -1,4 +1,4 @@
-/** The commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
+/** Implements the commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
 import { join } from "node:path"
 import { columns, jsonLine, oneLine } from "../render/Plain.ts"
 import { escaped, visible, wholeLength } from "../render/Visible.ts"
@@ -9,7 +9,7 @@ import { isSessionName } from "./Place.ts"
 import { absent, damaged, Refused } from "./Refused.ts"
 import * as Sessions from "./Sessions.ts"
 
-/** Where a command writes. */
+/** The output of a command. */
 export interface Out {
   readonly terminal: boolean
   /** Waits for the reader. */
@@ -17,7 +17,7 @@ export interface Out {
   readonly note: (text: string) => void
 }
 
-/** Writes in pieces that are worth a call. */
+/** Buffers small writes. */
 const gathered = (out: Out) => {
   let waiting: Array<string | Uint8Array> = []
   let length = 0
@@ -30,7 +30,7 @@ const gathered = (out: Out) => {
   }
   return {
     add: async (part: string | Uint8Array) => {
-      // A piece of a buffer that is read into again would change before it is written.
+      // Copied, because the reader reuses its buffer.
       waiting.push(typeof part === "string" ? part : Uint8Array.from(part))
       length += part.length
       if (length >= 65_536) await flush()
@@ -46,23 +46,23 @@ const chosen = (sessions: Sessions.Sessions, given: string | undefined) => {
 
 const newline = Buffer.from("\n")
 
-/** `ctx history`. What was read before a damaged line is written before it is told. */
+/** `ctx history`. Rows before a damaged line are written before the error. */
 export const history = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
   const { path } = chosen(Sessions.open(root, house), session)
   const file = join(path, "messages.jsonl")
   const output = gathered(out)
   const rows = lines(file)
-  /** Of the rows that were shown. */
+  /** The number of shown rows. */
   let number = 0
   try {
     for (let next = rows.next(); ; next = rows.next()) {
       if (next.done === true) {
-        if (!next.value) throw damaged(`${file} is not there`)
+        if (!next.value) throw damaged(`${file} is missing`)
         break
       }
       const line = decoded(next.value, `${file}, line ${number + 1}`)
       const row = parseRow(line)
-      if (row === undefined) throw damaged(`${file}, line ${number + 1} is no message`)
+      if (row === undefined) throw damaged(`${file}, line ${number + 1} is not a message`)
       if (!json) await output.add(rowText(row, out.terminal))
       else if (out.terminal) await output.add(`${escaped(line)}\n`)
       else {
@@ -72,7 +72,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
       number += 1
     }
   } catch (cause) {
-    // JSON that has begun ends as JSON (AB-3).
+    // JSON output that has started ends as JSON (AB-3).
     if (json && number > 0 && cause instanceof Refused) {
       await output.add(`${jsonLine({ type: "error", code: cause.code, message: cause.message }, out.terminal)}\n`)
     }
@@ -89,7 +89,7 @@ export const latest = async (out: Out, root: string, { house, json, session }: O
   const file = join(path, "latest.md")
   const text = decoder(file)
   const parts = pieces(file)
-  // What may belong to the next piece: the file's own newline is no part of the text, and a line may end in two signs.
+  // Held back: the file's final newline is not part of the text, and a line may end in two characters.
   let held = ""
   let begun = false
   for (let next = parts.next(); ; next = parts.next()) {
@@ -112,14 +112,14 @@ export const latest = async (out: Out, root: string, { house, json, session }: O
   else if (out.terminal) await out.write(visible(`${held}${text()}`))
 }
 
-/** The text of a file's bytes, piece by piece; without a piece, its end. */
+/** Decodes a file piece by piece; a call without a piece ends it. */
 const decoder = (file: string): ((piece?: Uint8Array) => string) => {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
   return (piece) => {
     try {
       return piece === undefined ? utf8.decode() : utf8.decode(piece, { stream: true })
     } catch {
-      throw damaged(`${file} is no UTF-8`)
+      throw damaged(`${file} is not UTF-8`)
     }
   }
 }
@@ -134,18 +134,18 @@ const shown = (text: string, json: boolean, terminal: boolean): string => {
 const lastEvent = (path: string): string | undefined => {
   const file = join(path, "events.jsonl")
   const line = lastLine(file)
-  if (line === undefined) throw damaged(`${file} is not there`)
+  if (line === undefined) throw damaged(`${file} is missing`)
   if (line === "") return undefined
   try {
     const row: unknown = JSON.parse(line)
     if (typeof row === "object" && row !== null && "id" in row && typeof row.id === "string") return row.id
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw damaged(`${file}: its last line is no event`)
+  throw damaged(`${file}: its last line is not an event`)
 }
 
-/** `ctx resume`: what a client needs to go on. */
+/** `ctx resume`: prints what a client needs to continue. */
 export const resume = async (out: Out, root: string, { cwd, house, json }: Options): Promise<void> => {
   const sessions = Sessions.open(root, house)
   const name = cwd === undefined ? Sessions.currentName(sessions) : Sessions.sessionOfCwd(sessions, cwd)
@@ -169,11 +169,11 @@ export const resume = async (out: Out, root: string, { cwd, house, json }: Optio
   )
 }
 
-/** `ctx sessions`: as `index/list` has them. A session that cannot be read hides none of the others. */
+/** `ctx sessions`: lists sessions in the order of `index/list`. A session that cannot be read does not hide the others. */
 export const sessions = async (out: Out, root: string, { house, json }: Options): Promise<void> => {
   const all = Sessions.open(root, house)
   const index = Sessions.indexFolder(all)
-  const none = absent(`there is no list of the sessions of ${house.name}; daybook files rebuild makes it`)
+  const none = absent(`there is no list of the sessions of ${house.name}; daybook files rebuild creates it`)
   if (index === undefined) throw none
   const file = join(index, "list")
   const names = lines(file)
@@ -197,7 +197,7 @@ export const sessions = async (out: Out, root: string, { house, json }: Options)
 }
 
 const listed = (all: Sessions.Sessions, name: string, file: string, json: boolean, terminal: boolean): string => {
-  if (!isSessionName(name)) throw damaged(`${file} holds ${oneLine(name, 80)}, which is no name of a session`)
+  if (!isSessionName(name)) throw damaged(`${file} contains ${oneLine(name, 80)}, which is not a session's name`)
   const path = Sessions.sessionFolder(all, name)
   const found = {
     session: name,

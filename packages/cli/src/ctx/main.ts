@@ -1,6 +1,6 @@
 /**
- * `ctx`: what agents said, read from the plain files of their sessions and from nothing else: no database, no runtime, no
- * Effect, so that it starts as fast as Node does. The edge of its process. Spec: CL-100..CL-110 in specs/cli.md.
+ * `ctx`: prints agents' sessions from their plain files, without database, runtime or Effect, so that it starts as fast as
+ * Node. The edge of its process. Spec: CL-100..CL-110 in specs/cli.md.
  */
 import { homedir } from "node:os"
 import { resolve } from "node:path"
@@ -14,12 +14,12 @@ import { parse, short, type Verb } from "./Options.ts"
 import { exitCode, Refused, usage } from "./Refused.ts"
 import { history, latest, resume, sessions, type Out } from "./Verbs.ts"
 
-/** The package's version: the bundle has it in this place. */
+/** The package's version, which the bundler inserts. */
 declare const CTX_VERSION: string
 
 const verbs = { history, latest, resume, sessions } satisfies Record<Verb, unknown>
 
-/** stdout cannot be written. Not a `Refused`: that is about the files that are read. */
+/** stdout cannot be written. Not a `Refused`, which is about the files that are read. */
 class OutputFailed extends Error {
   readonly trouble: Trouble
 
@@ -29,7 +29,7 @@ class OutputFailed extends Error {
   }
 }
 
-/** Bytes are those of a file, and written into a file or pipe only. */
+/** Sanitizes text; bytes of a file are written unchanged, and only to a file or pipe. */
 const safe = (text: string | Uint8Array) =>
   typeof text === "string" && standard().stdout.terminal ? visible(text) : text
 
@@ -43,7 +43,7 @@ const note = (text: string): void =>
     if (trouble !== undefined && !trouble.closed) process.exitCode ??= exitCode.unavailable
   })
 
-/** Before a `--`, nothing but these is looked for. */
+/** Whether one of these options stands before a `--`. */
 const asksFor = (words: ReadonlyArray<string>, ...options: ReadonlyArray<string>): boolean => {
   const end = words.indexOf("--")
   return (end < 0 ? words : words.slice(0, end)).some((word) => options.includes(word))

@@ -1,9 +1,9 @@
-/** Agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
+/** Renders agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
 import type { Agent } from "@daybook/core"
 import { columns, oneLine } from "./Plain.ts"
 import { modelName } from "./SessionLine.ts"
 
-/** Name, mode, model and what it is for. */
+/** Columns: name, mode, model and description. */
 export const agentTable = (agents: ReadonlyArray<Agent>): string =>
   columns(
     agents.map(({ description = "", mode = "all", model, name }) => [

@@ -1,4 +1,4 @@
-/** Saved approvals and decisions as lines and as JSON. Pure. Spec: CL-170..CL-172 in specs/cli.md. */
+/** Renders saved approvals and decisions as lines. Pure. Spec: CL-170..CL-172 in specs/cli.md. */
 import type { PermissionEvent, SavedApproval } from "@daybook/core"
 import { columns, dateTime, oneLine } from "./Plain.ts"
 
@@ -9,7 +9,7 @@ const uses = ({ uses: count, usedAt }: SavedApproval): string =>
 
 const user = (uid: number | undefined): string => (uid === undefined ? "" : `user ${uid}`)
 
-/** Approvals in columns: number, when, by whom, in which session, uses, permission, pattern; the folder where it is asked for. */
+/** Approvals in columns: number, time, user, session, uses, permission, pattern, and with `folders` the folder. */
 export const approvalTable = (approvals: ReadonlyArray<SavedApproval>, folders: boolean): string =>
   columns(
     approvals.map((approval) => [
@@ -49,6 +49,6 @@ const described = (event: PermissionEvent): ReadonlyArray<string> => {
   ]
 }
 
-/** Decisions in columns: when, session, decision, permission, what the call acts on, approvals, user. */
+/** Decisions in columns: time, session, decision, permission, resources, approvals, user. */
 export const decisionTable = (events: ReadonlyArray<PermissionEvent>): string =>
   columns(events.map((event) => [dateTime(event.created), event.sessionID, ...described(event)]))

@@ -1,24 +1,24 @@
-/** What a session may spend and has spent. Pure. Spec: CL-90, CL-91 in specs/cli.md. */
+/** Renders a session's spending and its limit. Pure. Spec: CL-90, CL-91 in specs/cli.md. */
 import type { Budget, Estimated, Usage } from "@daybook/core"
 import { columns } from "./Plain.ts"
 
-/** A session's spending: its own, and with all that it started. */
+/** A session's spending: its own, and with its children. */
 export interface Spending {
   readonly own: Usage
   readonly total: Usage
-  /** How much of the total is an estimate: unfinished requests, and providers that do not count. */
+  /** The estimated part of the total: unfinished requests, and providers that report no usage. */
   readonly estimated: Estimated
-  /** The limit that holds, and whose it is; undefined without any. */
+  /** The valid limit and its source; undefined without a limit. */
   readonly limit: { readonly budget: Budget; readonly from: "session" | "configuration" } | undefined
 }
 
 const dollars = (value: number): string => `$${value.toFixed(4)}`
 const whole = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 
-/** Input and output, as budgets count them. */
+/** Input plus output tokens, as budgets count them. */
 export const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
 
-/** A table of what was spent, the limit, and what is left of it. */
+/** A table of the spending, the limit, and the rest. */
 export const budgetText = ({ estimated, limit, own, total }: Spending): string => {
   const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
   const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), whole(tokensOf(usage)))

@@ -1,13 +1,13 @@
 /**
- * A tool call as a person reads it: what is called on what, how it ended, and what an edit changed. Models write the
- * inputs: every field may be missing or of another type. Pure. Spec: CL-7, CL-47 in specs/cli.md.
+ * Renders a tool call: the tool and its subject, its outcome, and the lines that an edit changed. Models write the inputs, so
+ * every field may be missing or of another type. Pure. Spec: CL-7, CL-47 in specs/cli.md.
  */
 import type { JsonRecord } from "@daybook/core"
 import { Predicate } from "effect"
 import { oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 
-/** A call that has begun. */
+/** A started call. */
 export interface Call {
   readonly tool: string
   readonly input: JsonRecord
@@ -33,7 +33,7 @@ const within = (input: JsonRecord): string => {
   return path === undefined ? "" : ` in ${path}`
 }
 
-/** What is called on what; undefined where the input is not of the tool's form. */
+/** The subject of the call; undefined if the input does not fit the tool. */
 const subject = ({ input, tool }: Call): string | undefined => {
   switch (tool) {
     case "bash":
@@ -84,7 +84,7 @@ export const elapsed = (milliseconds: number): string => {
     : `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`
 }
 
-/** Why a command that ran counts as failed. */
+/** Why a finished command counts as failed. */
 export const commandFailure = ({ tool }: Call, structured: JsonRecord): string | undefined => {
   if (tool !== "bash") return undefined
   const { exitCode, signal, stopped } = structured
@@ -93,20 +93,20 @@ export const commandFailure = ({ tool }: Call, structured: JsonRecord): string |
   return typeof exitCode === "number" && exitCode !== 0 ? `exit code ${exitCode}` : undefined
 }
 
-/** A line of a change. */
+/** A removed or added line. */
 export interface ChangedLine {
   readonly sign: "+" | "-" | " "
   readonly text: string
 }
 
-/** Lines of one change that are shown; the whole is in the log. */
+/** Shown lines per change; the log has all of them. */
 const shownLines = 16
 
 const linesOf = (text: string): ReadonlyArray<string> => text.replace(/\n$/, "").split("\n")
 
 const signed = (sign: "+" | "-", lines: ReadonlyArray<string>) => lines.map((text): ChangedLine => ({ sign, text }))
 
-/** The lines that differ between two texts, without those that both begin and end with. */
+/** The lines between the common beginning and the common end of two texts. */
 const replaced = (before: string, after: string): ReadonlyArray<ChangedLine> => {
   const [old, young] = [linesOf(before), linesOf(after)]
   let start = 0
@@ -126,7 +126,7 @@ const patched = (patch: string): ReadonlyArray<ChangedLine> =>
     return line.startsWith("*** ") && !/^\*\*\* (?:Begin|End)/.test(line) ? [{ sign: " ", text: line.slice(4) }] : []
   })
 
-/** What the call changed, as far as its input tells it. */
+/** The changed lines, as far as the call's input shows them. */
 const changed = ({ input, tool }: Call): ReadonlyArray<ChangedLine> => {
   switch (tool) {
     case "edit":
@@ -140,7 +140,7 @@ const changed = ({ input, tool }: Call): ReadonlyArray<ChangedLine> => {
   }
 }
 
-/** The same, safe and bounded; the last line says how many more there are. */
+/** The changed lines, sanitized and bounded; the last line counts the omitted ones. */
 export const changes = (call: Call): ReadonlyArray<ChangedLine> => {
   const lines = changed(call)
   const shown = lines.slice(0, shownLines).map(({ sign, text }) => ({ sign, text: visible(text.slice(0, 400)) }))
@@ -148,7 +148,7 @@ export const changes = (call: Call): ReadonlyArray<ChangedLine> => {
   return rest === 0 ? shown : [...shown, { sign: " ", text: `… ${rest} more lines` }]
 }
 
-/** The last lines of a running command's output. A carriage return begins its line again, as on a terminal. */
+/** The last lines of a running command's output. A carriage return restarts its line, as on a terminal. */
 export const tail = (output: string, count: number): ReadonlyArray<string> =>
   output
     .trimEnd()

@@ -1,4 +1,4 @@
-/** One durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
+/** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
 import type { EventOfType, SessionEvent } from "@daybook/core"
 import { Duration } from "effect"
 import { compacted } from "./CompactionText.ts"
@@ -21,7 +21,7 @@ export const eventJson = (event: SessionEvent, terminal = false): string =>
     terminal
   )
 
-/** Sequence number, time, short type and what it carries, cut to a line (CL-13). */
+/** Sequence number, time, short type and content, truncated to a line (CL-13). */
 export const eventLine = (event: SessionEvent): string => {
   const type = event.type.replace(/^session\.next\./, "")
   return `${String(event.seq).padStart(6)}  ${dateTime(event.created)}  ${type.padEnd(22)}  ${oneLine(summary(event), 96)}`
@@ -102,11 +102,11 @@ const summary = (event: SessionEvent): string => {
   }
 }
 
-/** The tokens of a step; an estimate says so. */
+/** The tokens of a step; an estimate is labelled. */
 const used = ({ estimated, tokens }: Pick<EventOfType<"session.next.step.failed">["data"], "estimated" | "tokens">) =>
   tokens === undefined ? "" : `${tokens.input} in, ${tokens.output} out${estimated === true ? " (estimated)" : ""}`
 
-/** When a failed request is made again. */
+/** When a failed request is retried. */
 export const nextTry = ({ waitMs }: { readonly waitMs?: number }): string =>
   waitMs === undefined ? "trying again" : `trying again in ${Duration.format(Duration.millis(waitMs))}`
 

@@ -1,12 +1,12 @@
 /**
- * Every failure as one sentence and an exit code. The codes are a promise: specs/cli.md lists them (CL-40, CL-41). Pure.
+ * Renders every failure as one sentence with an exit code. The codes are stable: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
 import { HelpDoc, ValidationError } from "@effect/cli"
 import { Cause, ConfigError, Predicate } from "effect"
 import { exitOutputFailed } from "../Stream.ts"
 import { oneLine } from "./Plain.ts"
 
-/** What the process says and how it ends; no sentence means a quiet end. */
+/** The last sentence and exit code of the process; without a sentence it ends quietly. */
 export interface Failure {
   readonly code: number
   readonly sentence: string | undefined
@@ -84,16 +84,16 @@ const codes = new Map<string, number>([
   ["RunInterrupted", exitCode.interrupted]
 ])
 
-/** What to do when the database refuses. */
+/** Advice by the reason of a database error. */
 const advices = new Map([
   ["busy", "another process holds it: try again"],
-  ["read-only", "make it writable, or name another one in DAYBOOK_DB"],
-  ["disk-full", "make room and try again"],
+  ["read-only", "make it writable, or set DAYBOOK_DB to another one"],
+  ["disk-full", "free disk space and try again"],
   ["corrupt", "daybook doctor says what is wrong"],
   ["io", "check the disk, then try again"]
 ])
 
-/** The error of an effect, as far as a person can use it. */
+/** The failure for an error of an effect. */
 export const failureOf = (error: unknown): Failure => {
   if (ValidationError.isValidationError(error)) return { code: exitCode.usage, sentence: helpWords(error.error) }
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
@@ -105,7 +105,7 @@ export const failureOf = (error: unknown): Failure => {
       sentence: `internal error: ${words(error)} (DAYBOOK_DEBUG=1 shows where)`
     }
   }
-  // Told to nobody: whoever read the output has gone away.
+  // No sentence: the reader of the output is gone.
   if (tag === "Interrupted" && Predicate.hasProperty(error, "message") && error.message === "") {
     return { code, sentence: undefined }
   }
@@ -130,12 +130,12 @@ const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
 
 /** The variable that holds a provider's address. */
 const addresses: ReadonlyArray<readonly [providerID: string, variable: string]> = [
-  ["anthropic", "ANTHROPIC_BASE_URL, where it is set"],
-  ["openai", "OPENAI_BASE_URL, where it is set"],
+  ["anthropic", "ANTHROPIC_BASE_URL, if it is set"],
+  ["openai", "OPENAI_BASE_URL, if it is set"],
   ["openai-compatible", "DAYBOOK_BASE_URL"]
 ]
 
-/** What to do where a provider refused the key, does not have what was asked for, or does not answer. */
+/** Advice for a provider that refuses the key, does not have the model, or does not answer. */
 const providerAdvice = (sentence: string): string => {
   if (/^openai-compatible: \S+: Cannot connect/.test(sentence))
     return "; check DAYBOOK_BASE_URL, and that its server runs"
@@ -147,10 +147,10 @@ const providerAdvice = (sentence: string): string => {
   }
   const variable = keys.find(([providerID]) => providerID === provider)?.[1]
   if (variable === undefined) return ""
-  return status === "401" ? `; set ${variable} to a key that it accepts` : `; the key in ${variable} may not do this`
+  return status === "401" ? `; set ${variable} to a key that it accepts` : `; the key in ${variable} lacks permission`
 }
 
-/** The same for a whole cause: its first failure, else its first defect, else an interruption. */
+/** The failure for a cause: its first failure, else its first defect, else an interruption. */
 export const failureOfCause = (cause: Cause.Cause<unknown>): Failure => {
   const failure = Cause.failureOption(cause)
   if (failure._tag === "Some") return failureOf(failure.value)
@@ -159,13 +159,13 @@ export const failureOfCause = (cause: Cause.Cause<unknown>): Failure => {
   return { code: exitCode.interrupted, sentence: undefined }
 }
 
-/** The log names an activity's error by its tag, where it had one: the code is that of the same error told directly. */
+/** The log stores the tag of an activity's error, if it had one: the code is that of the error itself. */
 const activityCode = (error: unknown): number => {
   const type = Predicate.hasProperty(error, "type") && typeof error.type === "string" ? error.type : ""
   return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)
 }
 
-/** What is wrong with the environment, each fault with its variable. */
+/** Renders the faults of the environment, each with its variable. */
 const variables: ConfigError.ConfigErrorReducer<undefined, string> = {
   andCase: (_, left, right) => `${left}; ${right}`,
   orCase: (_, left, right) => `${left}, or ${right}`,
@@ -180,7 +180,7 @@ const named = (path: ReadonlyArray<string>, message: string): string => {
   return variable === "" || message.includes(variable) ? message : `${variable}: ${message}`
 }
 
-/** The parser's words, without the colours that it puts into every text. */
+/** The parser's text, without its colours. */
 const helpWords = (doc: HelpDoc.HelpDoc): string =>
   oneLine(HelpDoc.toAnsiText(doc).replaceAll(/\u001b\[[\d;]*m/g, ""), 2000)
 

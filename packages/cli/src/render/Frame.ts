@@ -1,35 +1,35 @@
 /**
- * What is sent to a terminal whose last lines change: text that stays, and below it a region that is drawn again with
- * each frame. The row that is being written belongs to the region, so that it is never needed to know where in a row the
- * cursor stands. Pure: a state, what is new, the bytes to send. Spec: CL-45 in specs/cli.md.
+ * Computes the bytes for a terminal whose last lines change: permanent text, and below it a region that each frame redraws.
+ * The unfinished row belongs to the region, so the cursor's column is never needed. Pure: state and new text in, bytes out.
+ * Spec: CL-45 in specs/cli.md.
  *
- *   text that stays   ┐ scrolls up, is never touched again
+ *   permanent text    ┐ scrolls up, is never touched again
  *   ...               ┘
  *   the open row      ┐
- *   running calls     │ the region: erased and drawn again
+ *   running calls     │ the region: erased and redrawn
  *   the status line   ┘
  */
 import wrapAnsi from "wrap-ansi"
 import { cut, width } from "./Width.ts"
 
-/** The answer, what the model thinks, and lines about the run. */
+/** The answer, the model's reasoning, and lines about the run. */
 export type Channel = "text" | "reasoning" | "note"
 
-/** Text that stays. */
+/** Permanent text. */
 export interface Piece {
   readonly channel: Channel
   readonly text: string
 }
 
 export interface Frame {
-  /** The row that is being written, as it came, without its prefix. */
+  /** The unfinished row, without its prefix. */
   readonly row: string
   readonly channel: Channel
-  /** The region as it was drawn. */
+  /** The region as last drawn. */
   readonly drawn: ReadonlyArray<string>
 }
 
-/** How the rows of a channel are shown. */
+/** Prefix and style of a channel's rows. */
 export interface Look {
   readonly prefix: string
   readonly paint: (row: string) => string
@@ -40,10 +40,10 @@ export type Looks = Readonly<Record<Channel, Look>>
 /** Nothing is drawn. */
 export const empty: Frame = { row: "", channel: "text", drawn: [] }
 
-/** The last cell of a row stays free: terminals disagree about where the cursor is behind it. */
+/** The last cell of a row stays empty: terminals disagree about the cursor's position after it. */
 const room = (columns: number): number => Math.max(2, columns - 1)
 
-/** Rows of a text; each but the last is as full as words allow. Spaces where a row ends take no room. */
+/** Wraps a text at words into rows. Spaces at the end of a row are dropped. */
 const rows = (text: string, cells: number): ReadonlyArray<string> => {
   const words = text.trimEnd()
   if (words === "") return [text.slice(0, cells)]
@@ -52,13 +52,13 @@ const rows = (text: string, cells: number): ReadonlyArray<string> => {
   return [...wrapped.slice(0, -1), `${wrapped.at(-1) ?? ""}${text.slice(words.length, words.length + cells)}`]
 }
 
-/** Text is wrapped in pieces: a model may write a megabyte without a line break. */
+/** Text is wrapped in pieces of this length: a model may write a megabyte without a line break. */
 const pieceLength = 4_096
 
 const rowsOnScreen = (lines: ReadonlyArray<string>, columns: number): number =>
   lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / columns)), 0)
 
-/** Back to the region's first cell, and nothing behind it. The terminal may have become narrower since it was drawn. */
+/** Erases the region from its first cell. The terminal may be narrower than when the region was drawn. */
 const erase = (drawn: ReadonlyArray<string>, columns: number): string => {
   if (drawn.length === 0) return ""
   const up = rowsOnScreen(drawn, columns) - 1
@@ -81,7 +81,7 @@ const write = (state: Written, { channel, text }: Piece, columns: number, looks:
     row = ""
   }
   const cells = Math.max(2, room(columns) - width(looks[channel].prefix))
-  // A tab's width would depend on where in the row it comes.
+  // A tab's width would depend on its column.
   const lines = text.replaceAll("\t", "    ").split("\n")
   for (const [at, line] of lines.entries()) {
     for (let from = 0; from < line.length; from += pieceLength) {
@@ -97,7 +97,7 @@ const write = (state: Written, { channel, text }: Piece, columns: number, looks:
   return { row, channel, out }
 }
 
-/** Adds pieces, draws the region's lines below them, and says what to send. */
+/** Appends pieces, draws the region's lines below them, and returns the bytes to send. */
 export const next = (
   frame: Frame,
   pieces: ReadonlyArray<Piece>,
@@ -116,11 +116,11 @@ export const next = (
   return [{ row, channel, drawn }, `${erase(frame.drawn, columns)}${out}${drawn.join("\n")}`]
 }
 
-/** Ends the open row and takes the region away. */
+/** Ends the open row and removes the region. */
 export const close = (frame: Frame, columns: number, looks: Looks): string => {
   const { channel, row } = frame
   return `${erase(frame.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
 }
 
-/** A line of the region, cut to the terminal. Styles go around it afterwards. */
+/** A line of the region, truncated to the terminal. Styles are added afterwards. */
 export const fit = (line: string, columns: number): string => cut(line, room(columns))

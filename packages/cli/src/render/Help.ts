@@ -1,8 +1,8 @@
-/** The help texts, from the verbs themselves. Pure; written to files when the command is built. Spec: CL-3. */
+/** Renders the help texts from the verbs. Pure; the build writes them to files. Spec: CL-3. */
 import type { Verb } from "../Verb.ts"
 import { columns } from "./Plain.ts"
 
-/** What a verb's help shows. */
+/** The parts of a verb that help shows. */
 export type Helped = Omit<Verb, "command">
 
 const wrap = (text: string, width = 88): string => {
@@ -19,10 +19,10 @@ const wrap = (text: string, width = 88): string => {
 
 const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["0", "done"],
-  ["1", "the activity failed; files differ from the log"],
+  ["1", "the activity failed; the files differ from the log"],
   ["2", "the command line or an input cannot be used"],
   ["3", "no such session, agent, cursor or database"],
-  ["4", "conflict: the id is taken, the inbox is full, another process is at work"],
+  ["4", "conflict: the id is taken, the inbox is full, another process holds the resource"],
   ["5", "no such model, or its provider failed"],
   ["6", "the database, or the root of files and sockets, cannot be used"],
   ["74", "stdout or stderr cannot be written"],
@@ -30,24 +30,21 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
 ]
 
 const environment: ReadonlyArray<readonly [string, string]> = [
-  ["DAYBOOK_DB", "the database file; else daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share"],
-  ["DAYBOOK_ROOT", "the folder of files and sockets; else ctx beside the database"],
-  ["DAYBOOK_CONFIG", "the configuration file; else daybook/config.yaml in XDG_CONFIG_HOME or ~/.config"],
-  ["DAYBOOK_MODEL", "the model as provider/model, when --model and the session name none"],
-  ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal, since daybook answer answers"],
-  ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: no instructions, agents, templates or skills of projects"],
-  ["DAYBOOK_DEBUG", "any value: log to stderr, and show where an error came from"],
-  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; with none, an offline model answers"],
+  ["DAYBOOK_DB", "the database file (default: daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share)"],
+  ["DAYBOOK_ROOT", "the folder of files and sockets (default: ctx beside the database)"],
+  ["DAYBOOK_CONFIG", "the configuration file (default: daybook/config.yaml in XDG_CONFIG_HOME or ~/.config)"],
+  ["DAYBOOK_MODEL", "the default model, as provider/model"],
+  ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal; use daybook answer"],
+  ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: ignore instructions, agents, templates and skills of projects"],
+  ["DAYBOOK_DEBUG", "any value: log to stderr, and show stack traces of errors"],
+  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; without a key, an offline model answers"],
   [
     "DAYBOOK_BASE_URL",
-    "a server that speaks chat completions, as provider openai-compatible; daybook models lists its models"
+    "a server with the chat completions API, as provider openai-compatible; daybook models lists its models"
   ],
-  ["DAYBOOK_API_KEY", "its key, where it wants one"],
+  ["DAYBOOK_API_KEY", "the key of that server, if it requires one"],
   ["NO_COLOR", "any value: no colours on the terminal"],
-  [
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "a collector that spans, metrics and logs are sent to, with OpenTelemetry's other variables"
-  ]
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", "the collector of spans, metrics and logs; OpenTelemetry's other variables apply too"]
 ]
 
 const table = (rows: ReadonlyArray<readonly [string, string]>): string =>
@@ -61,7 +58,7 @@ export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string 
     `Commands:\n${table(verbs.map((verb) => [verb.name, verb.summary]))}`,
     `Environment:\n${table(environment)}`,
     `Exit codes:\n${table(exitCodes)}`,
-    "daybook COMMAND --help tells more; daybook --version; daybook --completions bash|zsh|fish\n"
+    "See also: daybook COMMAND --help, daybook --version, daybook --completions bash|zsh|fish\n"
   ].join("\n")
 
 /** Help of one verb. */

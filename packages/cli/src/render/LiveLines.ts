@@ -1,6 +1,6 @@
 /**
- * The lines that move while a run is followed: each running call with the end of its output, and one line of status. Pure:
- * what is known, the time, the size of the terminal. Spec: CL-45 in specs/cli.md.
+ * Renders the live lines of a followed run: each running call with the end of its output, and a status line. Pure: a
+ * function of the run's state, the time and the terminal's size. Spec: CL-45 in specs/cli.md.
  */
 import { callText, elapsed, tail, type Call } from "./CallText.ts"
 import { fit } from "./Frame.ts"
@@ -10,17 +10,17 @@ import type { Style } from "./Style.ts"
 /** A call that has not ended. */
 export interface RunningCall extends Call {
   readonly startedAt: number
-  /** The end of what it has printed. */
+  /** The end of its output. */
   readonly output: string
 }
 
-/** What the run waits for, beside running calls. */
+/** What the run waits for, apart from running calls. */
 export type Phase =
   | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
   | { readonly type: "calling"; readonly tool: string }
   | { readonly type: "retrying"; readonly attempt: number; readonly until: number | undefined }
 
-/** What is known of the run. */
+/** The state of the run. */
 export interface Live {
   readonly startedAt: number
   readonly phase: Phase
@@ -29,10 +29,10 @@ export interface Live {
 
 const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** How long a picture of the spinner stays. */
+/** How long each spinner frame is shown. */
 export const tickMillis = 200
 
-/** Calls and lines of output that are shown; a terminal of few rows shows fewer. */
+/** The most calls and output lines shown; a terminal of few rows shows fewer. */
 const most = { calls: 4, lines: 3 }
 
 const doing = ({ phase, running: calls }: Live, now: number): string => {
@@ -55,19 +55,19 @@ const doing = ({ phase, running: calls }: Live, now: number): string => {
   }
 }
 
-/** What is called, and for how long; of a long call, the beginning. */
+/** A running call, truncated, with its elapsed time. */
 const running = (call: RunningCall, now: number, columns: number): string => {
   const time = `  ${elapsed(now - call.startedAt)}`
   return fit(`${fit(`→ ${callText(call, columns)}`, columns - time.length)}${time}`, columns)
 }
 
-/** With what to do about it, where there is room. */
+/** The status line, with advice if it fits. */
 const status = (line: string, columns: number): string => {
   const advised = `${line}  (Ctrl-C stops)`
   return fit(advised, columns) === advised ? advised : fit(line, columns)
 }
 
-/** The lines, each cut to the terminal. */
+/** The live lines, each truncated to the terminal. */
 export const liveLines = (
   live: Live,
   now: number,

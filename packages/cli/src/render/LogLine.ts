@@ -1,6 +1,6 @@
 /**
- * What a server logs, a line each: time, level, message, session, cause and whatever else was noted. Text for people, JSON
- * for programs; neither holds a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
+ * Renders an entry of the server's log as a line: time, level, message, session, cause and annotations. Text for people, JSON
+ * for programs; neither contains a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
  */
 import { Cause, HashMap, Inspectable, LogLevel, type Logger } from "effect"
 import { oneLine } from "./Plain.ts"
@@ -8,18 +8,18 @@ import { escaped, visible } from "./Visible.ts"
 
 export type Format = "text" | "json"
 
-/** The levels by the names that are typed. */
+/** The levels by their names on the command line. */
 export const levels = { debug: LogLevel.Debug, info: LogLevel.Info, warning: LogLevel.Warning, error: LogLevel.Error }
 
 const names: Readonly<Record<string, string>> = { WARN: "warning", FATAL: "error", TRACE: "debug" }
 
-/** The longest message and the longest cause of a line; the rest is cut. */
+/** The maximum lengths of a line's message and cause; longer ones are truncated. */
 const most = { message: 2_000, cause: 8_000 }
 
-/** Variables whose values are nobody's to read. */
+/** Names of variables whose values are secret. */
 const secretName = /KEY|TOKEN|SECRET|PASSWORD|OTLP_(?:\w+_)?HEADERS/i
 
-/** Values that must not be in a log; a short one would blacken words. */
+/** Values that must not be in a log. Short values are left out, because they would hide ordinary words. */
 export const secretsOf = (env: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> =>
   Object.entries(env)
     .flatMap(([name, value]) => (secretName.test(name) && value !== undefined && value.length >= 8 ? [value] : []))
@@ -31,7 +31,7 @@ const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
 const said = (part: unknown): string =>
   typeof part === "string" ? part : part instanceof Error ? part.message : Inspectable.toStringUnknown(part, 0)
 
-/** What is said, and why, without secrets. */
+/** The message and the cause, without secrets. */
 const wordsOf = ({ cause, message }: Logger.Logger.Options<unknown>, secrets: ReadonlyArray<string>) => ({
   words: oneLine(
     withoutSecrets((Array.isArray(message) ? message : [message]).map(said).join(": "), secrets),
@@ -42,7 +42,7 @@ const wordsOf = ({ cause, message }: Logger.Logger.Options<unknown>, secrets: Re
     : withoutSecrets(Cause.pretty(cause, { renderErrorCause: true }), secrets).slice(0, most.cause)
 })
 
-/** The same entry for another log: nothing in it that must not leave the machine. */
+/** The entry for another log, without anything that must not leave the machine. */
 export const cleaned =
   (secrets: ReadonlyArray<string>) =>
   (entry: Logger.Logger.Options<unknown>): Logger.Logger.Options<unknown> => {
@@ -56,7 +56,7 @@ export const cleaned =
     }
   }
 
-/** The line of an entry, its newline included. */
+/** The line of an entry, with its newline. */
 export const logLine = (
   entry: Logger.Logger.Options<unknown>,
   format: Format,

@@ -1,6 +1,6 @@
 /**
- * A message as a person reads it, as a line of a listing, and as JSON. Pure; `terminal` says that the reader is one, to
- * whom control characters are shown and not sent. Spec: CL-15, CL-16 in specs/cli.md.
+ * Renders a message as a transcript, as a line, and as JSON. Pure; with `terminal`, control characters are shown as signs.
+ * Spec: CL-15, CL-16 in specs/cli.md.
  */
 import type { Expansion, Message, ToolPart, UserMessage } from "@daybook/core"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
@@ -36,10 +36,10 @@ const words = (message: Message): string => {
   }
 }
 
-/** The longest tool result that a transcript shows; the whole is in the events. */
+/** Lines of a tool result that a transcript shows; the events have all of them. */
 const resultLines = 12
 
-/** One message of a transcript, ending in an empty line (CL-16). */
+/** One message of a transcript, followed by an empty line (CL-16). */
 export const messageText = (message: Message, terminal: boolean): string => {
   const safe = (text: string) => (terminal ? visible(text) : text)
   const block = (title: string, body: string) => {
@@ -82,7 +82,7 @@ const files = ({ modifiedFiles = [], readFiles = [] }: Extract<Message, { readon
   return each.length === 0 ? [] : ["", `[files] ${each.join(", ")}`]
 }
 
-/** What was asked beside the words. */
+/** The prompt's system text, tools and schema, a line each. */
 const asked = ({ output, system, tools }: UserMessage): ReadonlyArray<string> => [
   ...(system === undefined ? [] : [`[system] ${oneLine(system, 400)}`]),
   ...(tools === undefined
@@ -98,7 +98,7 @@ const asked = ({ output, system, tools }: UserMessage): ReadonlyArray<string> =>
   ...(output === undefined ? [] : [`[answer] JSON of ${JSON.stringify(output.schema).length} characters of schema`])
 ]
 
-/** What the words pointed at, by name and size; the whole is in JSON, and in what the model is shown. */
+/** The prompt's attachments and mentions, by name and size; JSON and the request contain them in full. */
 const shownWith = ({ expansion, files = [] }: UserMessage): ReadonlyArray<string> => {
   if (expansion === undefined) return files.map((file) => `[file] ${oneLine(file.name ?? file.uri)} (${file.mime})`)
   const text = expansion.text === undefined ? [] : [`[template] ${oneLine(expansion.text, 400)}`]

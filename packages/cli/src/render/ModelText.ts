@@ -1,4 +1,4 @@
-/** Models as lines. Pure. Spec: CL-130 in specs/cli.md. */
+/** Renders models as lines. Pure. Spec: CL-130 in specs/cli.md. */
 import type { ListedModel } from "../ModelList.ts"
 import { columns, oneLine } from "./Plain.ts"
 
@@ -7,7 +7,7 @@ const thousands = (tokens: number | undefined): string =>
 
 const prices = (price: ListedModel["price"]): string => (price === undefined ? "-" : `$${price.input}/$${price.output}`)
 
-/** Name, window, price of a million tokens in and out, where it is from, and what it needs. */
+/** Columns: name, window, price of a million input and output tokens, source, missing setting. */
 export const modelTable = (models: ReadonlyArray<ListedModel>): string =>
   columns(
     models.map((model) => [

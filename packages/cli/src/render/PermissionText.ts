@@ -1,7 +1,6 @@
 /**
- * A question for a permission, as a person decides by it: who asks, where, and the whole of what would be done, in a frame
- * that no other text can draw. Every unusual character is a sign, every line has its number, and what does not fit is
- * counted. Pure. Spec: CL-155..CL-158 in specs/cli.md.
+ * Renders a permission question: who asks, where, and the whole action, in a frame that no other text can draw. Unusual
+ * characters are shown as signs, lines are numbered, and omitted text is counted. Pure. Spec: CL-155..CL-158 in specs/cli.md.
  */
 import type { PermissionFileChange, PermissionRequest } from "@daybook/core"
 import { plain, type Style } from "./Style.ts"
@@ -13,22 +12,22 @@ export interface Size {
   readonly rows: number
 }
 
-/** One line of a text: what stands before its first row, and the line as it is shown. */
+/** One line of a text: the gutter before its first row, and the sanitized line. */
 interface Line {
   readonly gutter: string
   readonly text: string
   readonly paint?: (row: string) => string
 }
 
-/** Escaped in all other texts (CL-152). */
+/** Begins a line. Escaped in all other texts (CL-152). */
 const shade = "▓"
 
-/** Begins a row that goes on with the line above, which so cannot pass for a line of its own. */
+/** Begins a row that continues the line above, so that the row cannot imitate a line. */
 const goesOn = "▒"
 
 let segmenter: Intl.Segmenter | undefined
 
-/** The rows of a line, each as full as whole characters allow. */
+/** Splits a line into rows of whole characters. */
 const rowsOf = (text: string, cells: number): ReadonlyArray<string> => {
   const rows: Array<string> = []
   if (/^[\u0020-\u007e]*$/.test(text)) {
@@ -94,16 +93,16 @@ const changeLines = (file: PermissionFileChange, { bad, good }: Style): Readonly
   })
 ]
 
-/** What would be done. */
+/** The lines of the requested action. */
 const subjectLines = ({ resources, subject, title, tool }: PermissionRequest, style: Style): ReadonlyArray<Line> => {
   switch (subject.type) {
     case "command": {
-      // Parts of the command that the rules leave open are named where they are not the whole of it.
+      // Parts of the command that no rule allows are listed unless they are the whole command.
       const open = resources.length === 1 && resources[0] === subject.command ? [] : resources
       return [
         said(`runs a command in ${exact(subject.folder)}:`),
         ...numbered(subject.command),
-        ...(open.length === 0 ? [] : [said("of which no rule allows:"), ...open.flatMap(numbered)]),
+        ...(open.length === 0 ? [] : [said("no rule allows these parts:"), ...open.flatMap(numbered)]),
         ...subject.warnings.map((warning) => said(exact(warning)))
       ]
     }
@@ -140,7 +139,7 @@ const subjectLines = ({ resources, subject, title, tool }: PermissionRequest, st
   }
 }
 
-/** What the answers that hold for longer would allow. */
+/** The lines of the patterns that `session` and `always` would allow. */
 const alwaysLines = ({ always, permission, subject }: PermissionRequest): ReadonlyArray<Line> =>
   always.map((pattern) => {
     const all =
@@ -148,7 +147,7 @@ const alwaysLines = ({ always, permission, subject }: PermissionRequest): Readon
     return fact("always", `${exact(permission)}: ${exact(pattern)}${all}`)
   })
 
-/** Who asks, and where. A title is the model's or a person's, and may be of any length. */
+/** The lines that say who asks, and where. A title comes from a model or a person and may have any length. */
 const factLines = ({ agent, location, sessionID, sessionTitle, tool }: PermissionRequest): ReadonlyArray<Line> => {
   const title = sessionTitle === undefined ? "" : `${cut(quoted(sessionTitle), 200)} `
   return [
@@ -159,13 +158,13 @@ const factLines = ({ agent, location, sessionID, sessionTitle, tool }: Permissio
   ]
 }
 
-/** Rows of a question at its first sight: as many as leave room for what came before it. */
+/** Rows of a question when first shown: they leave some earlier output visible. */
 const firstSight = ({ rows }: Size): number => Math.min(40, Math.max(10, rows - 10))
 
-/** Of what is cut, this many of the last rows stay: the end of a command matters as much as its beginning. */
+/** Last rows that a shortened question keeps: the end of a command matters as much as its beginning. */
 const lastRows = 4
 
-/** The rows of a question: all of them, or with a row that counts what is left out. */
+/** The rows of a question: all of them, or some with a row that counts the hidden ones. */
 const bodyRows = (request: PermissionRequest, { columns }: Size, style: Style): ReadonlyArray<string> =>
   [
     ...subjectLines(request, style),
@@ -184,7 +183,7 @@ const bounded = (rows: ReadonlyArray<string>, size: Size): ReadonlyArray<string>
 
 const lines = (rows: ReadonlyArray<string>): string => rows.map((row) => `${row}\n`).join("")
 
-/** The question at first sight. */
+/** The question when first shown, shortened to fit. */
 export const questionText = (request: PermissionRequest, size: Size, style: Style = plain): string =>
   lines([
     "",
@@ -194,7 +193,7 @@ export const questionText = (request: PermissionRequest, size: Size, style: Styl
     edge("", size, style)
   ])
 
-/** All of it, in pages of the terminal's size. */
+/** The whole question, in pages of the terminal's size. */
 export const questionPages = (request: PermissionRequest, size: Size, style: Style = plain): ReadonlyArray<string> => {
   const rows = bodyRows(request, size, style)
   const height = Math.max(8, size.rows - 3)
@@ -203,7 +202,7 @@ export const questionPages = (request: PermissionRequest, size: Size, style: Sty
   )
 }
 
-/** What "always" would save, before it is saved. */
+/** The patterns that "always" would save. */
 export const alwaysText = ({ always, permission }: PermissionRequest, size: Size): string =>
   lines(
     [
@@ -212,7 +211,7 @@ export const alwaysText = ({ always, permission }: PermissionRequest, size: Size
     ].flatMap((line) => framed(line, size.columns))
   )
 
-/** How to answer, in a row. */
+/** The line that says how to answer. */
 export const answerPrompt = ({ always }: PermissionRequest): string => {
   const lasting = always.length === 0 ? "" : ", [s]ession, [a]lways"
   return `[y]es once${lasting}, [v]iew, [n]o and stop, or words to correct: `

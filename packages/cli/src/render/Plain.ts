@@ -1,10 +1,10 @@
-/** Text that fits: on one line, in columns, in so many cells. What makes it safe is `Visible.ts`. Pure. Spec: CL-31, CL-32. */
+/** Fits text to one line, to columns, or to a number of cells; `Visible.ts` sanitizes it. Pure. Spec: CL-31, CL-32. */
 import { escaped, visible } from "./Visible.ts"
 import { cut, pad, width } from "./Width.ts"
 
-/** The text on one line, safe, in at most `cells` cells of a terminal (CL-31). */
+/** The text on one line, sanitized, in at most `cells` cells of a terminal (CL-31). */
 export const oneLine = (text: string, cells = 120): string => {
-  // Only what can be shown is looked at: the text may be megabytes long.
+  // Looks only at the part that can be shown: the text may be megabytes long.
   const seen = text.slice(0, cells * 8)
   const flat = visible(seen).replaceAll(/\s+/g, " ").trim()
   return cut(seen.length < text.length ? `${flat}…` : flat, cells)
@@ -27,7 +27,7 @@ export const bytes = (size: number): string =>
       ? `${Math.round(size / 1_000)} kB`
       : `${(size / 1_000_000).toFixed(1)} MB`
 
-/** JSON on one line; for a terminal, what a terminal obeys or a reader does not see is escaped as well (CL-32). */
+/** JSON on one line; for a terminal, control and invisible characters are escaped too (CL-32). */
 export const jsonLine = (value: unknown, terminal: boolean): string => {
   const json = JSON.stringify(value)
   return terminal ? escaped(json) : json

@@ -1,4 +1,4 @@
-/** What a model asks a person, as it is shown, and what was typed as an answer. Pure. Spec: CL-80..CL-83 in specs/cli.md. */
+/** Renders a model's questions and parses typed answers. Pure. Spec: CL-80..CL-83 in specs/cli.md. */
 import type { PendingQuestion, QuestionItem } from "@daybook/core"
 import { dateTime, oneLine } from "./Plain.ts"
 
@@ -14,8 +14,8 @@ export const questionText = ({ header, multiple, options = [], question }: Quest
 }
 
 /**
- * What was typed as the answer: numbers of options become what they say (a line each, where several may be chosen),
- * everything else is the person's own words.
+ * The answer that was typed: numbers become the labels of their options (a line each if several may be chosen); any other
+ * text is the answer itself.
  */
 export const answerOf = ({ multiple, options = [] }: QuestionItem, typed: string): string => {
   const words = typed.trim()
@@ -26,6 +26,6 @@ export const answerOf = ({ multiple, options = [] }: QuestionItem, typed: string
   return labels.every((label) => label !== undefined) ? labels.join("\n") : words
 }
 
-/** A waiting call: when it was asked, and its questions. */
+/** A waiting call: its time and questions. */
 export const pendingText = ({ askedAt, callID, questions }: PendingQuestion): string =>
   `${dateTime(askedAt)}  ${oneLine(callID)}\n${questions.map(questionText).join("")}`

@@ -1,16 +1,16 @@
 /**
- * A request to a model, as it was or would be: whole for people, sizes in a table, everything as JSON. Nothing is cut:
- * only media are named in place of their bytes, and control characters are shown. Pure. Spec: CL-75..CL-79 in specs/cli.md.
+ * Renders a request to a model, sent or next: as text, as a table of sizes, and as JSON. Nothing is truncated; media are named
+ * instead of printed, and control characters are shown as signs. Pure. Spec: CL-75..CL-79 in specs/cli.md.
  */
 import type { FramedTool, ShownRequest } from "@daybook/core"
 import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 import { modelName } from "./SessionLine.ts"
 
-/** A request with what is known beside it. */
+/** A request and the model's context window. */
 export interface Shown {
   readonly request: ShownRequest
-  /** Tokens that fit the model's window, where that is known. */
+  /** Tokens that fit the model's context window, if known. */
   readonly window: number | undefined
 }
 
@@ -21,7 +21,7 @@ type FilePart = Extract<Part, { readonly type: "file" }>
 const count = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 const tokens = (value: number): string => `${count(value)} ${value === 1 ? "token" : "tokens"}`
 
-/** Bytes of a file's data, however it is written; undefined for one that lies elsewhere. */
+/** Bytes of a file's data in any encoding; undefined for a file at a URL. */
 const sizeOf = (data: FilePart["data"]): number | undefined => {
   if (data instanceof URL) return undefined
   if (typeof data !== "string") return data.length
@@ -38,7 +38,7 @@ const media = ({ data, fileName, mediaType }: FilePart): string => {
 const text = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value, undefined, 2) ?? "")
 
-/** What providers want back as they sent it is named: signatures and encrypted reasoning are for nobody's eyes. */
+/** Names provider data that is sent back unchanged (signatures, encrypted reasoning) by its length. */
 const native = ({ options }: Part): string => {
   const size = options === undefined ? 2 : JSON.stringify(options).length
   return size <= 2 ? "" : `\n[with ${count(size)} characters of ${Object.keys(options ?? {}).join(", ")}'s own]`
@@ -71,7 +71,7 @@ const toolText = ({ description, name, parameters }: FramedTool, size: number): 
     `${description === undefined ? "" : `${description}\n\n`}${text(parameters)}`
   )
 
-/** What was estimated, of what there is room for. */
+/** The estimated tokens, and the room left in the window. */
 const room = ({ request, window }: Shown): string => {
   const { total } = request.estimate
   if (window === undefined) return `${count(total)} estimated`
@@ -92,7 +92,7 @@ const head = (shown: Shown): string => {
   ])
 }
 
-/** The whole request in the order in which the model sees it, in pieces that follow each other. */
+/** The whole request in the model's order, as consecutive pieces. */
 export function* requestText(shown: Shown, terminal: boolean): Generator<string> {
   const safe = (piece: string) => (terminal ? visible(piece) : piece)
   const { estimate, frame, messages } = shown.request
@@ -125,7 +125,7 @@ const firstWords = (message: Message): string => {
   return oneLine(words.join(" "), 60)
 }
 
-/** How many tokens each part has. */
+/** The tokens of each part. */
 export const sizeTable = (shown: Shown): string => {
   const { estimate, frame, messages } = shown.request
   const row = (size: number | undefined, what: string, words = "") => [count(size ?? 0).padStart(9), what, words]
@@ -137,7 +137,7 @@ export const sizeTable = (shown: Shown): string => {
   ])
 }
 
-/** Everything as one JSON object; bytes of media are in base64. */
+/** The request as one JSON object; bytes of media are base64. */
 export const requestJson = ({ request, window }: Shown, terminal: boolean): string => {
   const { agent, estimate, frame, messages, model, sessionID, step } = request
   const encoded = messages.map(({ content, ...message }) => ({

@@ -1,4 +1,4 @@
-/** A session as a line or as JSON, and the facts at the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
+/** Renders a session as a line, as JSON, and as the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
 import type { Budget, Session, SessionID } from "@daybook/core"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 
@@ -9,7 +9,7 @@ export const modelName = (model: NonNullable<Session["model"]>): string =>
 /** One session as JSON, as the facade returns it. */
 export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
 
-/** Sessions in columns: last use, state, id, title, directory. Those in which prompts wait say so unless they run. */
+/** Sessions in columns: last use, state, id, title, directory. The state is `waiting` if prompts wait and nothing runs. */
 export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: ReadonlySet<SessionID> = new Set()): string =>
   columns(
     sessions.map((session) => [
@@ -21,13 +21,13 @@ export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: Readonly
     ])
   )
 
-/** The limits of a budget, in words. */
+/** The limits of a budget as text. */
 export const limits = ({ cost, tokens }: Budget): string => {
   const each = [cost === undefined ? [] : [`$${cost}`], tokens === undefined ? [] : [`${tokens} tokens`]].flat()
   return each.length === 0 ? "no limit" : each.join(", ")
 }
 
-/** The facts of one session, a line each. */
+/** The facts of a session, a line each. */
 export const sessionHead = (session: Session): string => {
   const { prunedSeq: pruned, tokens } = session
   const facts: ReadonlyArray<readonly [string, string | undefined]> = [

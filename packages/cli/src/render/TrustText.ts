@@ -1,10 +1,10 @@
-/** A project's standing and what it brings, for a person. Pure. Spec: CL-160..CL-165 in specs/cli.md. */
+/** Renders a project's trust state and what the project brings. Pure. Spec: CL-160..CL-165 in specs/cli.md. */
 import type { TrustStore } from "@daybook/core"
 import { columns, oneLine } from "./Plain.ts"
 
 type Thing = TrustStore.Report["brings"][number]
 
-/** Things that are listed, changed files that are shown, and lines of each. */
+/** The most things listed, changed files shown, and lines shown of each. */
 const [mostListed, mostShown, mostLines] = [40, 10, 20]
 
 const kinds: Readonly<Record<Thing["kind"], string>> = {
@@ -28,13 +28,13 @@ const listed = (things: ReadonlyArray<Thing>, sign = " "): string => {
   return more > 0 ? `${rows}${sign} and ${more} more\n` : rows
 }
 
-/** What the person is asked about. */
+/** The question's text: the project and what it brings. */
 export const questionText = ({ brings, changes, root }: TrustStore.Report): string => {
   const whose = oneLine(root, 400)
   const begin =
     changes === undefined
       ? `\nThis project is not known yet: ${whose}\nIt brings:\n${listed(brings)}`
-      : `\nThis project has changed since it was decided on: ${whose}\n`
+      : `\nThis project has changed since your decision: ${whose}\n`
   return brings.length === 0 ? `\nOthers may write to this folder: ${whose}\n` : begin
 }
 
@@ -43,7 +43,7 @@ const lines = (sign: string, text: ReadonlyArray<string>): string => {
   return `${shown.join("")}${text.length > mostLines ? `    ${sign} and ${text.length - mostLines} lines more\n` : ""}`
 }
 
-/** The lines between what is the same at the beginning and at the end. */
+/** The lines between the common beginning and the common end. */
 const difference = (before: string, now: string): string => {
   const [old, fresh] = [before.split("\n"), now.split("\n")]
   let start = 0
@@ -53,11 +53,11 @@ const difference = (before: string, now: string): string => {
   return `    from line ${start + 1}\n${lines("-", old.slice(start, old.length - end))}${lines("+", fresh.slice(start, fresh.length - end))}`
 }
 
-/** What is different from what was decided on, with the lines of texts. */
+/** The differences since the decision, with changed lines, and the consequences of the answer. */
 export const changesText = ({ changes, root }: TrustStore.Report): string => {
   const what =
-    `Trusted, its texts reach the model, and what you allow for commands and changes holds here; not now, they do not.\n` +
-    `daybook trust decides again. Look into ${oneLine(root, 400)} first where you do not know it.\n`
+    `If you trust it, the model reads its texts, and your rules that allow commands and changes apply here; otherwise not.\n` +
+    `daybook trust changes the decision. If you do not know the project, look into ${oneLine(root, 400)} first.\n`
   if (changes === undefined) return what
   const changed = changes.changed.map(({ before, now }, index) => {
     const diff =
@@ -74,7 +74,7 @@ export const changesText = ({ changes, root }: TrustStore.Report): string => {
   return `${listed(changes.removed, "-")}${shown}${left > 0 ? `and ${left} more\n` : ""}${what}`
 }
 
-/** How a project stands. */
+/** The state of a project, and what it brings. */
 export const statusText = (report: TrustStore.Report): string => {
   const { brings, root, standing } = report
   const head = `${standing.state}: ${oneLine(root, 400)}: ${standing.why}\n`

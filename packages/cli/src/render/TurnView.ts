@@ -1,7 +1,7 @@
 /**
- * A running turn for a person: deltas as they come, completed by the durable events behind them. Deltas are a courtesy:
- * any of them may be missing or late, and the durable `text.ended` has the whole text, so that what is printed at the end
- * is each text once, in full. Pure: a state, an item, what to write. Spec: CL-5..CL-8, CL-45..CL-47 in specs/cli.md.
+ * Renders a running turn: deltas as they arrive, completed by the durable events. Any delta may be missing or late; the durable
+ * `text.ended` has the whole text, so at the end each text was printed once, in full. Pure: state and event in, state and
+ * writes out. Spec: CL-5..CL-8, CL-45..CL-47 in specs/cli.md.
  */
 import {
   goesOn,
@@ -20,7 +20,7 @@ import { oneLine } from "./Plain.ts"
 import { visible, wholeLength } from "./Visible.ts"
 import { plain, type Style } from "./Style.ts"
 
-/** What to write where: the answer goes to stdout, everything about it to stderr. */
+/** A write: the answer goes to stdout, everything else to stderr. */
 export interface Write extends Piece {
   readonly to: "stdout" | "stderr"
 }
@@ -33,50 +33,50 @@ export interface Settled {
 
 interface OpenText {
   readonly channel: "text" | "reasoning"
-  /** What was written of it so far. Only ever appended to, so that a long text costs its length once. */
+  /** The written part. It is only appended to, so that a long text is copied once. */
   readonly written: string
-  /** Deltas not yet written: the prompt is not visible yet, or half a character waits for its other half. */
+  /** The part not written yet: the prompt is not promoted yet, or half a character waits for its other half. */
   readonly pending: string
 }
 
-/** How the turn is shown. */
+/** Options of the view. */
 export interface Options {
-  /** The prompt that is followed; without one, everything is shown. */
+  /** The followed prompt; without one, everything is shown. */
   readonly promptID?: MessageID | undefined
   /** stdout is a terminal. */
   readonly terminal?: boolean
-  /** Running calls are shown as they run, and so are told of when they end; reasoning is shown as it comes. */
+  /** Running calls are shown live, so only their end is a line; reasoning is shown as it arrives. */
   readonly live?: boolean
-  /** Reasoning is shown at all. */
+  /** Show reasoning. */
   readonly reasoning?: boolean
   readonly style?: Style
 }
 
 export interface TurnView extends Required<Options> {
-  /** The prompt has become visible: what follows is its turn. */
+  /** The prompt has been promoted: later events belong to its turn. */
   readonly promoted: boolean
   readonly settled: Settled | undefined
-  /** The last activity that settled while the prompt was not visible yet. */
+  /** The last activity that settled before the promotion. */
   readonly elsewhere: Settled | undefined
-  /** Texts that deltas began and no durable event has ended, by message and text. */
+  /** Texts that deltas have started and no durable event has ended, by message and text. */
   readonly open: ReadonlyMap<string, OpenText>
-  /** The text that stdout stands in. */
+  /** The text that was written to stdout last. */
   readonly current: string | undefined
-  /** Texts of the latest steps that have ended: a late delta of theirs is dropped. */
+  /** Ended texts of the latest steps: their late deltas are dropped. */
   readonly ended: ReadonlySet<string>
-  /** Whether stdout stands at the start of a line. */
+  /** Whether stdout is at the start of a line. */
   readonly fresh: boolean
-  /** Something was written to stdout. */
+  /** Whether anything was written to stdout. */
   readonly spoke: boolean
-  /** Values that calls of the running step give as the answer, and the one that was accepted. */
+  /** Values that calls of the running step offer as the answer. */
   readonly offered: ReadonlyMap<string, JsonRecord>
   readonly value: JsonRecord | undefined
-  /** What the run waits for, and the calls that have not ended. */
+  /** What the run waits for. */
   readonly phase: Phase
   readonly running: ReadonlyMap<string, RunningCall>
 }
 
-/** A view that has seen nothing yet. */
+/** A view without events. */
 export const make = (options: Options = {}): TurnView => ({
   promptID: options.promptID,
   terminal: options.terminal ?? false,
@@ -108,14 +108,14 @@ const reasoningKey = (data: { readonly assistantMessageID: string; readonly reas
 const callKey = (call: { readonly assistantMessageID: string; readonly callID: string }) =>
   `${call.assistantMessageID} ${call.callID}`
 
-/** Takes one event, durable or live, and says what to write for it. */
+/** Applies one event, durable or live, and returns the writes for it. */
 export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
   const [next, writes] = take(view, event)
   const phase = next.promoted ? phaseAfter(event) : undefined
   return [phase === undefined ? next : { ...next, phase }, writes]
 }
 
-/** What the run waits for after the event; undefined where that stays as it is. */
+/** What the run waits for after the event; undefined if that does not change. */
 const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined => {
   switch (event.type) {
     case "session.next.reasoning.started":
@@ -181,7 +181,7 @@ const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
         event.data.through < 0 ? "… all tool results are shown again" : "… older tool results are left out"
       )
     case "session.next.step.started":
-      // Ended texts and calls are remembered for the running step only, or a long activity would collect them.
+      // Ended texts and calls are kept for the running step only; a long activity would accumulate them.
       return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
     case "session.next.activity.settled":
       return onSettled({ ...view, running: new Map() }, event.data)
@@ -194,7 +194,7 @@ const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
 const valueTool = "structured_output"
 
 const onCalled = (view: TurnView, { created, data }: EventOfType<"session.next.tool.called">): Step => {
-  // The value is told at the end, whole.
+  // The value is printed at the end, whole.
   if (data.tool === valueTool) return [{ ...view, offered: new Map(view.offered).set(callKey(data), data.input) }, []]
   const call = { tool: data.tool, input: data.input, startedAt: created, output: "" }
   const next = { ...view, running: new Map(view.running).set(callKey(data), call) }
@@ -208,7 +208,7 @@ const onProgress = (view: TurnView, data: EventOfType<"session.next.tool.progres
   return { ...view, running: new Map(view.running).set(callKey(data), { ...call, output }) }
 }
 
-/** The call that an event ends, and the view without it. */
+/** The call that an event ends, and the view without the call. */
 const ended = (
   view: TurnView,
   data: { readonly assistantMessageID: string; readonly callID: string }
@@ -254,12 +254,12 @@ const onDelta = (view: TurnView, channel: OpenText["channel"], id: string, delta
   return view.promoted ? write({ ...view, open }, id, false) : [{ ...view, open }, []]
 }
 
-/** Takes a text that has ended out of those that are open, with what is still to be written of it. */
+/** Removes an ended text from the open ones and returns its unwritten part. */
 const close = (view: TurnView, channel: OpenText["channel"], id: string, text: string) => {
   const { written } = view.open.get(id) ?? { written: "" }
   const open = new Map(view.open)
   open.delete(id)
-  // The written part may be no beginning of the text when its first deltas were missed: then the whole is told anew.
+  // If the first deltas were missed, the written part is not a prefix of the text: then the whole text is written again.
   const known = text.startsWith(written)
   const last: OpenText = known
     ? { channel, written, pending: text.slice(written.length) }
@@ -275,17 +275,17 @@ const onEnded = (view: TurnView, channel: "text", id: string, text: string): Ste
     id,
     true
   )
-  // The ended event may come while stdout stands in the next text already: that one's line goes on.
+  // The ended event may arrive after stdout has begun the next text: the next text's line continues.
   if (next.current !== id) return [{ ...next, open: without.open }, writes]
   if (goesOn(text)) return [{ ...next, open: without.open, current: goingOn }, writes]
   const [closed, breaks] = endLine(next)
   return [{ ...closed, open: without.open }, [...writes, ...breaks]]
 }
 
-/** In place of a text's key: the next text goes on where this one ended (EX-R11). */
+/** Replaces a text's key: the next text continues where this one ended (EX-R11). */
 const goingOn = "goes on"
 
-/** Reasoning that could not be shown as it came is a block of lines. */
+/** Writes ended reasoning; if it was not shown live, as a block of lines. */
 const onReasoned = (view: TurnView, id: string, text: string): Step => {
   const { last, without } = close(view, "reasoning", id, text)
   if (!view.promoted || text.trim() === "") return [without, []]
@@ -295,10 +295,10 @@ const onReasoned = (view: TurnView, id: string, text: string): Step => {
 
 const reasoning = (text: string): Write => ({ to: "stderr", channel: "reasoning", text: visible(text) })
 
-/** How much of a text that goes on can be written as it is: not half a surrogate pair. */
+/** How much of an unfinished text can be written unchanged: not half a surrogate pair. */
 const rawLength = (text: string): number => text.length - (/[\ud800-\udbff]$/.test(text) ? 1 : 0)
 
-/** Writes what of the text is pending; without `whole`, what may be half a character or line break is held back. */
+/** Writes the pending part of the text; without `whole`, it holds back a possibly half character or line break. */
 const write = (view: TurnView, id: string, whole: boolean): Step => {
   const text = view.open.get(id)
   if (text === undefined) return [view, []]
@@ -324,7 +324,7 @@ const write = (view: TurnView, id: string, whole: boolean): Step => {
 
 const said = (text: string): Write => ({ to: "stdout", channel: "text", text })
 
-/** Deltas that came before the promotion was seen belong to this turn unless their text has ended. */
+/** Writes the deltas that arrived before the promotion: they belong to this turn unless their text has ended. */
 const flushOpen = (view: TurnView): Step =>
   [...view.open.keys()].reduce<Step>(
     ([state, writes], id) => {
@@ -337,7 +337,7 @@ const flushOpen = (view: TurnView): Step =>
 const endLine = (view: TurnView): Step =>
   view.fresh ? [{ ...view, current: undefined }, []] : [{ ...view, fresh: true, current: undefined }, [said("\n")]]
 
-/** A line about the turn. On a terminal, where both streams meet, the answer's line is ended first. */
+/** A line about the turn. On a terminal, which shows both streams, the answer's line is ended first. */
 const note = (view: TurnView, text: string): Step => {
   if (!view.promoted) return [view, []]
   const [next, breaks] = view.terminal ? endLine(view) : ([view, []] as const)
@@ -350,7 +350,7 @@ const onSettled = (
 ): Step => {
   const settled = { outcome: data.outcome, error: data.error }
   if (!view.promoted) return [{ ...view, elsewhere: settled }, []]
-  // One prompt has one activity; without a prompt, the last one counts.
+  // A prompt has one activity; without a prompt, the last activity counts.
   if (view.settled !== undefined && view.promptID !== undefined) return [view, []]
   const [next, writes] = endLine(view)
   return [{ ...next, settled }, writes]

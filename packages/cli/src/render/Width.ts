@@ -1,5 +1,5 @@
 /**
- * How many cells of a terminal a text takes: a wide character takes two, a combining one none. Pure.
+ * Measures text in terminal cells: a wide character takes two, a combining one none. Pure.
  * Spec: CL-31, CL-45 in specs/cli.md.
  */
 import stringWidth from "string-width"
@@ -7,12 +7,12 @@ import stringWidth from "string-width"
 /** The cells of a text on one line. */
 export const width = (text: string): number => stringWidth(text)
 
-// Loading the rules of segmentation takes longer than most commands; plain text needs none.
+// Loading the segmentation rules takes longer than most commands; plain text does not need them.
 let segmenter: Intl.Segmenter | undefined
 
 const isPlain = (text: string): boolean => /^[\u0020-\u007e]*$/.test(text)
 
-/** The text in at most so many cells; what is cut ends in an ellipsis. */
+/** The text in at most `cells` cells; a truncated text ends in an ellipsis. */
 export const cut = (text: string, cells: number): string => {
   if (isPlain(text)) return text.length <= cells ? text : `${text.slice(0, Math.max(0, cells - 1))}…`
   if (width(text) <= cells) return text
@@ -26,5 +26,5 @@ export const cut = (text: string, cells: number): string => {
   return `${kept}…`
 }
 
-/** The text with spaces behind it, so many cells wide. */
+/** The text padded with spaces to `cells` cells. */
 export const pad = (text: string, cells: number): string => text + " ".repeat(Math.max(0, cells - width(text)))
