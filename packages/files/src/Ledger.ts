@@ -251,7 +251,7 @@ export const make = Effect.fn("Ledger.make")(function* (
     (yield* open(filename, files.root)) ??
     (yield* setAside.pipe(Effect.zipRight(prepared), Effect.zipRight(open(filename, files.root))))
   if (sql === undefined) {
-    return yield* new RootUnusable({ root: files.root, details: `${filename} cannot be made anew` })
+    return yield* new RootUnusable({ root: files.root, details: `${filename} cannot be created again` })
   }
 
   const opened = yield* Effect.mapError(look, (error) => new RootUnusable({ root: files.root, details: error.message }))
@@ -402,6 +402,6 @@ export const make = Effect.fn("Ledger.make")(function* (
   }
 })
 
-/** Splits, to bound the parameters of a statement. */
+/** Splits rows to bound the parameters of a statement. */
 const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / 64) }, (_, i) => items.slice(i * 64, (i + 1) * 64))

@@ -4,6 +4,7 @@
  */
 import type { SharedSpaces } from "./Layout.ts"
 
+/** The permissions of paths below a root. Paths are relative to it. */
 export interface Modes {
   readonly folder: (path: string) => number
   readonly file: (path: string) => number

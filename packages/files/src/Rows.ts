@@ -62,6 +62,7 @@ const ToolResultBlock = Schema.Struct({
   content: Schema.Array(ContentBlock),
   is_error: optional(Schema.Boolean)
 })
+/** A block of a row of `messages.jsonl`. */
 export const Block = Schema.Union(TextBlock, MediaBlock, ToolCallBlock, ToolResultBlock)
 export type Block = typeof Block.Type
 

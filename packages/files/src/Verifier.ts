@@ -40,7 +40,6 @@ const wrongMode = (whose: string, found: Permitted, wanted: Permitted): string =
     ? `${whose} group is ${found.gid}, not ${wanted.gid}`
     : `${whose} permissions are ${found.mode.toString(8)}, not ${wanted.mode.toString(8)}`
 
-/** The parent folder. */
 export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/"))
 
 /** The folder and all of its parents. */

@@ -20,6 +20,7 @@ import { modesOf } from "./Modes.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 import * as Verifier from "./Verifier.ts"
 
+/** The files to verify; `uid` and `shared` as for the exporter. */
 export interface VerifyOptions {
   readonly root: string
   /** Verifies only this session, without its index. */

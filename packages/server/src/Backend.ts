@@ -17,6 +17,7 @@ import * as Count from "./Count.ts"
 /** The services of a runtime. */
 export type BackendServices = Sessions | SessionExecution | SessionStore | EventLog
 
+/** A runtime as the operations of a socket use it. */
 export interface Backend {
   readonly sessions: Context.Tag.Service<typeof Sessions>
   readonly execution: Context.Tag.Service<typeof SessionExecution>

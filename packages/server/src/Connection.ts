@@ -24,7 +24,7 @@ export interface Connection {
   readonly lines: Stream.Stream<Line>
   /**
    * Writes the whole text after earlier writes; completes when the system has taken it. An interrupted write that still
-   * waits writes nothing; one under way is completed.
+   * waits writes nothing; a write in progress is completed.
    */
   readonly write: (text: string) => Effect.Effect<void, ConnectionClosed>
   /** Whether the client may send more, that is, has not ended its side. */

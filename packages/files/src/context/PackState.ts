@@ -85,7 +85,6 @@ export interface PackState {
 
 export const nothingPending: PackState["pending"] = { framed: [], compacted: [] }
 
-/** The state before the first event. */
 export const initial: PackState = {
   lines: 0,
   bytes: 0,
@@ -134,7 +133,6 @@ export const Checkpoint = Schema.Struct({
 })
 export type Checkpoint = typeof Checkpoint.Type
 
-/** The checkpoint of a state. */
 export const toCheckpoint = ({ framed, shown, step, todo, ...rest }: PackState): Checkpoint => ({
   ...rest,
   shown: Chunk.toReadonlyArray(shown).map(({ at, bytes, call, kind, line, message, seq }) =>
@@ -149,7 +147,6 @@ export const toCheckpoint = ({ framed, shown, step, todo, ...rest }: PackState):
   ...(step === undefined ? {} : { step })
 })
 
-/** The state of a checkpoint. */
 export const fromCheckpoint = (stored: Checkpoint): PackState => {
   const { baselineSeq, offered, settings, shown, step, system, todo, tools, ...rest } = stored
   const known = new Map(tools.map((tool) => [tool.name, tool]))

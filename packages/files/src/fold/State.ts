@@ -98,6 +98,7 @@ export interface OpenStep {
   readonly parts: ReadonlyArray<StepText | StepCall>
 }
 
+/** The whole state of the fold. */
 export interface State extends Checkpoint {
   /** A started activity whose run is named by the next event. */
   readonly opening: string | undefined

@@ -15,12 +15,14 @@ export const StoredText = Schema.Struct({
 })
 export type StoredText = typeof StoredText.Type
 
+/** A text of an answer: the text, or a reference to it. */
 export const Text = Schema.Union(Schema.String, StoredText)
 export type Text = typeof Text.Type
 
 /** UTF-16 code units of a text that is held whole, at most. */
 export const longestHeld = 16 * 1024
 
+/** Whether the text is only a reference. */
 export const isStored = (text: unknown): text is StoredText => typeof text === "object"
 
 /** Holds the text, or refers to its event if it is long. */
