@@ -33,6 +33,7 @@ const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimat
 const textID = Schema.NonEmptyString
 const callID = Schema.NonEmptyString
 
+/** The first event of every log: the session and its settings (LG-2). */
 export const SessionCreated = durable("session.created", 1, {
   location: Location,
   agent: optional(Schema.NonEmptyString),
@@ -46,12 +47,16 @@ export const Addressed = durable("session.next.addressed", 1, {
   address: Address,
   root: optional(Schema.NonEmptyString)
 })
+/** The session uses another agent from the next safe boundary on. */
 export const AgentSwitched = durable("session.next.agent.switched", 1, {
   messageID: MessageID,
   agent: Schema.NonEmptyString
 })
+/** The session uses another model from the next safe boundary on. */
 export const ModelSwitched = durable("session.next.model.switched", 1, { messageID: MessageID, model: ModelRef })
+/** The session moved to another Location. */
 export const Moved = durable("session.next.moved", 1, { location: Location, subdirectory: optional(Schema.String) })
+/** The session has another title. */
 export const Renamed = durable("session.next.renamed", 1, { title: Schema.String })
 
 /** A prompt that was visible as soon as it was recorded. Decoded for old logs, never emitted. */
@@ -60,6 +65,7 @@ export const Prompted = durable("session.next.prompted", 1, {
   prompt: Prompt,
   delivery: Delivery
 })
+/** A prompt entered the inbox. `prompt` includes its expansion. */
 export const PromptAdmitted = durable("session.next.prompt.admitted", 1, {
   messageID: MessageID,
   prompt: Prompt,
@@ -76,10 +82,12 @@ export const PromptWithdrawn = durable("session.next.prompt.withdrawn", 1, { mes
 /** Retired: decoded, never emitted, ignored by projections. */
 export const InterruptRequested = durable("session.next.interrupt.requested", 1, {})
 
+/** An activity started. `trigger` is what opened it. */
 export const ActivityStarted = durable("session.next.activity.started", 1, {
   activityID: ActivityID,
   trigger: Schema.Literal("steer", "queue", "resume")
 })
+/** An activity ended. `error` says why it failed or was interrupted. */
 export const ActivitySettled = durable("session.next.activity.settled", 1, {
   activityID: ActivityID,
   outcome: ActivityOutcome,
@@ -115,16 +123,21 @@ export const InstructionsDiscovered = durable("session.next.instructions.discove
   paths: Schema.Array(Schema.NonEmptyString)
 })
 
+/** A system message about a change of the context, shown to the model. */
 export const ContextUpdated = durable("session.next.context.updated", 1, { messageID: MessageID, text: Schema.String })
+/** A message of the runtime or the host, shown to the model as user text. */
 export const Synthetic = durable("session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
 
+/** A shell command of the host starts. */
 export const ShellStarted = durable("session.next.shell.started", 1, {
   messageID: MessageID,
   callID,
   command: Schema.String
 })
+/** A shell command of the host ended. */
 export const ShellEnded = durable("session.next.shell.ended", 1, { callID, output: Schema.String })
 
+/** A request to the provider starts; its parts belong to this assistant message. */
 export const StepStarted = durable("session.next.step.started", 1, {
   assistantMessageID,
   agent: Schema.NonEmptyString,
@@ -144,16 +157,21 @@ export const StepEnded = durable("session.next.step.ended", 2, {
   snapshot: optional(Schema.String),
   files: optional(Schema.Array(Schema.String))
 })
+/** A request failed. `cost` and `tokens` are what it used. */
 export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError, ...spent })
 
+/** A text part starts. */
 export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
+/** A text part ended; `text` is complete. */
 export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
 
+/** A reasoning part starts. */
 export const ReasoningStarted = durable("session.next.reasoning.started", 1, {
   assistantMessageID,
   reasoningID: textID,
   providerMetadata: optional(ProviderMetadata)
 })
+/** A reasoning part ended; `text` is complete. */
 export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
   assistantMessageID,
   reasoningID: textID,
@@ -161,6 +179,7 @@ export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
   providerMetadata: optional(ProviderMetadata)
 })
 
+/** The model starts to write a call's input. */
 export const ToolInputStarted = durable("session.next.tool.input.started", 1, {
   assistantMessageID,
   callID,
@@ -172,6 +191,7 @@ export const ToolInputEnded = durable("session.next.tool.input.ended", 1, {
   callID,
   text: Schema.String
 })
+/** A complete tool call with its decoded input; stored before the tool runs. */
 export const ToolCalled = durable("session.next.tool.called", 1, {
   assistantMessageID,
   callID,
@@ -196,6 +216,7 @@ export const ToolSuccess = durable("session.next.tool.success", 1, {
   result: optional(Schema.Unknown),
   provider: providerCall
 })
+/** A tool call failed. */
 export const ToolFailed = durable("session.next.tool.failed", 1, {
   assistantMessageID,
   callID,
@@ -220,6 +241,7 @@ export const Retried = durable("session.next.retried", 1, {
 })
 
 const CompactionReason = Schema.Literal("auto", "manual")
+/** A compaction starts. */
 export const CompactionStarted = durable("session.next.compaction.started", 1, {
   messageID: MessageID,
   reason: CompactionReason
@@ -264,6 +286,7 @@ export const QuestionAnswered = durable("session.next.question.answered", 1, {
   ...question,
   answers: Schema.Array(Schema.String)
 })
+/** A person declined to answer the call's questions. */
 export const QuestionDismissed = durable("session.next.question.dismissed", 1, question)
 
 /** A decision about a call by a person or by an approval that a person saved. Decisions by rules are not recorded. */
@@ -343,17 +366,21 @@ export const durableDefinitions = [
   BudgetSet
 ] as const
 
+/** A piece of a text part. */
 export const TextDelta = live("session.next.text.delta", { assistantMessageID, textID, delta: Schema.String })
+/** A piece of a reasoning part. */
 export const ReasoningDelta = live("session.next.reasoning.delta", {
   assistantMessageID,
   reasoningID: textID,
   delta: Schema.String
 })
+/** A piece of a call's raw input. */
 export const ToolInputDelta = live("session.next.tool.input.delta", {
   assistantMessageID,
   callID,
   delta: Schema.String
 })
+/** A piece of a compaction's summary. */
 export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
 
 /** The live types. */

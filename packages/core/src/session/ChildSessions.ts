@@ -34,6 +34,7 @@ export interface ChildResult {
   readonly text: string
 }
 
+/** Starts child sessions for tools. */
 export class ChildSessions extends Context.Tag("@daybook/core/ChildSessions")<
   ChildSessions,
   {

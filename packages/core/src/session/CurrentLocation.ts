@@ -2,4 +2,5 @@
 import { Context } from "effect"
 import type { Location } from "./Schemas.ts"
 
+/** The Location that a layer is built for. */
 export class CurrentLocation extends Context.Tag("@daybook/core/CurrentLocation")<CurrentLocation, Location>() {}

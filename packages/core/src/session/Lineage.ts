@@ -11,6 +11,7 @@ export interface LineageOptions {
   readonly taskDepth: number
 }
 
+/** Resolves effective agents. */
 export class Lineage extends Context.Tag("@daybook/core/Lineage")<
   Lineage,
   {

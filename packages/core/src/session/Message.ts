@@ -70,12 +70,14 @@ const base = {
   createdAt: Schema.Int
 }
 
+/** A text of an answer. */
 export const TextPart = Schema.Struct({
   type: Schema.Literal("text"),
   id: Schema.String,
   /** Absent while the text is still being streamed. */
   text: optional(Schema.String)
 })
+/** A block of reasoning, with the provider's metadata. */
 export const ReasoningPart = Schema.Struct({
   type: Schema.Literal("reasoning"),
   id: Schema.String,
@@ -110,15 +112,18 @@ export const ToolPart = Schema.Struct({
   completedAt: optional(Schema.Int)
 })
 export type ToolPart = typeof ToolPart.Type
+/** A part of an assistant message, in order. */
 export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
 export type Part = typeof Part.Type
 
+/** A promoted prompt. */
 export const UserMessage = Schema.Struct({
   type: Schema.Literal("user"),
   ...base,
   ...Prompt.fields
 })
 export type UserMessage = typeof UserMessage.Type
+/** An answer of a model: one step with its parts, usage and error. */
 export const AssistantMessage = Schema.Struct({
   type: Schema.Literal("assistant"),
   ...base,
@@ -137,6 +142,7 @@ export const AssistantMessage = Schema.Struct({
   completedAt: optional(Schema.Int)
 })
 export type AssistantMessage = typeof AssistantMessage.Type
+/** A message of the visible transcript. */
 export const Message = Schema.Union(
   UserMessage,
   AssistantMessage,

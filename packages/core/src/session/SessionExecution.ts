@@ -32,6 +32,7 @@ const idleLocation = "10 minutes"
 export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<
   SessionExecution,
   {
+    /** Sessions that run in this process. */
     readonly active: Effect.Effect<ReadonlyArray<SessionID>>
     /** An explicit run: joins the active one, or starts one with at least one provider turn. */
     readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
@@ -44,6 +45,7 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
     /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
+    /** Waits until nothing runs for the session in this process. */
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
     /** The request that a turn would start with now. */
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>

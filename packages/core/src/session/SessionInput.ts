@@ -23,6 +23,7 @@ import { validate } from "./Validate.ts"
 
 type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sessions>["prompt"]>>
 
+/** Admits prompts into the inbox. */
 export class SessionInput extends Context.Tag("@daybook/core/SessionInput")<
   SessionInput,
   {

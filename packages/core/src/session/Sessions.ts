@@ -193,11 +193,13 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       sessionID: SessionID,
       placement: Placement
     ) => Effect.Effect<void, InvalidInput | AddressTaken | SessionNotFound | StoreError | AppendError>
+    /** The current state of a session. */
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions, last used first, in pages. */
     readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
     /** The visible transcript in event order, in pages (PR-7). */
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, SessionNotFound | StoreError>
+    /** One message of the session's visible transcript; undefined if there is none with this id. */
     readonly message: (
       sessionID: SessionID,
       messageID: MessageID
@@ -270,6 +272,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      * with `resume: false`. `resume` runs them. Takes as long as `interrupted` (EX-E7).
      */
     readonly waiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
+    /** Switches the agent from the next safe boundary on, with both agents' reminders (CR-4). */
     readonly switchAgent: (
       sessionID: SessionID,
       agent: string
@@ -304,6 +307,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       readonly sessionID: SessionID
       readonly at?: number | undefined
     }) => Effect.Effect<ShownRequest, NothingShown | SessionNotFound | StoreError | RunError | ReadError>
+    /** Changes the title. Titles need not be unique. */
     readonly rename: (
       sessionID: SessionID,
       title: string

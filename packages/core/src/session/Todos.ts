@@ -3,6 +3,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Option, Schema } from "effect"
 import type { SessionID } from "../Identifiers.ts"
 
+/** One entry of a todo list. */
 export const TodoItem = Schema.Struct({
   text: Schema.NonEmptyString.pipe(Schema.maxLength(500)).annotations({ description: "What is to be done" }),
   status: Schema.Literal("pending", "in_progress", "done", "cancelled")

@@ -35,6 +35,7 @@ export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/c
  */
 export class ReadSql extends Context.Tag("@daybook/core/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
 
+/** Which database to open. */
 export interface DatabaseOptions {
   /** A path, or `:memory:`. */
   readonly filename: string

@@ -2,6 +2,7 @@
 import { SqlError } from "@effect/sql"
 import { Predicate, Schema } from "effect"
 
+/** Why the database failed. */
 export const StorageReason = Schema.Literal(
   "busy",
   "read-only",
