@@ -1,4 +1,4 @@
-/** The context files of every step of a stored session, as an exporter would have written each when it was the last. */
+/** Renders the context files of every step of a stored session, as an exporter would have written them after that step. */
 import { createHash } from "node:crypto"
 import { EventLog, type SessionID } from "@daybook/core"
 import { Effect, Stream } from "effect"
@@ -13,14 +13,14 @@ export interface Context {
   /** The step's event. */
   readonly seq: number
   readonly files: ContextFiles
-  /** `messages.jsonl` as it was then. */
+  /** `messages.jsonl` after the step. */
   readonly messages: Buffer
   readonly state: PackState
 }
 
 export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex")
 
-/** The files of a rendering whose `messages.jsonl` holds these bytes. */
+/** The files of a rendering with these bytes as `messages.jsonl`. */
 export const filesOf = (sessionID: SessionID, rendering: Rendering.Rendering, messages: Uint8Array) =>
   Effect.map(
     contextInput({
@@ -32,7 +32,7 @@ export const filesOf = (sessionID: SessionID, rendering: Rendering.Rendering, me
     ({ input, state }) => ({ state, files: input === undefined ? undefined : contextFiles(input) })
   )
 
-/** What `each` makes of every step's files, in order. */
+/** The results of `each` for every step's files, in order. */
 export const contextsOf = Effect.fn(function* <A, E, R>(
   sessionID: SessionID,
   each: (context: Context) => Effect.Effect<A, E, R>
@@ -54,7 +54,7 @@ export const contextsOf = Effect.fn(function* <A, E, R>(
   return { made, rendering, messages: Buffer.concat(written) }
 })
 
-/** The rows of a JSONL file; none where it is not there. */
+/** The rows of a JSONL file; none if it does not exist. */
 export const rowsOf = (files: ContextFiles, path: string): ReadonlyArray<Record<string, unknown>> =>
   String(files.get(path) ?? "")
     .split("\n")

@@ -1,7 +1,7 @@
 /**
- * Random logs as a runner writes them, with what frames and changes its requests: frames written whole and in part, context
- * that is told and later contained, results that are pruned and shown again, checkpoints that keep prompts, commands that
- * end after a step that showed them running.
+ * Generates random logs as a runner writes them, with frames and events that change requests: full and partial frames, context
+ * updates that a later baseline contains, pruned and restored results, checkpoints that keep prompts, commands that end after a
+ * step that showed them running.
  */
 import { draft, MessageID, type Draft } from "@daybook/core"
 import { FastCheck as fc } from "effect"
@@ -9,13 +9,13 @@ import { runnerLog } from "../../support/RunnerLogs.ts"
 
 const tool = (name: string, description: string) => ({ name, description, parameters: { type: "object" } })
 
-/** Puts more into a log, as the picks say; places in it are those of the log that comes out. */
+/** Inserts events into a log as the picks say; positions in events are those of the resulting log. */
 const decorated = (name: string, drafts: ReadonlyArray<Draft>, picks: ReadonlyArray<number>): ReadonlyArray<Draft> => {
   const log: Array<Draft> = []
   let [baselineSeq, framed, told, taken] = [-1, 0, 0, 0]
   const pick = (below: number): number => (picks[taken++ % picks.length] ?? 0) % below
   const late: Array<Draft> = []
-  /** Prompts that became visible after the last step. */
+  /** Prompts promoted after the last step. */
   let unanswered: Array<number> = []
   const frame = () => {
     if (framed > 0 && pick(3) > 0) return
@@ -47,7 +47,7 @@ const decorated = (name: string, drafts: ReadonlyArray<Draft>, picks: ReadonlyAr
     if (next.type === "session.next.prompt.promoted") unanswered.push(log.length)
     if (next.type === "session.next.shell.ended" && pick(2) === 0) late.push(next)
     else if (next.type === "session.next.compaction.ended") {
-      // What a checkpoint does not keep is summarized: none after it keeps that.
+      // A checkpoint summarises the prompts that it does not keep; later checkpoints do not keep them either.
       if (pick(2) === 0) unanswered = []
       const [firstKeptSeq] = unanswered
       log.push(firstKeptSeq === undefined ? next : { ...next, data: { ...next.data, firstKeptSeq } })
