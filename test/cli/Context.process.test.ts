@@ -258,7 +258,7 @@ describe("configuration", () => {
       for (const file of ["agents/bad.md", "templates/bad.md", "bad/SKILL.md"]) {
         assert.match(quiet.stdout, new RegExp(`^warning .*${file}`, "m"))
       }
-      assert.match(quiet.stdout, /^ok +mcp +every, none: not asked/m)
+      assert.match(quiet.stdout, /^ok +mcp +every, none: not started/m)
       assert.isFalse(existsSync(here.database))
       const asked = yield* here.run(["doctor", "--mcp"])
       assert.strictEqual(asked.code, 2)

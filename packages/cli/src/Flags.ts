@@ -92,4 +92,4 @@ export const noReasoning = toggle("no-reasoning", "hide the model's reasoning")
 export const json = toggle("json", "print JSON, one object per line")
 
 /** For verbs that run sessions. */
-export const trust = toggle("trust", "trust the project's files, for this command only")
+export const trust = toggle("trust", "trust the project, for this command only")

@@ -46,7 +46,7 @@ export interface FollowOptions<E, E2, R> {
   readonly structured?: boolean
   /** Leave nothing on the terminal; only wait for the work. */
   readonly silent?: boolean
-  /** Show the model's reasoning (true). */
+  /** Show the model's reasoning (default: true). */
   readonly reasoning?: boolean
   /** Starts the work. Deltas are already subscribed to. */
   readonly start: Effect.Effect<Started<E>, E2, R>

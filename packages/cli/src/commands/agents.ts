@@ -10,7 +10,7 @@ import { jsonLine, oneLine } from "../render/Plain.ts"
 import { withNoSessions } from "../Runtime.ts"
 import type { Verb } from "../Verb.ts"
 
-const cwd = Flags.text("cwd", "DIR", "the folder whose agents are listed (the current one)")
+const cwd = Flags.text("cwd", "DIR", "the folder whose agents are listed (default: the current one)")
 
 /** Without header values, which may be secrets. */
 const shown = ({ settings, ...agent }: Agent) => {

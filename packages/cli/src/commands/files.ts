@@ -8,7 +8,7 @@ import { didYouMean } from "../Nearest.ts"
 import { oneLine } from "../render/Plain.ts"
 import type { Verb } from "../Verb.ts"
 
-const root = Flags.text("root", "DIR", "the folder of the files (DAYBOOK_ROOT, else ctx beside the database)")
+const root = Flags.text("root", "DIR", "the folder of the files (default: DAYBOOK_ROOT, else ctx beside the database)")
 const session = Flags.text("session", "ID|TITLE", "only this session")
 
 const actions = ["export", "verify", "rebuild"] as const

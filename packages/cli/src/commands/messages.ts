@@ -12,7 +12,7 @@ import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
 const after = Flags.integer("after", "SEQ", "only messages after this sequence number", 0)
-const limit = Flags.integer("limit", "N", "at most N messages (50)", 1)
+const limit = Flags.integer("limit", "N", "at most N messages (default: 50)", 1)
 
 const runMessages = Effect.fn("Command.messages")(function* (options: {
   readonly session: string | undefined

@@ -15,7 +15,7 @@ import type { Verb } from "../Verb.ts"
 
 const all = Flags.toggle("all", "all folders, not only this one")
 const yes = Flags.toggle("yes", "do not ask")
-const limit = Flags.integer("limit", "N", "audit: at most the last N decisions (50)", 1)
+const limit = Flags.integer("limit", "N", "audit: at most the last N decisions (default: 50)", 1)
 
 interface Options {
   readonly action: string

@@ -34,10 +34,14 @@ import * as SessionReference from "../SessionReference.ts"
 import type { Verb } from "../Verb.ts"
 
 const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
-const delivery = Flags.choice("delivery", ["steer", "queue"], "join the running work, or wait until it ends (steer)")
+const delivery = Flags.choice(
+  "delivery",
+  ["steer", "queue"],
+  "join the running work, or wait until it ends (default: steer)"
+)
 const model = Flags.text("model", "P/M", "use this model, provider/model, from now on")
 const agent = Flags.text("agent", "A", "use this agent from now on")
-const cwd = Flags.text("cwd", "DIR", "the folder of a new session (the current one)")
+const cwd = Flags.text("cwd", "DIR", "the folder of a new session (default: the current one)")
 const id = Flags.value("id", "MSG", "the prompt's id, msg_...; a repeated prompt runs only once", (given) =>
   Effect.mapError(
     Schema.decodeUnknown(MessageID)(given),

@@ -26,22 +26,26 @@ const withAlias = (given: string): Effect.Effect<Written, string> => {
 const agent = Flags.repeated<Written>(
   "agent",
   "NAME[=ALIAS]",
-  "serve this agent, under ALIAS (its own name); may be repeated",
+  "serve this agent, under ALIAS (default: its name); may be repeated",
   (given) => Effect.tap(withAlias(given), ({ text }) => aName(text))
 )
 const model = Flags.repeated<Written>(
   "model",
   "P/M[=ALIAS]",
-  "serve this model, provider/model, under ALIAS (the model's name); may be repeated",
+  "serve this model, provider/model, under ALIAS (default: its name); may be repeated",
   withAlias
 )
-const root = Flags.text("root", "DIR", "the folder of sockets and files (DAYBOOK_ROOT, else ctx beside the database)")
-const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (each has its own below the root)")
+const root = Flags.text(
+  "root",
+  "DIR",
+  "the folder of sockets and files (default: DAYBOOK_ROOT, else ctx beside the database)"
+)
+const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)")
 
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
-const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (text)")
-const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (warning)")
+const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
+const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
 
 /** A request to serve. Names are valid; everything else is checked before anything is created. */
 export interface Request {

@@ -11,7 +11,7 @@ import type { Verb } from "../Verb.ts"
 
 const cwd = Flags.text("cwd", "DIR", "only sessions of this folder")
 const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")
-const limit = Flags.integer("limit", "N", "at most N sessions (50)", 1)
+const limit = Flags.integer("limit", "N", "at most N sessions (default: 50)", 1)
 const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
 
 const run = Effect.fn("Command.sessions")(function* (options: {

@@ -71,7 +71,7 @@ export const trust = {
   words: "[status|grant|revoke] [FOLDER]",
   details: [
     "A project may bring instructions (AGENTS.md, CLAUDE.md), agents, templates and skills (.daybook), or be a clone of " +
-      "someone else's repository. Until you trust the project of FOLDER (the current one), none of this has an effect: the " +
+      "someone else's repository. Until you trust the project of FOLDER (default: the current one), it is restricted: the " +
       "model gets the names of instruction files but not their text, MCP servers with a cwd there do not start, and commands " +
       "and changes that saved approvals or your own rules allow ask first. If the files change, you are asked again.",
     "A folder of your own that brings nothing needs no decision. On a terminal, prompt asks once about other projects. " +
