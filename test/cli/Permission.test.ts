@@ -4,7 +4,7 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { join } from "node:path"
 import { decide, typed } from "../../packages/cli/src/PermissionPrompt.ts"
-import { answerPrompt, questionPages, questionText } from "../../packages/cli/src/render/PermissionText.ts"
+import { answerPrompt, questionPages, questionText, type Size } from "../../packages/cli/src/render/PermissionText.ts"
 import { coloured, plain } from "../../packages/cli/src/render/Style.ts"
 import { width } from "../../packages/cli/src/render/Width.ts"
 
@@ -163,6 +163,23 @@ describe("a question for a permission", () => {
     }
   })
 
+  it("CL-156: on a narrow terminal each row is marked as the question's and fits", () => {
+    const forged = "agent    plan  你好 [y]es ".repeat(9)
+    for (let columns = 12; columns < 40; columns++) {
+      for (const each of [
+        ...Object.values(kinds),
+        commanded(forged, { sessionTitle: forged, notes: [forged], always: [forged], agent: forged })
+      ]) {
+        const shown = questionText(each, size(columns, 400)) + questionPages(each, size(columns)).join("")
+        for (const row of shown.split("\n")) {
+          assert.isBelow(width(row), columns, row)
+          assert.match(row, /^(?:▓|▒|$)/u)
+        }
+        assert.lengthOf(shown.match(/^▓ agent/gm) ?? [], 1, String(columns))
+      }
+    }
+  })
+
   it("CL-157: what does not fit at first sight is counted, its end is shown, and the pages have all of it", () => {
     const lines = Array.from({ length: 300 }, (_, at) => `echo line ${at + 1} 你好`)
     for (const each of [
@@ -197,9 +214,10 @@ describe("a question for a permission", () => {
 })
 
 /** Answers in their order, and what was asked. */
-const answering = (lines: ReadonlyArray<string | undefined>, each = request()) =>
+const answering = (lines: ReadonlyArray<string | undefined>, each = request(), widths: ReadonlyArray<Size> = []) =>
   Effect.gen(function* () {
     const left = [...lines]
+    const sizes = [...widths]
     const asked: Array<string> = []
     const answer = yield* decide(
       ({ prompt, shown = "" }) =>
@@ -208,7 +226,7 @@ const answering = (lines: ReadonlyArray<string | undefined>, each = request()) =
           return left.shift()
         }),
       each,
-      size(80, 24),
+      () => sizes.shift() ?? size(80, 24),
       plain
     )
     assert.deepStrictEqual(left, [])
@@ -245,6 +263,14 @@ describe("an answer to it", () => {
         assert.deepStrictEqual((yield* answering(["a", "b", "n"])).answer, Answer.Decline())
         assert.deepStrictEqual((yield* answering(["a", undefined])).answer, Answer.Unavailable())
       })
+  )
+
+  it.effect("CL-157: the pages have the size that the terminal has by then", () =>
+    Effect.gen(function* () {
+      const long = commanded("echo " + "x".repeat(400), { always: [] })
+      const { asked } = yield* answering(["v", "q", "y"], long, [size(200, 24), size(30, 24), size(30, 24)])
+      for (const row of (asked[1] ?? "").split("\n").slice(0, -1)) assert.isBelow(width(row), 30)
+    })
   )
 
   it.effect("CL-157: view shows the pages, and then the question again", () =>

@@ -49,10 +49,10 @@ const view = (ask: Ask, pages: ReadonlyArray<string>) =>
   })
 
 /** Shows the pattern, which is saved as shown or as retyped; `undefined` returns to the question. */
-const always = (ask: Ask, request: PermissionRequest, size: Size) =>
+const always = (ask: Ask, request: PermissionRequest, size: () => Size) =>
   Effect.map(
     ask({
-      shown: alwaysText(request, size),
+      shown: alwaysText(request, size()),
       prompt: "Enter saves this, b goes back; or type another pattern (* is any text): "
     }),
     (line) => {
@@ -64,14 +64,14 @@ const always = (ask: Ask, request: PermissionRequest, size: Size) =>
   )
 
 /** Asks until an answer is given. */
-export const decide = (ask: Ask, request: PermissionRequest, size: Size, style: Style): Effect.Effect<Answer> =>
+export const decide = (ask: Ask, request: PermissionRequest, size: () => Size, style: Style): Effect.Effect<Answer> =>
   Effect.gen(function* () {
     for (;;) {
       const said = typed(
-        yield* ask({ shown: questionText(request, size, style), prompt: answerPrompt(request) }),
+        yield* ask({ shown: questionText(request, size(), style), prompt: answerPrompt(request) }),
         request
       )
-      if (said === "view") yield* view(ask, questionPages(request, size, style))
+      if (said === "view") yield* view(ask, questionPages(request, size(), style))
       else if (said === "always") {
         const answer = yield* always(ask, request, size)
         if (answer !== undefined) return answer
@@ -87,7 +87,7 @@ export const layer: Layer.Layer<PermissionAsker> = Layer.succeed(
   PermissionAsker.of({
     ask: (request) =>
       Question.together(
-        Effect.suspend(() => decide(Question.line, request, terminalSize(), styleOf(process.env, Question.canAsk())))
+        Effect.suspend(() => decide(Question.line, request, terminalSize, styleOf(process.env, Question.canAsk())))
       )
   })
 )

@@ -49,18 +49,23 @@ const rowsOf = (text: string, cells: number): ReadonlyArray<string> => {
   return rows.length === 0 ? [""] : rows
 }
 
+/** A line needs so many cells beside its gutter; with fewer, the gutter has a row of its own. */
+const leastCells = 8
+
 const framed = ({ gutter, paint = (row) => row, text }: Line, columns: number): ReadonlyArray<string> => {
-  const indent = " ".repeat(width(gutter))
-  const cells = Math.max(8, columns - 3 - indent.length)
-  return rowsOf(text, cells).map((row, at) => {
-    const head = at === 0 ? `${shade} ${gutter}` : `${goesOn} ${indent}`
+  const beside = columns - 3 - width(gutter)
+  const narrow = beside < leastCells && gutter !== ""
+  const indent = " ".repeat(narrow ? 0 : width(gutter))
+  const rows = rowsOf(text, Math.max(2, columns - 3 - indent.length)).map((row, at) => {
+    const head = at === 0 && !narrow ? `${shade} ${gutter}` : `${goesOn} ${indent}`
     return row === "" ? head.trimEnd() : `${head}${paint(row)}`
   })
+  return narrow ? [`${shade} ${gutter.trim()}`, ...rows] : rows
 }
 
 const edge = (title: string, { columns }: Size, { marked }: Style): string => {
-  const cells = Math.max(12, columns - 1)
-  const head = title === "" ? "" : `${shade}${shade} ${cut(title, cells - 6)} `
+  const cells = Math.max(2, columns - 1)
+  const head = title === "" || cells < 12 ? "" : `${shade}${shade} ${cut(title, cells - 6)} `
   return marked(head + shade.repeat(Math.max(0, cells - width(head))))
 }
 
