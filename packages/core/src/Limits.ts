@@ -50,3 +50,6 @@ export const maxExpressionLength = 1_000
 
 /** Maximum nesting of objects and lists in a call's arguments (LM-31). */
 export const maxInputDepth = 100
+
+/** Maximum values in a call's arguments, objects and lists included (LM-32). */
+export const maxInputValues = 50_000

@@ -13,7 +13,7 @@ import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
 import type { MessageID, SessionID } from "../Identifiers.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
-import { isTooDeep, tooDeep } from "../tool/InputDepth.ts"
+import { boundedInput } from "../tool/InputDepth.ts"
 import { objectIn } from "../tool/LenientInput.ts"
 import { fitting } from "../session/LongText.ts"
 import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
@@ -256,8 +256,7 @@ type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
 const call = (state: State, part: ToolCallPart): Result => {
   const { id, metadata, name } = part
   // Some models send their input as a JSON string; providers accept only an object in the history.
-  const given = objectIn(part.params)
-  const params = isTooDeep(given) ? tooDeep : given
+  const params = boundedInput(objectIn(part.params))
   const executed = part.providerExecuted === true
   if (id === "" || name === "") return fault("a call has no id or no name")
   const before = state.calls.get(id)

@@ -18,7 +18,7 @@
  */
 import { Tool } from "@effect/ai"
 import { type Effect, type ParseResult, Predicate, Schema } from "effect"
-import { isTooDeep } from "./InputDepth.ts"
+import { isExcessive } from "./InputDepth.ts"
 import { folded, habitsOf, type Habits } from "./InputHabits.ts"
 
 /** An advertised JSON schema. */
@@ -60,7 +60,7 @@ const parsed = (value: unknown): unknown => {
   if (!Predicate.isString(value) || !/^\s*[[{]/.test(value)) return undefined
   try {
     const json: unknown = JSON.parse(value)
-    return isTooDeep(json) ? undefined : json
+    return isExcessive(json) ? undefined : json
   } catch {
     return undefined
   }

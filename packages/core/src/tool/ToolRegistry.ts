@@ -5,8 +5,7 @@
  */
 import type { Tool } from "@effect/ai"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
-import { maxInputDepth } from "../Limits.ts"
-import { tooDeep } from "./InputDepth.ts"
+import { refusalOf } from "./InputDepth.ts"
 import type { Agent } from "../agent/Agents.ts"
 import { Permission } from "../permission/Permission.ts"
 import { deniesAll, matches } from "../permission/Rule.ts"
@@ -147,12 +146,8 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         const known = offered.size === 0 ? "there are none" : `there are: ${[...offered.keys()].join(", ")}`
         return failed("tool.unknown", host.whyMissing(name) ?? `there is no tool "${name}"; ${known}`)
       }
-      if (input === tooDeep) {
-        return failed(
-          "tool.input",
-          `the arguments are nested more than ${maxInputDepth} levels deep; make them flatter`
-        )
-      }
+      const refusal = refusalOf(input)
+      if (refusal !== undefined) return failed("tool.input", refusal)
       // A question may take long, so the tool is looked up again after it.
       const there = Effect.suspend(() =>
         added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name, host.whyMissing(name))
