@@ -1,7 +1,7 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-12 in specs/sandbox.md.
+ * SB-1..SB-16 in specs/sandbox.md.
  */
 import { existsSync } from "node:fs"
 import { homedir } from "node:os"

@@ -1,6 +1,6 @@
 /**
  * Connects the host's MCP servers, registers their tools in every Location, and reads their resources. Process-global.
- * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-31.
+ * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-35.
  */
 import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import type { ToolContent } from "../session/Schemas.ts"

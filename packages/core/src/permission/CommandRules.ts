@@ -1,6 +1,6 @@
 /**
  * Gives the rules' verdict on a command line: every command that it runs must be allowed, and a denied command denies
- * the line, however it is wrapped or quoted. `CommandLine.ts` parses lines. Pure. Spec: BR-1..BR-12.
+ * the line, however it is wrapped or quoted. `CommandLine.ts` parses lines. Pure. Spec: BR-1..BR-15.
  */
 import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
 import { isHarmless } from "./CommandOptions.ts"
