@@ -10,7 +10,7 @@ import { MessageID } from "../../packages/core/src/Identifiers.ts"
 const arbitraries = new Map<DurableType, fc.Arbitrary<Draft>>(
   durableDefinitions.map((definition) => [
     definition.type,
-    // A type with a payload of its schema is a draft; mapping over the tuple of definitions loses that.
+    // A type with a payload that fits its schema is a draft; mapping over the tuple of definitions loses that.
     Arbitrary.make(definition.data as never).map((data) => ({ type: definition.type, data }) as Draft)
   ])
 )

@@ -84,7 +84,7 @@ const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<
   log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
 })
 
-/** What the parser says of a verb's words, with the verb and what to do. */
+/** The parser's error for a verb's words, with the verb and advice. */
 const inWords = <E>(name: string, error: E): E | UsageError => {
   if (!ValidationError.isValidationError(error)) return error
   const { sentence = "" } = failureOf(error)

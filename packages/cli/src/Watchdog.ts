@@ -1,7 +1,7 @@
 /**
- * Keeps Ctrl-C alive while the event loop is blocked: Node runs signal handlers on that loop. A thread notices that the
- * loop stands still and starts a shell, which gets the terminal's signals too and kills this process; sessions survive
- * that. A signal that is sent to this process alone still waits for the loop. Spec: LM-24.
+ * Keeps Ctrl-C working while the event loop, which runs Node's signal handlers, is blocked. A thread detects the blocked loop
+ * and starts a shell, which also gets the terminal's signals and kills this process; sessions survive that. A signal that is
+ * sent only to this process still waits for the loop. Spec: LM-24.
  */
 import { Duration, Effect, type Scope } from "effect"
 import { Worker } from "node:worker_threads"
@@ -9,11 +9,11 @@ import { Worker } from "node:worker_threads"
 export interface Options {
   /** How long a command runs before it is watched; short ones need no thread. */
   readonly after?: Duration.DurationInput
-  /** How long the loop may stand still. */
+  /** How long the loop may be blocked. */
   readonly limit?: Duration.DurationInput
 }
 
-/** What the thread runs. It looks twice within the limit, so that a suspended machine is not a blocked loop. */
+/** The thread's program. It checks twice within the limit, so that a suspended machine does not count as a blocked loop. */
 const watch = `
 const { spawn } = require("node:child_process")
 const { writeSync } = require("node:fs")
