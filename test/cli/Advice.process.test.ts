@@ -68,6 +68,14 @@ describe("words", () => {
         assert.deepStrictEqual([code, stdout], [2, ""])
         assert.match(stderr, /^ctx: .*"extra" is one word too many; see ctx --help\n$/)
       }
+      for (const words of [
+        ["trust", "grnat"],
+        ["trust", "grnat", "."]
+      ]) {
+        const { code, stderr } = yield* here.run(words)
+        assert.strictEqual(code, 2)
+        assert.match(stderr, /; did you mean grant\?\n$/)
+      }
       const events = yield* here.run(["help", "events"])
       assert.deepStrictEqual(yield* here.run(["--help", "events"]), events)
     })

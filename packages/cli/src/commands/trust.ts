@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
+import { didYouMean } from "../Nearest.ts"
 import { Output } from "../Output.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import type { Verb } from "../Verb.ts"
@@ -41,12 +42,17 @@ const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, 
   const { changesText, statusText } = yield* Effect.promise(() => import("../render/TrustText.ts"))
   const [first, ...rest] = words
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
+  // A misspelt deed is read as a folder.
+  const meant = isDeed(first) ? "" : didYouMean(first ?? "", verbs)
   if (more.length > 0) {
     return yield* new UsageError({
-      message: `daybook trust takes one folder: "${oneLine(more.join(" "), 80)}" is too many`
+      message: `daybook trust takes one folder: "${oneLine(more.join(" "), 80)}" is too many${meant}`
     })
   }
-  const directory = yield* Folder.given(given, "FOLDER")
+  const directory = yield* Effect.mapError(
+    Folder.given(given, "FOLDER"),
+    ({ message }) => new UsageError({ message: `${message}${meant}` })
+  )
   const store = yield* Trusting.store
   const before = yield* store.report(directory)
   const show = (report: TrustStore.Report) =>
