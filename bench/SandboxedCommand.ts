@@ -1,5 +1,5 @@
 /** Measures the cost of a sandbox: a sandboxed command against a bare one, from start to end. */
-import { Effect, Option, Record, Stream } from "effect"
+import { Context, Effect, Layer, Option, Record, Stream } from "effect"
 import { mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { childEnvironment } from "../packages/core/src/child/ChildEnvironment.ts"
@@ -36,7 +36,7 @@ export const measure = (directory: string, rounds: number): Promise<Result> =>
   Effect.gen(function* () {
     const cwd = join(realpathSync(directory), "project")
     mkdirSync(cwd)
-    const sandbox = yield* Effect.provide(Sandbox.Sandbox, Sandbox.layer({ mode: "on" }))
+    const sandbox = Context.get(yield* Layer.build(Sandbox.layer({ mode: "on" })), Sandbox.Sandbox)
     const confined = Effect.provideService(run(cwd), Sandbox.Sandbox, sandbox)
     // The first run searches for bubblewrap.
     yield* confined
@@ -50,4 +50,4 @@ export const measure = (directory: string, rounds: number): Promise<Result> =>
       }
     }
     return Record.map(times, median)
-  }).pipe(Effect.runPromise)
+  }).pipe(Effect.scoped, Effect.runPromise)

@@ -1,7 +1,7 @@
 /** A Location whose commands run in a real sandbox, and a home with secrets beside it. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as Sandbox from "../../packages/core/src/child/Sandbox.ts"
 import { makeWorkbench, temporaryFolder, textOf, type Options } from "../tools/Workbench.ts"
 
@@ -12,7 +12,10 @@ export const makeConfined = Effect.fnUntraced(function* (
 ) {
   const beside = yield* temporaryFolder
   const given = typeof settings === "function" ? settings(beside) : settings
-  const bench = yield* Effect.provide(makeWorkbench(options), Sandbox.layer({ mode: "on", ...given }))
+  const bench = yield* Effect.provide(
+    makeWorkbench(options),
+    yield* Layer.build(Sandbox.layer({ mode: "on", ...given }))
+  )
   writeFileSync(join(bench.outside, "secret"), "secret-beside")
   const at = (name: string) => join(bench.folder, name)
   const put = (name: string, text: string) => {

@@ -250,6 +250,37 @@ describe.skipIf(process.platform !== "linux")("a command in a sandbox", () => {
     })
   )
 
+  it.scopedLive.skipIf(process.arch !== "x64" && process.arch !== "arm64")(
+    "SB-17: reaches no keyring, no virtual-machine socket, and no call of another architecture",
+    () =>
+      Effect.gen(function* () {
+        const bench = yield* makeConfined()
+        const [keyctl, socket] = process.arch === "x64" ? [250, 41] : [219, 198]
+        const calls = [
+          ["the session keyring", `${keyctl}, 0, -3, 0`],
+          ["io_uring", "425, 1, 0"],
+          ["AF_VSOCK", `${socket}, 40, 1, 0`],
+          ["AF_UNIX", `${socket}, 1, 1, 0`]
+        ]
+        const script = calls.map(([name, call]) => `$! = 0; print "${name}: ", syscall(${call}), " $!\\n";`).join(" ")
+        const said = (yield* bench.said(`perl -e '${script}'`)).split("\n")
+        assert.deepStrictEqual(said.slice(0, 3), [
+          "the session keyring: -1 Function not implemented",
+          "io_uring: -1 Function not implemented",
+          "AF_VSOCK: -1 Address family not supported by protocol"
+        ])
+        assert.match(said[3] ?? "", /^AF_UNIX: \d+ $/)
+      })
+  )
+
+  it.scopedLive("SB-8: inherits no descriptor but the standard streams", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeConfined()
+      // The last is the folder that is listed.
+      assert.strictEqual(yield* bench.said("ls /proc/self/fd"), "0\n1\n2\n3\n")
+    })
+  )
+
   it.scopedLive("SB-7: without a network it reaches no address, no socket of another folder and no abstract one", () =>
     Effect.gen(function* () {
       const bench = yield* makeConfined()

@@ -1,10 +1,10 @@
 /** When there is a sandbox, what it asks, and what happens where none can be made. */
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { Sandbox, layer, type SandboxSettings } from "../../packages/core/src/child/Sandbox.ts"
 import type { Rule } from "../../packages/core/src/permission/Rule.ts"
 import { everything, makeMcp } from "../mcp/support/Servers.ts"
@@ -13,12 +13,18 @@ import { makeConfined } from "./Confined.ts"
 
 const repository = fileURLToPath(new URL("../..", import.meta.url))
 
+/** Lasts as long as the scope. */
+const sandboxOf = (settings: SandboxSettings) =>
+  Effect.map(Layer.build(layer({ mode: "on", ...settings })), (context) => Context.get(context, Sandbox))
+
 const makeServers = (servers: Parameters<typeof makeMcp>[0], settings: SandboxSettings) =>
   Effect.gen(function* () {
     const { bench, mcp, said } = yield* makeMcp(servers)
     yield* mcp.ready
     return { bench, said, status: yield* mcp.status }
-  }).pipe(Effect.provide(layer({ mode: "on", ...settings })))
+  }).pipe((made) =>
+    Effect.flatMap(Layer.build(layer({ mode: "on", ...settings })), (context) => Effect.provide(made, context))
+  )
 
 describe.skipIf(process.platform !== "linux")("the sandbox", () => {
   it.scopedLive(
@@ -138,8 +144,11 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
         chmodSync(folder, 0o755)
         const cwd = join(folder, "project")
         const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
-        const sandbox = yield* Effect.provide(Sandbox, layer({ mode: "on", processes: 20 }))
+        const sandbox = yield* sandboxOf({ processes: 20 })
         const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env }))
+        // The host makes its filter for its own user.
+        const filter = prefix.find((word) => word.endsWith("/filter")) ?? assert.fail("there is a filter")
+        for (const each of [filter, dirname(filter)]) chownSync(each, 65_534, 65_534)
         const command =
           `id -u; touch made; touch ../outside/x 2>/dev/null; ls ${folder}/outside /home 2>/dev/null; unshare -U true 2>/dev/null && echo did; ` +
           "sh -c 'i=0; while [ $i -lt 40 ]; do sleep 1 & i=$((i+1)); done' 2>&1 | grep -o 'Cannot fork'; grep CapEff /proc/self/status"
@@ -167,7 +176,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
     Effect.gen(function* () {
       const limitsOf = (settings: SandboxSettings) =>
         Effect.gen(function* () {
-          const sandbox = yield* Effect.provide(Sandbox, layer({ mode: "on", ...settings }))
+          const sandbox = yield* sandboxOf(settings)
           return Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env: {} })).limits
         })
       assert.deepStrictEqual(yield* limitsOf({}), { processes: 1_024, bytes: 4_096 * 1_048_576 })
@@ -183,7 +192,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
       writeFileSync(join(world, ".env"), "secret")
       const cwd = join(world, "work")
       const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
-      const sandbox = yield* Effect.provide(Sandbox, layer({ mode: "on", worlds: [other, join(world, "none"), world] }))
+      const sandbox = yield* sandboxOf({ worlds: [other, join(world, "none"), world] })
       const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env }))
       const [file = "", ...args] = prefix
       const command =

@@ -3,12 +3,13 @@
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
  * SB-1..SB-16 in specs/sandbox.md.
  */
-import { existsSync } from "node:fs"
-import { homedir } from "node:os"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
-import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
 import { isWithin } from "../config/TextFile.ts"
 import { runShell } from "../tool/builtin/ShellProcess.ts"
+import { filterFor } from "./SystemCalls.ts"
 import { mountArguments, real, type Mount } from "./Mounts.ts"
 
 /** How commands and servers are confined. Paths are absolute; paths that do not exist are ignored. */
@@ -89,8 +90,15 @@ const places = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/cu
 const mebibyte = 1024 * 1024
 const defaults = { processes: 1_024, memory: 4_096 }
 
-/** Sets the limits of each process, then runs the program. Shells differ in the option for the number of processes. */
+/** Shells other than bash can close only descriptors of one digit. */
+const shell = existsSync("/bin/bash") ? { path: "/bin/bash", highest: 1_048_576 } : { path: "/bin/sh", highest: 9 }
+
+/**
+ * Closes inherited descriptors, sets the limits of each process, then runs the program. Shells differ in the option for
+ * the number of processes.
+ */
 const limiter =
+  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${shell.highest} ] && eval "exec $fd>&-"; done; ` +
   'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 2; exec "$@"'
 
 /** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
@@ -141,6 +149,12 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
   )
 }
 
+/** What makes sandboxes: `bwrap`, and the file with the filter of system calls where one is known. */
+interface Program {
+  readonly program: string
+  readonly filter: string | undefined
+}
+
 /** Creates sandboxes with the host's settings. */
 export interface Sandboxes {
   readonly settings: SandboxSettings
@@ -148,7 +162,11 @@ export interface Sandboxes {
   readonly confine: (wanted: Wanted) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
 }
 
-const confine = Effect.fnUntraced(function* (program: string, settings: SandboxSettings, wanted: Wanted) {
+/** A shell opens the filter: `bwrap` reads it from a descriptor. */
+const filtered = (filter: string | undefined, program: string): ReadonlyArray<string> =>
+  filter === undefined ? [program] : ["/bin/sh", "-c", 'exec 9<"$0" "$@"', filter, program, "--seccomp", "9"]
+
+const confine = Effect.fnUntraced(function* ({ filter, program }: Program, settings: SandboxSettings, wanted: Wanted) {
   const network = settings.network === "on"
   const { memory, processes } = { ...defaults, ...settings }
   const bytes = memory * mebibyte
@@ -160,13 +178,13 @@ const confine = Effect.fnUntraced(function* (program: string, settings: SandboxS
   const mounts = mountArguments({ given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world })
   return {
     prefix: [
-      program,
+      ...filtered(filter, program),
       ...isolation(network),
       ...mounts,
       "--chdir",
       wanted.cwd,
       "--",
-      "/bin/sh",
+      shell.path,
       "-c",
       limiter,
       "sandbox",
@@ -180,7 +198,7 @@ const confine = Effect.fnUntraced(function* (program: string, settings: SandboxS
 })
 
 /** Runs an empty command in a sandbox, to learn whether one can be created. */
-const probe = Effect.fn("Sandbox.probe")(function* (program: string) {
+const probe = Effect.fn("Sandbox.probe")(function* (program: Program) {
   const env = { PATH: "/usr/bin:/bin" }
   const { prefix } = yield* confine(program, {}, { cwd: "/tmp", writable: [], env })
   let said = ""
@@ -195,27 +213,43 @@ const probe = Effect.fn("Sandbox.probe")(function* (program: string) {
 })
 
 /** Finds `bwrap`; fails with `SandboxUnavailable` unless it exists and works. */
-export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: SandboxSettings) {
+export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: SandboxSettings, filter?: string) {
   const looked = program === undefined ? places : [program]
   const found = looked.find((place) => path.isAbsolute(place) && existsSync(place))
   if (found === undefined) {
     const details = process.platform === "linux" ? `not at ${looked.join(", ")}` : `it needs Linux`
     return yield* new SandboxUnavailable({ reason: "missing", details })
   }
-  yield* Effect.mapError(probe(found), (error) =>
+  yield* Effect.mapError(probe({ program: found, filter }), (error) =>
     error._tag === "SandboxUnavailable" ? error : new SandboxUnavailable({ reason: "broken", details: error.message })
   )
   return found
 })
 
+/** The filter of system calls in a file of its own, as long as the scope. */
+const filterFile = Effect.gen(function* () {
+  const filter = filterFor(process.arch)
+  if (filter === undefined || process.platform !== "linux") return undefined
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(path.join(tmpdir(), "daybook-sandbox-"))),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  )
+  const file = path.join(folder, "filter")
+  yield* Effect.sync(() => writeFileSync(file, filter, { mode: 0o600 }))
+  return file
+})
+
 const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
+  const scope = yield* Effect.scope
+  const filter = yield* Effect.cached(Scope.extend(filterFile, scope))
   // A success is cached for the life of the host; a failure is not.
-  const known = new Map<string, string>()
+  const known = new Map<string, Program>()
   const found = Effect.fnUntraced(function* (asked: SandboxSettings) {
     const key = asked.program ?? ""
     const before = known.get(key)
     if (before !== undefined) return before
-    const program = yield* findProgram(asked)
+    const file = yield* filter
+    const program: Program = { program: yield* findProgram(asked, file), filter: file }
     known.set(key, program)
     return program
   })
@@ -235,4 +269,4 @@ export class Sandbox extends Context.Reference<Sandbox>()("@daybook/core/Sandbox
 }) {}
 
 /** Provides sandboxes with the host's settings. */
-export const layer = (settings: SandboxSettings = {}): Layer.Layer<never> => Layer.effect(Sandbox, make(settings))
+export const layer = (settings: SandboxSettings = {}): Layer.Layer<never> => Layer.scoped(Sandbox, make(settings))
