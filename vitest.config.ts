@@ -10,8 +10,8 @@ export default defineConfig({
     pool: "forks",
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
-    // Many tests wait for processes and disks: every core may have a worker.
-    maxWorkers: "100%",
+    // Many tests wait for processes and disks: more workers than cores keep the cores busy.
+    maxWorkers: "150%",
     minWorkers: 1,
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,

@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: processes are started in two places, and both give an environment of this module", () => {
+  it("EN-4: processes are started in two places with an environment of this module, and in a third with a path alone", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -99,6 +99,13 @@ describe("the environment of children", () => {
         readFileSync(join(packages, file), "utf8")
       )
     )
-    assert.deepStrictEqual(starts.sort(), ["core/src/mcp/Transports.ts", "core/src/tool/builtin/ShellProcess.ts"])
+    assert.deepStrictEqual(starts.sort(), [
+      "cli/src/Watchdog.ts",
+      "core/src/mcp/Transports.ts",
+      "core/src/tool/builtin/ShellProcess.ts"
+    ])
+    const watchdog = readFileSync(join(packages, "cli/src/Watchdog.ts"), "utf8")
+    assert.strictEqual(watchdog.split("env: {").length, 2)
+    assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')
   })
 })

@@ -27,7 +27,7 @@ setInterval(() => {
     guard?.kill("SIGKILL")
     ;[seen, still, guard] = [now, 0, undefined]
   } else if (++still === 2) {
-    guard = spawn("/bin/sh", ["-c", script, "sh", String(pid)], { stdio: "ignore" })
+    guard = spawn("/bin/sh", ["-c", script, "sh", String(pid)], { stdio: "ignore", env: { PATH: "/usr/bin:/bin" } })
     guard.on("error", () => undefined)
     if (terminal) writeSync(2, "\\ndaybook is busy and does not react; Ctrl-C ends it now\\n")
   }
