@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
 /** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
@@ -11,7 +12,7 @@ export default defineConfig({
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
     // Many tests wait for processes and disks: more workers than cores keep the cores busy.
-    maxWorkers: "150%",
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     minWorkers: 1,
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,
