@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
 /** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
@@ -11,8 +10,8 @@ export default defineConfig({
     pool: "forks",
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
-    // Many tests wait for processes and disks: more workers than cores keep the cores busy.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Many tests wait for processes and disks: every core may have a worker.
+    maxWorkers: "100%",
     minWorkers: 1,
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,
