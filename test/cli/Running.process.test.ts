@@ -221,6 +221,22 @@ describe("questions", () => {
 })
 
 describe("daybook prompt", () => {
+  it.scopedLive("CL-86: with --output-schema and --json stdout has events only, the value in one of them", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* setup
+      writeFileSync(join(here.cwd, "form.json"), '{"type":"object","properties":{"title":{"type":"string"}}}')
+      const run = yield* here.start(["prompt", "--json", "--output-schema", "form.json", "Sum up"], { env })
+      const request = yield* model.next
+      yield* request.toolCall("call_1", "structured_output", { title: "A day" })
+      yield* request.finish("tool_calls")
+      const { code, stdout } = yield* run.ended
+      const lines = stdout.trimEnd().split("\n")
+      assert.strictEqual(code, 0)
+      for (const line of lines) assert.match(line, /"type":"/)
+      assert.isTrue(lines.some((line) => line.includes('"title":"A day"')))
+    })
+  )
+
   it.scopedLive("CL-86: with --output-schema the value alone goes to stdout, and fits after one correction", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* setup
