@@ -108,6 +108,12 @@ describe("calls", () => {
     assert.strictEqual(CallText.callText({ tool, input }), line)
   })
 
+  it("CL-47: a call takes at most 110 columns, unless others are given", () => {
+    const call = { tool: "bash", input: { command: "x".repeat(300) } }
+    assert.lengthOf(CallText.callText(call), 110)
+    assert.lengthOf(CallText.callText(call, 20), 20)
+  })
+
   it("CL-47: what an edit changed are the lines that differ, without those around them", () => {
     const shown = (tool: string, input: Record<string, unknown>) =>
       CallText.changes({ tool, input }).map(({ sign, text }) => `${sign}${text}`)

@@ -157,3 +157,8 @@ it("CM-5: what would be too much can be cut further, and what was said stays who
   }
   assert.strictEqual(serialize(messages), serialize(messages, clipChars))
 })
+
+it.each(["\u{10000}", "\u{10ffff}"])("CM-3: %s is not split where a text is truncated", (character) => {
+  assert.strictEqual(clip(`ab${character}c`, 3), "ab[... 3 more characters]")
+  assert.strictEqual(clip(`ab${character}c`, 4), `ab${character}[... 1 more characters]`)
+})
