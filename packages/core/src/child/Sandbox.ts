@@ -1,9 +1,9 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-16 in specs/sandbox.md.
+ * SB-1..SB-17 in specs/sandbox.md.
  */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
@@ -91,14 +91,16 @@ const mebibyte = 1024 * 1024
 const defaults = { processes: 1_024, memory: 4_096 }
 
 /** Shells other than bash can close only descriptors of one digit. */
-const shell = existsSync("/bin/bash") ? { path: "/bin/bash", highest: 1_048_576 } : { path: "/bin/sh", highest: 9 }
+const limiterShell = existsSync("/bin/bash")
+  ? { path: "/bin/bash", highest: 1_048_576 }
+  : { path: "/bin/sh", highest: 9 }
 
 /**
  * Closes inherited descriptors, sets the limits of each process, then runs the program. Shells differ in the option for
  * the number of processes.
  */
 const limiter =
-  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${shell.highest} ] && eval "exec $fd>&-"; done; ` +
+  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
   'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 2; exec "$@"'
 
 /** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
@@ -149,7 +151,7 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
   )
 }
 
-/** What makes sandboxes: `bwrap`, and the file with the filter of system calls where one is known. */
+/** `bwrap`, and the path of the system call filter if the architecture has one. */
 interface Program {
   readonly program: string
   readonly filter: string | undefined
@@ -162,7 +164,7 @@ export interface Sandboxes {
   readonly confine: (wanted: Wanted) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
 }
 
-/** A shell opens the filter: `bwrap` reads it from a descriptor. */
+/** Starts `bwrap` through a shell that opens the filter, because `bwrap` reads it from a descriptor. */
 const filtered = (filter: string | undefined, program: string): ReadonlyArray<string> =>
   filter === undefined ? [program] : ["/bin/sh", "-c", 'exec 9<"$0" "$@"', filter, program, "--seccomp", "9"]
 
@@ -184,7 +186,7 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
       "--chdir",
       wanted.cwd,
       "--",
-      shell.path,
+      limiterShell.path,
       "-c",
       limiter,
       "sandbox",
@@ -226,22 +228,32 @@ export const findProgram = Effect.fn("Sandbox.find")(function* ({ program }: San
   return found
 })
 
-/** The filter of system calls in a file of its own, as long as the scope. */
-const filterFile = Effect.gen(function* () {
+/** Writes the filter to a file without a name and returns its descriptor: no other program can remove or replace it. */
+const openNameless = (filter: Uint8Array): number => {
+  const folder = mkdtempSync(path.join(tmpdir(), "daybook-sandbox-"))
+  try {
+    const file = path.join(folder, "filter")
+    writeFileSync(file, filter, { mode: 0o600 })
+    return openSync(file, "r")
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The path of the system call filter, valid until the scope closes. */
+const filterPath = Effect.gen(function* () {
   const filter = filterFor(process.arch)
   if (filter === undefined || process.platform !== "linux") return undefined
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(path.join(tmpdir(), "daybook-sandbox-"))),
-    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  const descriptor = yield* Effect.acquireRelease(
+    Effect.sync(() => openNameless(filter)),
+    (opened) => Effect.sync(() => closeSync(opened))
   )
-  const file = path.join(folder, "filter")
-  yield* Effect.sync(() => writeFileSync(file, filter, { mode: 0o600 }))
-  return file
+  return `/proc/${process.pid}/fd/${descriptor}`
 })
 
 const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
   const scope = yield* Effect.scope
-  const filter = yield* Effect.cached(Scope.extend(filterFile, scope))
+  const filter = yield* Effect.cached(Scope.extend(filterPath, scope))
   // A success is cached for the life of the host; a failure is not.
   const known = new Map<string, Program>()
   const found = Effect.fnUntraced(function* (asked: SandboxSettings) {
