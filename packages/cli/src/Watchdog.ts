@@ -1,7 +1,7 @@
 /**
- * Keeps Ctrl-C working while the event loop, which runs Node's signal handlers, is blocked. A thread detects the blocked loop
- * and starts a shell, which also gets the terminal's signals and kills this process; sessions survive that. A signal that is
- * sent only to this process still waits for the loop. Spec: LM-24.
+ * Keeps Ctrl-C working while the event loop, which runs Node's signal handlers, is blocked. A thread detects the blocked
+ * loop and starts a shell. The shell also gets the terminal's signals, and kills this process; sessions survive that. A
+ * signal that is sent only to this process still waits for the loop. Spec: LM-24.
  */
 import { Duration, Effect, type Scope } from "effect"
 import { Worker } from "node:worker_threads"
@@ -13,7 +13,9 @@ export interface Options {
   readonly limit?: Duration.DurationInput
 }
 
-/** The thread's program. It checks twice within the limit, so that a suspended machine does not count as a blocked loop. */
+/**
+ * The thread's program. It checks twice within the limit, so that a suspended machine does not count as a blocked loop.
+ */
 const watch = `
 const { spawn } = require("node:child_process")
 const { writeSync } = require("node:fs")
@@ -41,6 +43,7 @@ export const begin = ({ after = "2 seconds", limit = "4 seconds" }: Options = {}
   Scope.Scope
 > =>
   Effect.gen(function* () {
+    // Most commands end sooner, and need no thread.
     yield* Effect.sleep(after)
     const limitMillis = Duration.toMillis(limit)
     const beat = new Int32Array(new SharedArrayBuffer(4))

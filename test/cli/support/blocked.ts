@@ -1,8 +1,11 @@
-/** A process with a handler for SIGINT and an event loop that is blocked, until a time in milliseconds or for ever. */
+/**
+ * A program with a handler for SIGINT that blocks its event loop for a number of milliseconds. Its waits are real time:
+ * the watching thread has a real timer, and says nothing to the program.
+ */
 import { Effect } from "effect"
 import * as Watchdog from "../../../packages/cli/src/Watchdog.ts"
 
-const until = Number(process.argv[2])
+const blockedFor = Number(process.argv[2])
 
 process.on("SIGINT", () => {
   process.stdout.write("handled\n", () => process.exit(3))
@@ -11,10 +14,11 @@ Effect.runFork(
   Effect.scoped(
     Effect.gen(function* () {
       yield* Watchdog.begin({ after: 0, limit: 400 })
-      // The thread has started once the loop has turned for a while.
+      // The thread starts meanwhile.
       yield* Effect.sleep(500)
-      const end = performance.now() + until
+      const end = performance.now() + blockedFor
       while (performance.now() < end);
+      // The thread's next tick, after at most 200 ms, ends its shell.
       yield* Effect.sleep(300)
       process.stdout.write("free\n")
       yield* Effect.never

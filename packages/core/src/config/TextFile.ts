@@ -61,9 +61,9 @@ export const stampOf = ({ ctimeNs, dev, ino, mtimeNs, size }: BigIntStats): stri
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** Reads at most one byte more than allowed, so that a growing file stays bounded. */
-const readBounded = async (handle: fs.FileHandle, maxBytes: number): Promise<Uint8Array> => {
-  const buffer = new Uint8Array(maxBytes + 1)
+/** Reads a file from its start to its end, or to the limit. Files without a size (in /proc) are read too. */
+export const readAtMost = async (handle: fs.FileHandle, maxBytes: number): Promise<Uint8Array> => {
+  const buffer = new Uint8Array(maxBytes)
   let length = 0
   while (length < buffer.length) {
     const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length)
@@ -93,7 +93,8 @@ export const readText = Effect.fn("TextFile.readText")(function* (file: string, 
         const stats = yield* tryFile(file, () => handle.stat())
         if (stats.ino !== before.ino || stats.dev !== before.dev)
           return yield* refuse("it was replaced while it was read")
-        return yield* tryFile(file, () => readBounded(handle, maxBytes))
+        // One byte more than is allowed shows that the file is too long.
+        return yield* tryFile(file, () => readAtMost(handle, maxBytes + 1))
       }),
     (handle) => Effect.promise(() => handle.close())
   )

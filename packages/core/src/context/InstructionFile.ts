@@ -6,7 +6,7 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
-import { isWithin, stampOf } from "../config/TextFile.ts"
+import { isWithin, readAtMost, stampOf } from "../config/TextFile.ts"
 import { shownPath } from "../tool/builtin/ShownPath.ts"
 import { warnOnce } from "./WarnOnce.ts"
 
@@ -85,18 +85,6 @@ export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): str
   return body === "" || notes.length === 0 ? body : `${body}\n[${notes.join(" ")}]`
 }
 
-const readAll = async (handle: fs.FileHandle): Promise<Uint8Array> => {
-  // Reads one byte more than is shown, to detect truncation; files without a size (in /proc) are read to their end too.
-  const buffer = Buffer.allocUnsafe(maximumBytes + 1)
-  let size = 0
-  while (size < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, size, buffer.length - size, size)
-    if (bytesRead === 0) break
-    size += bytesRead
-  }
-  return buffer.subarray(0, size)
-}
-
 interface Kept {
   readonly stamp: string
   readonly text: string
@@ -141,7 +129,8 @@ export const makeReader = () => {
       const actual = await descriptorPath(handle)
       const same = actual === undefined ? stats.ino === before.ino && stats.dev === before.dev : actual === real
       if (!same) return { _tag: "Unreadable", why: "it was replaced while it was opened" }
-      const text = decodeInstructions(await readAll(handle))
+      // One byte more than is shown reveals that the file is longer.
+      const text = decodeInstructions(await readAtMost(handle, maximumBytes + 1))
       keep(real, { stamp: stampOf(stats), text })
       return { _tag: "Found", file: { real, text } }
     } finally {

@@ -7,7 +7,7 @@ import { constants, lstatSync, type Dirent } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Schema } from "effect"
-import { isWithin, stampOf } from "../config/TextFile.ts"
+import { isWithin, readAtMost, stampOf } from "../config/TextFile.ts"
 import { holding } from "./FolderOwner.ts"
 
 /** One item that a project brings. The hash detects changes; small texts are kept to show what changed. */
@@ -54,14 +54,7 @@ const head = async (file: string, limit: number): Promise<Uint8Array> => {
   try {
     const stats = await handle.stat()
     if (!stats.isFile()) return new Uint8Array()
-    const buffer = new Uint8Array(Math.min(limit, stats.size + 1))
-    let length = 0
-    while (length < buffer.length) {
-      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length)
-      if (bytesRead === 0) break
-      length += bytesRead
-    }
-    return buffer.subarray(0, length)
+    return await readAtMost(handle, Math.min(limit, stats.size + 1))
   } finally {
     await handle.close()
   }
