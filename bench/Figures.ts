@@ -17,7 +17,7 @@ export interface Figure {
   readonly value: number
   readonly unit: Unit
   readonly bar?: { readonly at: "least" | "most"; readonly value: number }
-  /** Explains the value, for example what it is a ratio of. */
+  /** Explains the value, for example names the two sides of a ratio. */
   readonly note?: string
 }
 

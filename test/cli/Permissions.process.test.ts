@@ -69,9 +69,9 @@ it.scopedLive(
       for (const [words, message] of [
         [["revoke"], "nothing to revoke"],
         [["revoke", "1"], "nothing was revoked; give --yes"],
-        [["revoke", "1", "nothing", "--yes"], 'there is no approval "nothing" in this folder'],
+        [["revoke", "1", "nothing", "--yes"], 'approval "nothing" does not exist in this folder'],
         [["revoke", "4", "--yes"], "--all looks in every folder"],
-        [["revoke", "n*", "--yes"], 'no approval "n*"'],
+        [["revoke", "n*", "--yes"], 'approval "n*" does not exist'],
         [["list", "more"], "takes no arguments"],
         [["grant"], "use list, revoke or audit"]
       ] as const) {

@@ -273,14 +273,6 @@ describe.skipIf(process.platform !== "linux")("a command in a sandbox", () => {
       })
   )
 
-  it.scopedLive("SB-8: inherits no descriptor but the standard streams", () =>
-    Effect.gen(function* () {
-      const bench = yield* makeConfined()
-      // The last is the folder that is listed.
-      assert.strictEqual(yield* bench.said("ls /proc/self/fd"), "0\n1\n2\n3\n")
-    })
-  )
-
   it.scopedLive("SB-7: without a network it reaches no address, no socket of another folder and no abstract one", () =>
     Effect.gen(function* () {
       const bench = yield* makeConfined()

@@ -1,6 +1,16 @@
 /** When there is a sandbox, what it asks, and what happens where none can be made. */
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -171,6 +181,27 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
         assert.isTrue(existsSync(join(cwd, "made")))
         assert.isFalse(existsSync(join(folder, "outside/x")))
       })
+  )
+
+  it.scopedLive("SB-8: inherits no descriptor of the host but the standard streams", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      writeFileSync(join(folder, "secret"), "a secret")
+      const secret = yield* Effect.acquireRelease(
+        Effect.sync(() => openSync(join(folder, "secret"), "r")),
+        (opened) => Effect.sync(() => closeSync(opened))
+      )
+      const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
+      const sandbox = yield* sandboxOf({})
+      const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env }))
+      const [file = "", ...args] = [...prefix, "/bin/bash", "-c", "cat <&3; cat <&20; ls /proc/self/fd"]
+      const stdio = Array.from({ length: 21 }, (_, at) =>
+        at === 1 ? ("pipe" as const) : at === 3 || at === 20 ? secret : ("ignore" as const)
+      )
+      const { stdout } = spawnSync(file, args, { env, stdio, encoding: "utf8" })
+      // The last is the folder that is listed.
+      assert.strictEqual(stdout, "0\n1\n2\n3\n")
+    })
   )
 
   it.scopedLive("SB-9: the bounds are 1,024 processes and 4,096 MiB, unless others are set", () =>

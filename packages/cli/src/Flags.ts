@@ -20,7 +20,7 @@ export const toggle = (name: string, about: string): Flag<boolean> => ({
   options: Options.boolean(name).pipe(Options.withDescription(about))
 })
 
-/** An optional value, checked by `decode`; its error says what is expected. */
+/** An optional value. `decode` checks it, and its error names the expected form. */
 export const value = <A = string>(
   name: string,
   valueName: string,

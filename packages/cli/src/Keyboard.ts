@@ -1,6 +1,6 @@
 /**
- * Reads keys from the terminal while a question is open. Between questions the system buffers what is typed, and the next
- * question first discards it. Spec: CL-153 in specs/cli.md.
+ * Reads keys from the terminal while a question is open. The system buffers keys that are typed between questions; the
+ * next question discards them. Spec: CL-153 in specs/cli.md.
  */
 import { StringDecoder } from "node:string_decoder"
 

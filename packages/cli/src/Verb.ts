@@ -10,7 +10,7 @@ export interface Verb {
   /** Paragraphs of help above the options. */
   readonly details: ReadonlyArray<string>
   readonly flags: ReadonlyArray<Flag<unknown>>
-  /** Command lines with what they do. */
+  /** Command lines, each with a description. */
   readonly examples: ReadonlyArray<readonly [line: string, does: string]>
   /** The parser and effect; their type is known only to the verb. */
   readonly command: unknown

@@ -8,7 +8,7 @@ const maximumMessage = 1_000
 export const clip = (text: string): string =>
   text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`
 
-/** One clause per issue, with the field and what it expects. `whole` names the value itself. */
+/** Describes each issue by its field and what the field expects. `whole` names the value itself. */
 export const describeIssues = (error: ParseResult.ParseError, whole: string): string => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
   const lines = issues.slice(0, maximumIssues).map(({ message, path }) => {

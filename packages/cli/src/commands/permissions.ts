@@ -61,7 +61,7 @@ const revoke = Effect.fn("Command.permissions.revoke")(function* ({ all, json, w
   const missing = words.find((word) => !approvals.some((approval) => isNamed(word, approval)))
   if (missing !== undefined) {
     const where = all ? "" : " in this folder; --all looks in every folder"
-    return yield* new NotFound({ message: `there is no approval "${oneLine(missing, 80)}"${where}` })
+    return yield* new NotFound({ message: `approval "${oneLine(missing, 80)}" does not exist${where}` })
   }
   const chosen = approvals.filter((approval) => words.some((word) => isNamed(word, approval)))
   if (!yes) {

@@ -1,4 +1,4 @@
-/** Schemas of values in user-written files; each names what it expects. Used with `decodeParsed`. */
+/** Schemas for values in files that users write. Their errors name the expected form. Used with `decodeParsed`. */
 import { ParseResult, Schema, type Effect } from "effect"
 import type { ParseOptions } from "effect/SchemaAST"
 
