@@ -18,10 +18,10 @@ export interface Options {
  */
 const watch = `
 const { spawn } = require("node:child_process")
-const { writeSync } = require("node:fs")
 const { workerData: { beats, limit, pid, terminal } } = require("node:worker_threads")
 const beat = new Int32Array(beats)
-const script = 'trap "kill -KILL $1" INT TERM HUP; while kill -0 $1; do sleep 1 & wait $!; done'
+const script = 'trap "kill -KILL $1" INT TERM HUP; echo "$2" >&2; while kill -0 $1 2>&-; do sleep 1 & wait $!; done'
+const words = "\\ndaybook is busy and does not react; Ctrl-C ends it now"
 let [seen, still, guard] = [0, 0, undefined]
 setInterval(() => {
   const now = Atomics.load(beat, 0)
@@ -29,9 +29,10 @@ setInterval(() => {
     guard?.kill("SIGKILL")
     ;[seen, still, guard] = [now, 0, undefined]
   } else if (++still === 2) {
-    guard = spawn("/bin/sh", ["-c", script, "sh", String(pid)], { stdio: "ignore", env: { PATH: "/usr/bin:/bin" } })
+    // The shell itself prints the words, after its trap is set: an earlier Ctrl-C would end only the shell.
+    const stdio = ["ignore", "ignore", terminal ? 2 : "ignore"]
+    guard = spawn("/bin/sh", ["-c", script, "sh", String(pid), words], { stdio, env: { PATH: "/usr/bin:/bin" } })
     guard.on("error", () => undefined)
-    if (terminal) writeSync(2, "\\ndaybook is busy and does not react; Ctrl-C ends it now\\n")
   }
 }, limit / 2)
 `

@@ -2,8 +2,12 @@
  * A program with a handler for SIGINT that blocks its event loop for a number of milliseconds. Its waits are real time:
  * the watching thread has a real timer, and says nothing to the program.
  */
+import { readdirSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 import * as Watchdog from "../../../packages/cli/src/Watchdog.ts"
+
+const hasChild = () =>
+  readdirSync("/proc/self/task").some((task) => readFileSync(`/proc/self/task/${task}/children`, "utf8") !== "")
 
 const blockedFor = Number(process.argv[2])
 
@@ -18,8 +22,8 @@ Effect.runFork(
       yield* Effect.sleep(500)
       const end = performance.now() + blockedFor
       while (performance.now() < end);
-      // The thread's next tick, after at most 200 ms, ends its shell.
-      yield* Effect.sleep(300)
+      // The thread's next tick ends its shell.
+      while (hasChild()) yield* Effect.sleep(50)
       process.stdout.write("free\n")
       yield* Effect.never
     })
