@@ -1,10 +1,10 @@
 /** Starts a socket server whose model gives one answer once its gate opens, and samples memory meanwhile. */
-import { LanguageModel, type Response } from "@effect/ai"
-import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import * as Daybook from "../packages/core/src/Daybook.ts"
+import { LanguageModel, type Response } from "@effect/ai"
+import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
+import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import { Exporter } from "../packages/files/src/Exporter.ts"
 import { serve } from "../packages/server/src/SessionSocket.ts"
 import * as Workload from "./Workload.ts"

@@ -1,8 +1,8 @@
 /** Measures durable appends of one event, each publisher in its own session, against bare inserts (design 10). */
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber } from "effect"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
-import { Identifiers } from "../packages/core/src/Identifiers.ts"
+import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median, perSecond, quantile } from "./Figures.ts"
 import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"

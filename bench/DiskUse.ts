@@ -1,8 +1,8 @@
 /** Measures a transcript on disk: events, projections and indexes, after the store is closed (design 10). */
-import { Array as Arr, Effect } from "effect"
 import { statSync } from "node:fs"
-import { Identifiers } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { Array as Arr, Effect } from "effect"
+import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { freshFile, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"
 

@@ -1,7 +1,7 @@
 /** Measures the time from an append to the last of many tails that follow one session (design 10). */
 import { Effect, Fiber, Stream } from "effect"
-import { Identifiers } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median, quantile } from "./Figures.ts"
 import { freshFile, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"

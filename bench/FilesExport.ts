@@ -3,14 +3,14 @@
  * append per page: the cost of schemas, fold, index, checks and the ledger. Memory is the peak resident size during the
  * export, of the process that also made the store.
  */
-import { Exporter } from "../packages/files/src/index.ts"
-import { Array as Arr, Effect, Layer } from "effect"
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import * as Store from "../packages/core/src/Store.ts"
-import { SessionID } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { Array as Arr, Effect, Layer } from "effect"
+import { Exporter } from "@daybook/files"
+import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
+import * as Store from "../packages/log/src/Store.ts"
 import { median } from "./Figures.ts"
 import { freshFile, removeFile } from "./Stores.ts"
 import * as Workload from "./Workload.ts"

@@ -1,8 +1,8 @@
 /** Measures opening a store and reading a session's first page, which must not depend on the store's size (design 10). */
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { SessionID } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
+import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median } from "./Figures.ts"
 import { freshFile, removeFile, withOurs } from "./Stores.ts"
 

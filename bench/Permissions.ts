@@ -2,9 +2,9 @@
  * Measures a permission decision about a command line of the tool `bash`: parsing the line and applying 60 rules. It uses
  * lines of one command and of many, and the longest line that is parsed. Loading the grammar is measured separately.
  */
-import { readCommandLine, type Grammar } from "../packages/core/src/permission/CommandLine.ts"
+import type { Rule } from "../packages/core/src/domain/Rule.ts"
+import { type Grammar, readCommandLine } from "../packages/core/src/permission/CommandLine.ts"
 import { lineVerdict } from "../packages/core/src/permission/CommandRules.ts"
-import type { Rule } from "../packages/core/src/permission/Rule.ts"
 import { median } from "./Figures.ts"
 
 const rules: ReadonlyArray<Rule> = [

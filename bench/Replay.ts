@@ -1,9 +1,9 @@
 /** Measures the decoded replay of one long session against paged `SELECT` + `JSON.parse` on the same file (design 10). */
 import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
-import { SessionID } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
-import { decodeRow, toEvent, type EventRow } from "../packages/core/src/log/EventRow.ts"
+import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
+import { decodeRow, type EventRow, toEvent } from "../packages/log/src/log/EventRow.ts"
 import { median, perSecond } from "./Figures.ts"
 import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"

@@ -1,11 +1,11 @@
 /** Measures the cost of a sandbox: a sandboxed command against a bare one, from start to end. */
-import { Context, Effect, Layer, Option, Record, Stream } from "effect"
 import { mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
+import { Context, Effect, Layer, Option, Record, Stream } from "effect"
 import { childEnvironment } from "../packages/core/src/child/ChildEnvironment.ts"
 import { bounded } from "../packages/core/src/child/ControlGroup.ts"
 import * as Sandbox from "../packages/core/src/child/Sandbox.ts"
-import { runShell } from "../packages/core/src/tool/builtin/ShellProcess.ts"
+import { runShell } from "../packages/core/src/child/ShellProcess.ts"
 import { median } from "./Figures.ts"
 
 const commands = 20

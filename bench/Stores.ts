@@ -1,16 +1,16 @@
 /** Opens the two sides of each comparison: our log, and bare better-sqlite3 on the same disk and schema. */
-import Sqlite from "better-sqlite3"
-import type { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import * as Registry from "../packages/core/src/events/Registry.ts"
-import type { Draft } from "../packages/core/src/events/SessionEvents.ts"
-import * as Identifiers from "../packages/core/src/Identifiers.ts"
-import type { EventLog } from "../packages/core/src/log/EventLog.ts"
-import { checksumOf } from "../packages/core/src/log/Checksum.ts"
-import * as SqlEventLog from "../packages/core/src/log/SqlEventLog.ts"
-import * as Database from "../packages/core/src/storage/Database.ts"
+import type { SqlClient } from "@effect/sql"
+import Sqlite from "better-sqlite3"
+import { Effect, Layer } from "effect"
+import * as Identifiers from "../packages/log/src/domain/Identifiers.ts"
+import * as Registry from "../packages/log/src/events/Registry.ts"
+import type { Draft } from "../packages/log/src/events/SessionEvents.ts"
+import { checksumOf } from "../packages/log/src/log/Checksum.ts"
+import type { EventLog } from "../packages/log/src/log/EventLog.ts"
+import * as SqlEventLog from "../packages/log/src/log/SqlEventLog.ts"
+import * as Database from "../packages/log/src/storage/Database.ts"
 
 let files = 0
 

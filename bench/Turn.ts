@@ -3,17 +3,17 @@
  * turns should cost the same (EX-R9). Everything is real but the model, which answers immediately. Statements and rows are
  * counted at the driver, on both connections. Each fresh session ends with a checkpoint and the same turns after it.
  */
+import { dirname } from "node:path"
 import { LanguageModel, type Response } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
 import Sqlite from "better-sqlite3"
 import { Array as Arr, Effect, Layer, Predicate, Stream } from "effect"
-import { dirname } from "node:path"
-import * as Daybook from "../packages/core/src/Daybook.ts"
-import { draft, type Draft } from "../packages/core/src/events/SessionEvents.ts"
-import { ActivityID, MessageID, SessionID } from "../packages/core/src/Identifiers.ts"
-import { EventLog } from "../packages/core/src/log/EventLog.ts"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
 import { Sessions } from "../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../packages/embedded/src/Daybook.ts"
+import { ActivityID, MessageID, SessionID } from "../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median } from "./Figures.ts"
 import { freshFile, ours, removeFile } from "./Stores.ts"
 import * as Workload from "./Workload.ts"

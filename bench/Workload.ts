@@ -1,7 +1,6 @@
 /** Generates the events of a session: turns of a coding agent with one tool call each, in typical sizes. */
-import type { Draft } from "../packages/core/src/events/SessionEvents.ts"
-import { draft } from "../packages/core/src/events/SessionEvents.ts"
-import { ActivityID, MessageID } from "../packages/core/src/Identifiers.ts"
+import { ActivityID, MessageID } from "../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../packages/log/src/events/SessionEvents.ts"
 
 const sentence = "The build reads the manifest first, then every workspace in the order of its references. "
 const prose = (bytes: number) => sentence.repeat(Math.ceil(bytes / sentence.length)).slice(0, bytes)

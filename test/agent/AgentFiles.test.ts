@@ -12,9 +12,11 @@ import {
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, FastCheck as fc, Layer, Logger } from "effect"
-import * as Agents from "../../packages/core/src/agent/Agents.ts"
 import { projectAgent } from "../../packages/core/src/agent/AgentDefinition.ts"
-import { verdictOf, type Rule, type Verdict } from "../../packages/core/src/permission/Rule.ts"
+import type { AgentFilesOptions } from "../../packages/core/src/agent/AgentFiles.ts"
+import * as Agents from "../../packages/core/src/agent/Agents.ts"
+import { plan as builtinPlan } from "../../packages/core/src/agent/BuiltinAgents.ts"
+import { type Rule, type Verdict, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const write = (path: string, text: string | Uint8Array = "") => {
@@ -23,7 +25,7 @@ const write = (path: string, text: string | Uint8Array = "") => {
 }
 
 /** A user's folder, a project with a subfolder, and the agents there. */
-const bench = (options: Partial<Agents.AgentFilesOptions> = {}) =>
+const bench = (options: Partial<AgentFilesOptions> = {}) =>
   Effect.gen(function* () {
     const root = yield* temporaryFolder
     const [user, project] = [join(root, "user"), join(root, "project")]
@@ -107,7 +109,7 @@ describe("a user's files", () => {
       ofUser("plan.md", "---\nturn_limit: 40\npermissions: {bash: deny}\n---\n")
       const plan = yield* agents.get("plan")
       assert.strictEqual(plan.turnLimit, 40)
-      assert.strictEqual(plan.prompt, Agents.plan.prompt)
+      assert.strictEqual(plan.prompt, builtinPlan.prompt)
       assert.strictEqual(verdictOf(plan.permissions, "edit", "x"), "deny")
       assert.strictEqual(verdictOf(plan.permissions, "bash", "x"), "deny")
       assert.strictEqual(verdictOf(plan.permissions, "read", "x"), "allow")
@@ -230,7 +232,7 @@ describe("a project's files", () => {
       for (const name of ["build", "plan", "mine", "broken"]) ofProject(`${name}.md`, "Theirs.")
       ofProject("innocent.md", "---\nname: build\n---\nTheirs.")
       assert.strictEqual((yield* agents.get("build", location)).prompt, undefined)
-      assert.strictEqual((yield* agents.get("plan", location)).prompt, Agents.plan.prompt)
+      assert.strictEqual((yield* agents.get("plan", location)).prompt, builtinPlan.prompt)
       assert.strictEqual((yield* agents.get("mine", location)).prompt, "Mine.")
       assert.match((yield* Effect.flip(agents.get("broken", location))).message, /user.*mode/)
       assert.strictEqual((yield* problems).filter((line) => line.includes("a project cannot change it")).length, 5)

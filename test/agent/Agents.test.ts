@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import * as Agents from "../../packages/core/src/agent/Agents.ts"
-import { deniesAll, verdictOf } from "../../packages/core/src/permission/Rule.ts"
+import { type Agent, type AgentMode, canAssist, canLead } from "../../packages/core/src/domain/Agent.ts"
+import { deniesAll, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 
 const withAgents = (options: Parameters<typeof Agents.layer>[0] = {}) => Effect.provide(Agents.layer(options))
 
@@ -39,14 +40,14 @@ describe("built-in agents", () => {
       }
       assert.include(plan.enterReminder ?? "", "planning")
       assert.include(plan.leaveReminder ?? "", "allowed again")
-      assert.isTrue(Agents.canLead(plan))
-      assert.isFalse(Agents.canAssist(plan))
+      assert.isTrue(canLead(plan))
+      assert.isFalse(canAssist(plan))
     }).pipe(withAgents())
   )
 })
 
 describe("agents of the host", () => {
-  const mine: Agents.Agent = { name: "mine", mode: "subagent", permissions: [] }
+  const mine: Agent = { name: "mine", mode: "subagent", permissions: [] }
 
   it.effect("CF-14: an agent given as a value is used as it is, also under a built-in name", () =>
     Effect.gen(function* () {
@@ -71,9 +72,9 @@ describe("agents of the host", () => {
   )
 
   it("CF-22: a mode says where an agent may work, and without one it may anywhere", () => {
-    const where = (mode?: Agents.AgentMode) => {
+    const where = (mode?: AgentMode) => {
       const agent = { name: "a", permissions: [], ...(mode === undefined ? {} : { mode }) }
-      return [Agents.canLead(agent), Agents.canAssist(agent)]
+      return [canLead(agent), canAssist(agent)]
     }
     assert.deepStrictEqual(
       [where(), where("all"), where("primary"), where("subagent")],

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
 import { WrittenRules } from "../../packages/core/src/agent/PermissionRules.ts"
-import { literal, matches, verdictOf, type Rule, type Verdict } from "../../packages/core/src/permission/Rule.ts"
+import { literal, matches, type Rule, type Verdict, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 
 const rulesOf = (written: unknown): ReadonlyArray<Rule> =>
   Schema.decodeUnknownSync(WrittenRules, { onExcessProperty: "error" })(written)

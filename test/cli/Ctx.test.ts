@@ -1,17 +1,17 @@
 /** What `ctx` has of its own because it loads no Effect: names, folders and rows as the other packages have them. */
-import { isName as coreIsName, SessionName } from "@daybook/core"
-import * as Layout from "@daybook/files"
-import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Effect, FastCheck, Schema } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import * as Layout from "@daybook/files"
 import { parseRow, rowText } from "../../packages/cli/src/ctx/History.ts"
 import { parse } from "../../packages/cli/src/ctx/Options.ts"
 import * as Place from "../../packages/cli/src/ctx/Place.ts"
 import { history, latest, type Out } from "../../packages/cli/src/ctx/Verbs.ts"
-import { houseOf, row, text, uid, writeSession, type Files } from "./support/SessionTree.ts"
+import { isName as coreIsName, SessionName } from "../../packages/log/src/domain/Address.ts"
 import { cases } from "../support/Cases.ts"
+import { type Files, houseOf, row, text, uid, writeSession } from "./support/SessionTree.ts"
 
 describe("ctx", () => {
   it.prop(

@@ -1,18 +1,13 @@
-import {
-  DatabaseError,
-  InboxFullError,
-  LogUnavailable,
-  ModelNotFound,
-  PromptConflictError,
-  ProviderFailed,
-  SessionNotFound,
-  type MessageID,
-  type SessionID
-} from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/Errors.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
+import { ModelNotFound } from "../../packages/core/src/model/ModelResolver.ts"
+import { ProviderFailed } from "../../packages/core/src/runner/RunError.ts"
+import { InboxFullError, PromptConflictError } from "../../packages/core/src/session/Sessions.ts"
+import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { LogUnavailable, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
+import { DatabaseError } from "../../packages/log/src/storage/Database.ts"
 
 const sessionID = "ses_a" as SessionID
 const messageID = "msg_a" as MessageID

@@ -1,12 +1,14 @@
 /** Questions for permissions at a terminal: every kind of them, as they are shown at two widths, and how they are answered. */
-import { Answer, type PermissionRequest, type PermissionSubject, type SessionID } from "@daybook/core"
+import { join } from "node:path"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { join } from "node:path"
 import { decide, typed } from "../../packages/cli/src/PermissionPrompt.ts"
 import { answerPrompt, questionPages, questionText, type Size } from "../../packages/cli/src/render/PermissionText.ts"
 import { coloured, plain } from "../../packages/cli/src/render/Style.ts"
 import { width } from "../../packages/cli/src/render/Width.ts"
+import { Answer, type PermissionRequest } from "../../packages/core/src/permission/PermissionAsker.ts"
+import type { PermissionSubject } from "../../packages/core/src/permission/PermissionSubject.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 
 const request = (over: Partial<PermissionRequest> = {}): PermissionRequest => ({
   sessionID: "ses_01" as SessionID,

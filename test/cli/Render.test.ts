@@ -1,10 +1,10 @@
-import type { Message, Session } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
 import { rootHelp, verbHelp } from "../../packages/cli/src/render/Help.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
 import { sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
+import type { Message, Session } from "../../packages/log/src/domain/Message.ts"
 import { activitySettled, textEnded, toolCalled } from "./support/events.ts"
 
 const session = {

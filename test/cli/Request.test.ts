@@ -1,6 +1,6 @@
-import type { ShownRequest } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { requestJson, requestText, sizeTable } from "../../packages/cli/src/render/Request.ts"
+import type { ShownRequest } from "../../packages/core/src/request/Recorded.ts"
 
 const long = "a line that nobody cuts \u001b[31m\n".repeat(5_000)
 const png = Buffer.alloc(12_000, 7)

@@ -1,6 +1,6 @@
-import type { TrustStore } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { changesText, questionText, statusText } from "../../packages/cli/src/render/TrustText.ts"
+import type * as TrustStore from "../../packages/core/src/trust/TrustStore.ts"
 
 type Thing = TrustStore.Report["brings"][number]
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { longestText } from "@daybook/core"
 import { coloured } from "../../packages/cli/src/render/Style.ts"
 import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
+import { longestText } from "../../packages/log/src/domain/LongText.ts"
 import {
   activitySettled,
   compactionEnded,

@@ -1,8 +1,15 @@
 /** One compaction: the order of its events, how it is asked for and may fail, and what is shown after it. */
-import { EventLog, HostContext, HostTools, MessageID, Sessions, SystemContext, define, draft } from "@daybook/core"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema, Stream } from "effect"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, eventsOf, resultsIn, systemTexts, transcript } from "../runner/support/Runs.ts"
 import { allUserTexts, eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import {

@@ -2,12 +2,12 @@
  * Method: the append of a compaction's end fails at its first statement, the second, and so on until it meets no fault;
  * and, from the facade down, in a projector of its transaction.
  */
-import { Sessions } from "@daybook/core"
 import { SqlClient, SqlError } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { draft } from "../../packages/core/src/events/SessionEvents.ts"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, failureOf, transcript } from "../runner/support/Runs.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"

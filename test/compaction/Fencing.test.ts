@@ -1,8 +1,8 @@
 /** Compactions beside other writers: a replaced owner, a move, a switch while the summary is made. */
-import { Sessions } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { dataOf } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, say, temporaryFolder } from "../support/Harness.ts"
 import { finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"

@@ -1,7 +1,8 @@
 /** Compactions that somebody asks for: each request has its end, whatever stands in the way. */
-import { SessionID, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, gatedTool } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
@@ -11,8 +12,8 @@ import {
   checkpointIn,
   compaction,
   compactions,
-  filled,
   exchange,
+  filled,
   long,
   narrow,
   summary,

@@ -1,8 +1,12 @@
 /** A provider that refuses a request as too long: one compaction, one more request, and never a loop. */
-import { HostTools, Sessions, define, type Agent, type SessionID } from "@daybook/core"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, failureOf, transcript } from "../runner/support/Runs.ts"
 import { allUserTexts, eventTypes, newSession, say } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"

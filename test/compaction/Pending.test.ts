@@ -1,7 +1,7 @@
 /** Prompts that wait for their answer while the past is summarized: they stay as they are (CP-49). */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { allUserTexts, newSession, say } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { checkpointIn, compaction, exchange, full, long, narrow, summary } from "./support/Talks.ts"

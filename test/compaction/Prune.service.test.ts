@@ -1,8 +1,11 @@
 /** Old results that are left out of requests: what is shown, what stays stored, and how it is taken back. */
-import { HostTools, Sessions, define, type SessionID } from "@daybook/core"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, resultsIn, transcript } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"

@@ -1,16 +1,10 @@
 /** Leaving old tool results out of what is shown. */
-import type { Message } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import {
-  nothingPruned,
-  placeholder,
-  prunable,
-  prune,
-  type PruneInput
-} from "../../packages/core/src/compaction/Prune.ts"
-import { estimate } from "../../packages/core/src/compaction/TokenEstimate.ts"
-import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
+import { lower, shownTo } from "../../packages/core/src/request/Lowering.ts"
+import { nothingPruned, placeholder, prunable, prune, type PruneInput } from "../../packages/core/src/request/Prune.ts"
+import { estimate } from "../../packages/core/src/request/TokenEstimate.ts"
+import type { Message } from "../../packages/log/src/domain/Message.ts"
 import { history, results, says, tool, user } from "./support/Histories.ts"
 
 /** Every character a token: sums are exact. */

@@ -1,5 +1,4 @@
 /** A conversation as flat text (CM-3, CM-8). */
-import type { Message } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import {
   clip,
@@ -8,6 +7,7 @@ import {
   serializeMessage,
   tighterClips
 } from "../../packages/core/src/compaction/Serialize.ts"
+import type { Message } from "../../packages/log/src/domain/Message.ts"
 import { assistant, history, nativeMark, results, says, text, tool, user } from "./support/Histories.ts"
 
 const base = { id: user(0, "").id, seq: 0, createdAt: 0 }

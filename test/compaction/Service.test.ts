@@ -1,7 +1,8 @@
 /** Compactions by need: when there is one, and when there is none. Method: a small window, sizes by preview. */
-import { Sessions, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, failureOf } from "../runner/support/Runs.ts"
 import { newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"

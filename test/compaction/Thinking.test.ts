@@ -1,7 +1,7 @@
 /** Summaries by models that think before they speak: what they think counts in the allowance of the answer. */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { newSession, say } from "../support/Harness.ts"
 import { finish, says, ScriptedModel, streams } from "../support/ScriptedModel.ts"
 import { asksForSummary, checkpointIn, exchange, long, narrow, summary } from "./support/Talks.ts"

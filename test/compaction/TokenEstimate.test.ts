@@ -2,14 +2,14 @@
 import type { Prompt } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
+import { lower, shownTo } from "../../packages/core/src/request/Lowering.ts"
 import {
   estimate,
   imageTokens,
   messageTokens,
   tokensOf,
   withUsage
-} from "../../packages/core/src/compaction/TokenEstimate.ts"
-import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
+} from "../../packages/core/src/request/TokenEstimate.ts"
 import { history } from "./support/Histories.ts"
 
 const model = { providerID: "acme", id: "m1" }

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Redacted } from "effect"
 import { stringify } from "yaml"
-import * as Config from "../../packages/core/src/config/Config.ts"
-import { showIssues } from "../../packages/core/src/config/Yaml.ts"
-import { isStdio, type McpServer } from "../../packages/core/src/mcp/McpServer.ts"
+import * as Config from "../../packages/cli/src/config/Config.ts"
+import { showIssues } from "../../packages/core/src/definition/Yaml.ts"
+import { isStdio, type McpServer } from "../../packages/mcp/src/McpServer.ts"
 
 const surroundings = { folder: "/etc/daybook", home: "/home/ada", environment: { TOKEN: "s3cret", "NOT-A-NAME": "x" } }
 

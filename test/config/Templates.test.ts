@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as Templates from "../../packages/core/src/config/Templates.ts"
+import * as Templates from "../../packages/core/src/prompt/Templates.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const bench = (options: Templates.TemplateOptions = {}) =>

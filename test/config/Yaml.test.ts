@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, Schema } from "effect"
-import { parseFrontmatter } from "../../packages/core/src/config/Frontmatter.ts"
-import { decodeParsed, nearest, parseYaml, showIssue, showIssues } from "../../packages/core/src/config/Yaml.ts"
+import { parseFrontmatter } from "../../packages/core/src/definition/Frontmatter.ts"
+import { decodeParsed, nearest, parseYaml, showIssue, showIssues } from "../../packages/core/src/definition/Yaml.ts"
 
 const faults = (text: string, firstLine?: number) => {
   const parsed = parseYaml(text, firstLine)

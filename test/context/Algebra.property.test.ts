@@ -4,22 +4,22 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Schema } from "effect"
-import type { Agent } from "../../packages/core/src/agent/Agents.ts"
-import { SessionID } from "../../packages/core/src/Identifiers.ts"
 import {
   absent,
   available,
   initialize,
-  reconcile,
-  replace,
-  source,
-  unavailable,
   type Look,
   type Observation,
   type Observed,
+  reconcile,
   type Reconciled,
-  type Snapshot
+  replace,
+  type Snapshot,
+  source,
+  unavailable
 } from "../../packages/core/src/context/SystemContext.ts"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 
 const agent: Agent = { name: "build", permissions: [] }
 const turn = { sessionID: SessionID.make("ses_algebra"), model: undefined, agent }

@@ -4,7 +4,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Metric, Scope, TestClock } from
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import { hostDate } from "../../packages/core/src/context/sources/HostDate.ts"
 import { text, textSource } from "../../packages/core/src/context/SystemContext.ts"
-import * as Metrics from "../../packages/core/src/Metrics.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { folder, listener, registryAt, turn } from "./support/Look.ts"
 
 const says = (key: string, words: string, removed?: string) =>

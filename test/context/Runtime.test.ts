@@ -1,12 +1,14 @@
 /** System context through the whole runtime: what reads discover, what a switch tells, what stays byte for byte. */
 import { realpathSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { Sessions, type Daybook, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { dataOf, resultsIn, systemTexts } from "../runner/support/Runs.ts"
 import { newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { dataOf, resultsIn, systemTexts } from "../runner/support/Runs.ts"
 import { put } from "./support/Look.ts"
 
 const folder = Effect.map(temporaryFolder, (path) => realpathSync(path))

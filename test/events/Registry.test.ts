@@ -1,11 +1,11 @@
 /** Every stored form can be read for ever, and what is written reads back as itself. */
 import { assert, it } from "@effect/vitest"
 import { Either, FastCheck as fc, Option } from "effect"
-import { durableDefinitions, liveDefinitions, type Draft } from "../../packages/core/src/events/SessionEvents.ts"
-import * as Registry from "../../packages/core/src/events/Registry.ts"
-import { MessageID } from "../../packages/core/src/Identifiers.ts"
-import { draftOf } from "../support/PlausibleLogs.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import * as Registry from "../../packages/log/src/events/Registry.ts"
+import { type Draft, durableDefinitions, liveDefinitions } from "../../packages/log/src/events/SessionEvents.ts"
 import { cases } from "../support/Cases.ts"
+import { draftOf } from "../support/PlausibleLogs.ts"
 
 const decode = (stored: string, text: string) =>
   Either.getOrThrow(Option.getOrThrow(Registry.decode(stored, JSON.parse(text))))

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Queue } from "effect"
-import { make, RunInterrupted, type RunCoordinator } from "../../packages/core/src/session/RunCoordinator.ts"
+import { make, type RunCoordinator, RunInterrupted } from "../../packages/core/src/coordination/RunCoordinator.ts"
 import { atOnce, bench, clean, errorsOf, failureOf, finish, isPending } from "./gatedDrains.ts"
 
 describe("CO-6: interrupt", () => {

@@ -19,7 +19,7 @@ import {
   Scheduler,
   Scope
 } from "effect"
-import { make, type RunCoordinator, type RunInterrupted } from "../../packages/core/src/session/RunCoordinator.ts"
+import { make, type RunCoordinator, type RunInterrupted } from "../../packages/core/src/coordination/RunCoordinator.ts"
 import { cases } from "../support/Cases.ts"
 
 const keys = ["a", "b"] as const

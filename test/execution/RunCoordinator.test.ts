@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Context, Deferred, Effect, Exit, Fiber, Option, Queue, Scheduler, Scope } from "effect"
-import { make, RunInterrupted, type RunCoordinator } from "../../packages/core/src/session/RunCoordinator.ts"
+import { make, type RunCoordinator, RunInterrupted } from "../../packages/core/src/coordination/RunCoordinator.ts"
 import { atOnce, bench, clean, errorsOf, fail, failureOf, finish, isPending } from "./gatedDrains.ts"
 
 describe("CO-1: one drain chain per key", () => {

@@ -4,7 +4,7 @@
  * further drain" can be read off an idle coordinator.
  */
 import { Cause, Data, Deferred, Effect, Exit, Fiber, Logger, Option, Queue, Runtime, type Scope } from "effect"
-import { make, type RunCoordinator } from "../../packages/core/src/session/RunCoordinator.ts"
+import { make, type RunCoordinator } from "../../packages/core/src/coordination/RunCoordinator.ts"
 
 export class Broken extends Data.TaggedError("Broken")<{ readonly why: string }> {
   override get message() {

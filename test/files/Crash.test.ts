@@ -1,9 +1,11 @@
 /** Exports that end by SIGKILL, and disks that fail at one operation. */
-import { assert, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { draft, EventLog, MessageID, SessionID } from "@daybook/core"
+import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed } from "../support/Logs.ts"
 import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"

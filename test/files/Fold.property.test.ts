@@ -3,13 +3,14 @@
  * what a runner writes. Nothing here depends on how events came: the fold takes one at a time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { EventRow, Fold, MessageRow, runOf } from "@daybook/files"
-import { ActivityID, type Draft } from "@daybook/core"
 import { FastCheck as fc, Schema } from "effect"
+import { EventRow, Fold, MessageRow, runOf } from "@daybook/files"
+import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { cases } from "../support/Cases.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 import { folded, stored } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
-import { cases } from "../support/Cases.ts"
 
 const check = <A>(arbitrary: fc.Arbitrary<A>, law: (value: A) => void): void =>
   fc.assert(fc.property(arbitrary, law), { numRuns: cases(80) })

@@ -1,11 +1,12 @@
 /** The fold over what the real runner writes, and over what it leaves when its process is gone. */
-import { Sessions, type SessionID } from "@daybook/core"
-import { Fold, type EventRow } from "@daybook/files"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { gatedTool, eventsOf, tool } from "../runner/support/Runs.ts"
+import { type EventRow, Fold } from "@daybook/files"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { eventsOf, gatedTool, tool } from "../runner/support/Runs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, failure, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, failure, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { folded } from "./support/Logs.ts"
 
 const filesOf = (sessionID: SessionID) => Effect.map(eventsOf(sessionID), (events) => folded(events))

@@ -1,9 +1,11 @@
 /** What single events come to: blocks of prompts and results, codes, ends of runs. */
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { Fold, runOf } from "@daybook/files"
-import { ActivityID, draft, MessageID, type Draft, type Prompt, type StoredError } from "@daybook/core"
 import { Struct } from "effect"
+import { Fold, runOf } from "@daybook/files"
+import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Prompt, StoredError } from "../../packages/log/src/domain/Values.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { folded, stored } from "./support/Logs.ts"
 
 const created = draft("session.created", { location: { directory: "/work" } })

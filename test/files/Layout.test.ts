@@ -1,5 +1,6 @@
 /** Where sessions lie, and how folders and times are written. */
 import { assert, it } from "@effect/vitest"
+import { FastCheck as fc, Schema } from "effect"
 import {
   addressOf,
   cwdHash,
@@ -10,8 +11,7 @@ import {
   shownDirectory,
   timeText
 } from "@daybook/files"
-import { isName, SessionName, type Address } from "@daybook/core"
-import { FastCheck as fc, Schema } from "effect"
+import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const
 const model = { kind: "model", name: "qwen3", session: "s.1" } as const

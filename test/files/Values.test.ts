@@ -1,11 +1,12 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
-import { Fold, Meta, valueFiles, type KeptAddress } from "@daybook/files"
-import { ActivityID, draft, MessageID, type Draft, type SessionEvent } from "@daybook/core"
 import { FastCheck as fc, Schema } from "effect"
+import { Fold, type KeptAddress, Meta, valueFiles } from "@daybook/files"
+import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { cases } from "../support/Cases.ts"
 import { folded, stored, textsFrom } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
-import { cases } from "../support/Cases.ts"
 
 const address: KeptAddress = { scope: "private", uid: 1000, kind: "agent", name: "coder", session: "default" }
 const created = draft("session.created", { location: { directory: "/work" } })

@@ -3,10 +3,10 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { foldersBetween } from "../../packages/core/src/context/ProjectRoot.ts"
 import { compile } from "../../packages/core/src/glob/Glob.ts"
 import { walk, type WalkOptions } from "../../packages/core/src/glob/Walk.ts"
-import { maxIgnoreBytes, maxIgnoreRules } from "../../packages/core/src/Limits.ts"
+import { maxIgnoreBytes, maxIgnoreRules } from "../../packages/core/src/support/Limits.ts"
+import { foldersBetween } from "../../packages/core/src/trust/ProjectRoot.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
 
 const put = (folder: string, files: Readonly<Record<string, string>>) => {

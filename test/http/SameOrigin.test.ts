@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { maxRedirects } from "../../packages/core/src/Limits.ts"
 import { HttpRefused } from "../../packages/core/src/http/HttpRefused.ts"
 import { safeFetch, sameOrigin } from "../../packages/core/src/http/SameOrigin.ts"
+import { maxRedirects } from "../../packages/core/src/support/Limits.ts"
 import { fine, origin, redirect } from "./support/Origins.ts"
 
 const statuses = [301, 302, 303, 307, 308] as const

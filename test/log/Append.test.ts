@@ -1,11 +1,11 @@
 /** What an append promises, on every store. */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
-import { draft, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
-import type { Projector } from "../../packages/core/src/log/Appends.ts"
-import { EventLog, EventRefused } from "../../packages/core/src/log/EventLog.ts"
-import { ReadSql } from "../../packages/core/src/storage/Database.ts"
+import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
+import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
+import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, stores } from "../support/Database.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
 

@@ -1,12 +1,12 @@
 /** Pages of the feed, and what is said of removed sessions: LG-18 and LG-19 in specs/log.md. */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import type { SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { cases } from "../support/Cases.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { begin, created, readAll, renamed, session, storeAs } from "../support/Logs.ts"
-import { cases } from "../support/Cases.ts"
 
 const long = (name: string) => renamed(`${name} ${"x".repeat(100 * 1024)}`)
 

@@ -4,15 +4,15 @@
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { crc32 } from "node:zlib"
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Stream } from "effect"
-import { draft } from "../../packages/core/src/events/SessionEvents.ts"
-import type { SessionID } from "../../packages/core/src/Identifiers.ts"
-import { checksumOf } from "../../packages/core/src/log/Checksum.ts"
-import { EventLog, EventUnreadable } from "../../packages/core/src/log/EventLog.ts"
-import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { checksumOf } from "../../packages/log/src/log/Checksum.ts"
+import { EventLog, EventUnreadable } from "../../packages/log/src/log/EventLog.ts"
 import { cases } from "../support/Cases.ts"
+import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { begin, created, foreign, message, renamed, session, storeAs } from "../support/Logs.ts"
 
 /** Changes of one character or digit, as SQL expressions. Each leaves a row that SQLite takes. */

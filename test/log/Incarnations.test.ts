@@ -3,11 +3,11 @@
  * it, or in one; a session is removed and made again with as many events as before, more, or fewer, while tails stand at
  * every place in it. Nothing of one life may reach a reader of another.
  */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Queue, Stream } from "effect"
-import { SessionID } from "../../packages/core/src/Identifiers.ts"
-import { EventLog, SessionNotFound, type ReadError } from "../../packages/core/src/log/EventLog.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog, type ReadError, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
 import { beforeApprovals } from "../support/Approvals.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"

@@ -1,9 +1,9 @@
 /** What a page holds in memory: 512 short payloads, or one long one. */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Stream } from "effect"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
-import { rebuild } from "../../packages/core/src/projection/Rebuild.ts"
-import { verify } from "../../packages/core/src/storage/Doctor.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { verify } from "../../packages/log/src/maintenance/Doctor.ts"
+import { rebuild } from "../../packages/log/src/maintenance/Rebuild.ts"
 import { stores } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 

@@ -1,8 +1,8 @@
 /** Two real processes on one file. What is waited for is a message or an event, never a time. */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Queue, Stream } from "effect"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
-import { childProgram, startChild, type Child } from "../support/Child.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { type Child, childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 import { startsTogether } from "../support/Starts.ts"

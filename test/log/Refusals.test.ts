@@ -2,13 +2,13 @@
  * Method: a hook holds a commit while appends gather behind it, so that they are one batch; the connection counts what
  * that batch costs in statements and transactions. Refused appends come in every kind, beside healthy ones.
  */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Queue, Stream } from "effect"
-import { draft, type Draft } from "../../packages/core/src/events/SessionEvents.ts"
-import type { SessionID } from "../../packages/core/src/Identifiers.ts"
-import type { Projector } from "../../packages/core/src/log/Appends.ts"
-import { EventLog, EventRefused, type AppendOptions } from "../../packages/core/src/log/EventLog.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
+import { type AppendOptions, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { admitted, begin, created, message, readAll, renamed, session } from "../support/Logs.ts"

@@ -1,9 +1,9 @@
 /** Taking events over from another log, on every store. */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Effect, Stream, TestClock } from "effect"
-import { EventID, SessionID } from "../../packages/core/src/Identifiers.ts"
-import { EventLog, type ForeignEvent } from "../../packages/core/src/log/EventLog.ts"
+import { EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog, type ForeignEvent } from "../../packages/log/src/log/EventLog.ts"
 import { stores } from "../support/Database.ts"
 import {
   admitted,

@@ -4,12 +4,12 @@
  * with the whole log, once, in order. Waiting is for events only.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Deferred, Effect, FastCheck as fc, Fiber, Layer, Stream, type Scope } from "effect"
-import type { SessionID } from "../../packages/core/src/Identifiers.ts"
-import { EventLog, type ReadError } from "../../packages/core/src/log/EventLog.ts"
+import { Context, Deferred, Effect, FastCheck as fc, Fiber, Layer, type Scope, Stream } from "effect"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog, type ReadError } from "../../packages/log/src/log/EventLog.ts"
+import { cases } from "../support/Cases.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
-import { cases } from "../support/Cases.ts"
 
 type Log = Context.Tag.Service<typeof EventLog>
 

@@ -1,6 +1,6 @@
 /** Replay and following: the laws of tails, on every store. Order is held by queues and gates, never by time. */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import {
   Chunk,
   Clock,
@@ -16,9 +16,9 @@ import {
   Stream,
   TestClock
 } from "effect"
-import { draft, type LiveEvent, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
-import { EventLog, type ReadError, type ReplayComplete } from "../../packages/core/src/log/EventLog.ts"
-import * as Tails from "../../packages/core/src/log/Tails.ts"
+import { draft, type LiveEvent, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type ReadError, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
+import * as Tails from "../../packages/log/src/log/Tails.ts"
 import { memoryLog, stores } from "../support/Database.ts"
 import { begin, created, message, readAll, renamed, session } from "../support/Logs.ts"
 

@@ -3,12 +3,12 @@
  * one prompts, waits for the lease to end, and takes over; then the first wakes up. It must store nothing as an owner,
  * its prompts must be there once, and no call may run twice.
  */
-import { SessionID } from "@daybook/core"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { invariants } from "../session/support/Invariants.ts"
 import { runtime } from "../session/support/worker.ts"
 import { program, startWorker } from "../session/support/Workers.ts"

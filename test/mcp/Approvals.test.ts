@@ -4,13 +4,13 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, FastCheck as fc, Layer, TestClock } from "effect"
-import { canonicalJson, fingerprint } from "../../packages/core/src/Fingerprint.ts"
-import * as Mcp from "../../packages/core/src/mcp/Mcp.ts"
-import { serverFingerprint, type McpServer } from "../../packages/core/src/mcp/McpServer.ts"
-import { readListing } from "../../packages/core/src/mcp/ToolListing.ts"
+import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
-import type { Rule } from "../../packages/core/src/permission/Rule.ts"
+import { canonicalJson, fingerprint } from "../../packages/core/src/support/Fingerprint.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import * as Mcp from "../../packages/mcp/src/Mcp.ts"
+import { type McpServer, serverFingerprint } from "../../packages/mcp/src/McpServer.ts"
+import { readListing } from "../../packages/mcp/src/ToolListing.ts"
 import { makeWorkbench, textOf } from "../tools/Workbench.ts"
 import { makeMcp, obedient } from "./support/Servers.ts"
 

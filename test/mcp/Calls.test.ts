@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, TestClock, type Scope } from "effect"
-import type { McpServer } from "../../packages/core/src/mcp/Mcp.ts"
-import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { Effect, Exit, Fiber, Queue, type Scope, TestClock } from "effect"
+import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
+import type { McpServer } from "../../packages/mcp/src/Mcp.ts"
 import { makeMcp, obedient, obedientHttp } from "./support/Servers.ts"
 
 const secret = "s3cret of the server"

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck, Redacted, Schema } from "effect"
-import { describeIssues } from "../../packages/core/src/Issues.ts"
-import { McpServers, redactor } from "../../packages/core/src/mcp/McpServer.ts"
-import { objectSchema, readListing } from "../../packages/core/src/mcp/ToolListing.ts"
-import { offeredNames } from "../../packages/core/src/mcp/ToolNames.ts"
+import { describeIssues } from "../../packages/log/src/support/Issues.ts"
+import { McpServers, redactor } from "../../packages/mcp/src/McpServer.ts"
+import { objectSchema, readListing } from "../../packages/mcp/src/ToolListing.ts"
+import { offeredNames } from "../../packages/mcp/src/ToolNames.ts"
 
 const decode = Schema.decodeUnknownEither(McpServers, { errors: "all", onExcessProperty: "error" })
 

@@ -1,8 +1,8 @@
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { maxBodyBytes } from "../../packages/core/src/Limits.ts"
-import { boundedFetch } from "../../packages/core/src/mcp/BoundedFetch.ts"
+import { maxBodyBytes } from "../../packages/core/src/support/Limits.ts"
+import { boundedFetch } from "../../packages/mcp/src/BoundedFetch.ts"
 import { origin, redirect } from "../http/support/Origins.ts"
 import { makeMcp, obedient, wrong } from "./support/Servers.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Ref } from "effect"
+import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
-import type { Rule } from "../../packages/core/src/permission/Rule.ts"
 import { makeMcp, obedient } from "./support/Servers.ts"
 
 const rule = (permission: string, verdict: Rule["verdict"]): Rule => ({ permission, resource: "*", verdict })

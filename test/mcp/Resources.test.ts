@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readContents } from "../../packages/core/src/mcp/Content.ts"
-import { filesystem, makeMcp, obedient } from "./support/Servers.ts"
+import { readContents } from "../../packages/mcp/src/Content.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
+import { filesystem, makeMcp, obedient } from "./support/Servers.ts"
 
 describe("resources", () => {
   it.scoped("MC-30: are listed with what a reader needs, and none where a server has none", () =>

@@ -1,10 +1,11 @@
-import { HostTools, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as Mcp from "../../packages/core/src/mcp/Mcp.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import * as Mcp from "../../packages/mcp/src/Mcp.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { obedient } from "./support/Servers.ts"
 
 const agent = {

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Tool } from "@effect/ai"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Queue, type Scope } from "effect"
-import type { McpServer } from "../../packages/core/src/mcp/Mcp.ts"
-import type { ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
+import type { McpServer } from "../../packages/mcp/src/Mcp.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { everything, everythingHttp, filesystem, freePort, makeMcp, obedient } from "./support/Servers.ts"
 

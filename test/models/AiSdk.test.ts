@@ -1,10 +1,14 @@
-import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider"
-import { APICallError } from "@ai-sdk/provider"
-import { classifyError } from "@daybook/core"
-import { AiSdkLanguageModel } from "@daybook/models"
+import {
+  APICallError,
+  type LanguageModelV3,
+  type LanguageModelV3CallOptions,
+  type LanguageModelV3StreamPart
+} from "@ai-sdk/provider"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
+import { AiSdkLanguageModel } from "@daybook/models"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { answer, at, only, secret, tool } from "./support/Client.ts"
 
 const usage = {

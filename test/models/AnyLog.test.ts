@@ -2,13 +2,19 @@
  * Method: random logs go into a real log; the conversation that each one lowers to goes through the real model of each
  * protocol to a server on loopback, and the body that arrives there is held against the provider's rules.
  */
-import { conversation, EventLog, historyAt, SessionID, type Draft, type Message, type ModelRef } from "@daybook/core"
-import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Models } from "@daybook/models"
+import { conversation } from "../../packages/core/src/request/Lowering.ts"
+import { historyAt } from "../../packages/core/src/request/Recorded.ts"
 import { shownFor } from "../../packages/core/src/request/Request.ts"
-import * as Store from "../../packages/core/src/session/SessionStore.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Message } from "../../packages/log/src/domain/Message.ts"
+import type { ModelRef } from "../../packages/log/src/domain/Values.ts"
+import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as Store from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog } from "../support/Database.ts"
 import { hostileLog, refs } from "../support/HostileLogs.ts"

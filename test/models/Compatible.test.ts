@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { classifyError } from "@daybook/core"
 import { Deferred, Effect, Fiber, Stream } from "effect"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
 import { chunks, refusal } from "./support/Server.ts"
 

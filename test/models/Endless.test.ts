@@ -2,16 +2,18 @@
  * A provider that never stops, over loopback: every answer ends at a limit, as a failed step, with an error that names the
  * limit. The server writes as long as the client reads.
  */
-import { Daybook, Limits, Sessions } from "@daybook/core"
-import { Models, OfflineModel } from "@daybook/models"
+import type { ServerResponse } from "node:http"
 import { Response } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either, Layer, Redacted, Stream, type Scope } from "effect"
-import type { ServerResponse } from "node:http"
-import { partsOf } from "../../packages/core/src/runner/ProviderStream.ts"
-import { origin, type Origin } from "../http/support/Origins.ts"
+import { Effect, Either, Layer, Redacted, type Scope, Stream } from "effect"
+import { Models, OfflineModel } from "@daybook/models"
+import { partsOf } from "../../packages/core/src/model/ProviderStream.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Limits from "../../packages/core/src/support/Limits.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { type Origin, origin } from "../http/support/Origins.ts"
+import { type Api, secret } from "./support/Client.ts"
 import { chunk } from "./support/HeldAnswers.ts"
-import { secret, type Api } from "./support/Client.ts"
 
 const models: Readonly<Record<Api, string>> = {
   anthropic: "claude-sonnet-4-5",

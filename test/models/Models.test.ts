@@ -1,8 +1,8 @@
-import { ModelResolver } from "@daybook/core"
-import { Catalog, Models, OfflineModel, Policy } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Either, Redacted } from "effect"
-import { textOf, answer } from "./support/Client.ts"
+import { Catalog, Models, OfflineModel, Policy } from "@daybook/models"
+import { ModelResolver } from "../../packages/core/src/model/ModelResolver.ts"
+import { answer, textOf } from "./support/Client.ts"
 
 const environment = (variables: Record<string, string>) =>
   Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables))))

@@ -1,7 +1,8 @@
-import { Daybook, Sessions } from "@daybook/core"
-import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Models } from "@daybook/models"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { begin, chunk } from "./support/HeldAnswers.ts"
 import { chunks, serve } from "./support/Server.ts"
 

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
-import { classifyError } from "@daybook/core"
 import { OpenAiTool } from "@effect/ai-openai"
+import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
 import { events, refusal } from "./support/Server.ts"
 

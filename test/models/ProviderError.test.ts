@@ -1,7 +1,7 @@
-import { classifyError, redactSecrets } from "@daybook/core"
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
+import { classifyError, redactSecrets } from "../../packages/core/src/model/ProviderError.ts"
 
 const request = {
   method: "POST" as const,

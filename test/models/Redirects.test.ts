@@ -1,10 +1,10 @@
-import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
-import { classifyError } from "@daybook/core"
 import { Effect, Redacted } from "effect"
+import { Models } from "@daybook/models"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { origin } from "../http/support/Origins.ts"
 import { hello } from "./support/Answers.ts"
-import { answer, secret, textOf, type Api } from "./support/Client.ts"
+import { answer, type Api, secret, textOf } from "./support/Client.ts"
 
 const models: Readonly<Record<Api, string>> = {
   anthropic: "claude-sonnet-4-5",

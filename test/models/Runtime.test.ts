@@ -3,17 +3,21 @@
  * is the offline one, or a provider over HTTP on loopback. What must hold: one prompt becomes a whole turn, with its
  * tool calls settled, whatever the provider sends.
  */
-import { Daybook, define, HostTools, Sessions, type ModelInfo } from "@daybook/core"
-import { Models } from "@daybook/models"
-import { Tool } from "@effect/ai"
-import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Tool } from "@effect/ai"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Models } from "@daybook/models"
+import type { ModelInfo } from "../../packages/core/src/model/ModelResolver.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { at, secret } from "./support/Client.ts"
 import { calling, held } from "./support/HeldAnswers.ts"
-import { chunks, events, serve, type Reply } from "./support/Server.ts"
+import { chunks, events, type Reply, serve } from "./support/Server.ts"
 
 const folder = Effect.acquireRelease(
   Effect.promise(async () => {

@@ -1,10 +1,11 @@
-import { classifyError, type RequestSettings } from "@daybook/core"
-import { Models, OfflineModel } from "@daybook/models"
-import { assert, describe, it } from "@effect/vitest"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
+import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Redacted } from "effect"
+import { Models, OfflineModel } from "@daybook/models"
+import type { RequestSettings } from "../../packages/core/src/domain/Agent.ts"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { hello } from "./support/Answers.ts"
-import { answer, at, requestsWith, secret, type Api } from "./support/Client.ts"
+import { answer, type Api, at, requestsWith, secret } from "./support/Client.ts"
 import { refusal, serve } from "./support/Server.ts"
 
 const all: RequestSettings = {

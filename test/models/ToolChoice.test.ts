@@ -1,7 +1,7 @@
-import type { RequestSettings } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { at, requestsWith, tool, type Api, type Asked } from "./support/Client.ts"
+import type { RequestSettings } from "../../packages/core/src/domain/Agent.ts"
+import { type Api, type Asked, at, requestsWith, tool } from "./support/Client.ts"
 
 const models = { anthropic: "claude-sonnet-4-6", openai: "gpt-6.1-terra", "openai-compatible": "qwen3:8b" } as const
 const apis = Object.keys(models) as ReadonlyArray<Api>

@@ -1,5 +1,3 @@
-import { Sessions } from "@daybook/core"
-import { layer as otel } from "@daybook/core/otel"
 import { assert, it } from "@effect/vitest"
 import {
   AggregationTemporality,
@@ -8,8 +6,10 @@ import {
 } from "@opentelemetry/sdk-metrics"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
+import { layer as otel } from "../../packages/core/src/otel.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counted", () =>
   Effect.gen(function* () {

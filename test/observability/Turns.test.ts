@@ -1,10 +1,10 @@
 /** How provider turns are counted, by outcome. */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Metric, Stream } from "effect"
-import * as Metrics from "../../packages/core/src/Metrics.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { failure, says, ScriptedModel, type Script } from "../support/ScriptedModel.ts"
+import { failure, says, type Script, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const counted = (outcome: string) =>
   Effect.map(Metric.value(Metric.tagged(Metrics.turns, "outcome", outcome)), ({ count }) => count)

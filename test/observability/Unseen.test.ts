@@ -1,7 +1,7 @@
 /** What is logged of runs that fail: by whom it is seen decides. */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, HashMap, Logger, LogLevel, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { failure, ScriptedModel } from "../support/ScriptedModel.ts"
 

@@ -1,14 +1,15 @@
 /** What a prompt came to is stored with it, and the model is shown that, whatever became of the files. */
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { EventLog, Sessions, type Prompt } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Schema } from "effect"
-import { Prompt as PromptSchema } from "../../packages/core/src/session/Schemas.ts"
 import { expandedParts } from "../../packages/core/src/prompt/Shown.ts"
-import { allUserTexts } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel, type SeenRequest } from "../support/ScriptedModel.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { type Prompt, Prompt as PromptSchema } from "../../packages/log/src/domain/Values.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { resultsIn } from "../runner/support/Runs.ts"
+import { allUserTexts } from "../support/Harness.ts"
+import { callParts, calls, says, ScriptedModel, type SeenRequest } from "../support/ScriptedModel.ts"
 import { makeDesk, png } from "./support/Expanding.ts"
 
 const prompt = (value: unknown): Prompt => Schema.decodeUnknownSync(PromptSchema)(value)

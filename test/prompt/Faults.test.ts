@@ -6,10 +6,10 @@ import { tmpdir } from "node:os"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Schema, TestClock } from "effect"
 import * as Agents from "../../packages/core/src/agent/Agents.ts"
-import * as Templates from "../../packages/core/src/config/Templates.ts"
 import * as PromptExpander from "../../packages/core/src/prompt/PromptExpander.ts"
 import { ResourceReader } from "../../packages/core/src/prompt/ResourceReader.ts"
-import { Session } from "../../packages/core/src/session/Message.ts"
+import * as Templates from "../../packages/core/src/prompt/Templates.ts"
+import { Session } from "../../packages/log/src/domain/Message.ts"
 import { kinds, textOf } from "./support/Expanding.ts"
 
 const session = Schema.decodeUnknownSync(Session)({

@@ -1,9 +1,9 @@
 /** What a prompt mentions by a name: agents, references, templates, and resources of MCP servers. */
 import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { Sessions } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { obedient } from "../mcp/support/Servers.ts"
 import { kinds, makeDesk, png, textOf } from "./support/Expanding.ts"
 

@@ -1,12 +1,12 @@
 /** What sessions may spend: the limit stops before the next request, is visible, and can be raised. */
-import { Sessions, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { asksForSummary, counted, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { asksForSummary, brief, counted, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
 import { dataOf, failureOf, tool } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, ScriptedModel, says } from "../support/ScriptedModel.ts"
-import { brief } from "../compaction/support/Talks.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const price = { input: 1, output: 10, cacheRead: 0, cacheWrite: 0 }
 const quiet = { agents: [brief("look")] }

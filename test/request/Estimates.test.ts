@@ -1,8 +1,9 @@
 /** What requests cost that no provider counted, and budgets of cost where nobody knows the price. */
-import { Sessions, SessionID } from "@daybook/core"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Stream } from "effect"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief, counted, full, long, narrow } from "../compaction/support/Talks.ts"
 import { crash } from "../runner/support/Crash.ts"
 import { dataOf, failureOf } from "../runner/support/Runs.ts"
@@ -14,10 +15,10 @@ import {
   held,
   otherRef,
   says,
+  type Script,
   ScriptedModel,
   streams,
-  textParts,
-  type Script
+  textParts
 } from "../support/ScriptedModel.ts"
 
 const price = { input: 1, output: 10, cacheRead: 0, cacheWrite: 0 }

@@ -2,9 +2,11 @@
  * Method: a generated conversation with compactions, prunings, switches, steers and restarts, as in Recorded.test.ts. Then
  * the history of every turn is read from where its last checkpoint was, and compared with the replay of the whole log.
  */
-import { conversation, SessionID, shownAt, shownBy } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { conversation } from "../../packages/core/src/request/Lowering.ts"
+import { shownAt, shownBy } from "../../packages/core/src/request/Recorded.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { converse, open, stepsOf } from "./support/Conversation.ts"
 import { transcript } from "./support/GeneratedModel.ts"

@@ -1,7 +1,8 @@
 /** Where a host takes part in prompts and requests: what is kept of it, and what a broken hook may not do. */
-import { HostRequests, Sessions, type RequestHook } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import { HostRequests, type RequestHook } from "../../packages/core/src/request/HostRequests.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { dataOf, systemTexts } from "../runner/support/Runs.ts"
 import { allUserTexts, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"

@@ -4,26 +4,23 @@
  * between. Then every turn is shown again from the log and sent once more: the bodies have to be equal.
  */
 import { Tool } from "@effect/ai"
-import {
-  build,
-  Daybook,
-  define,
-  draft,
-  EventLog,
-  HostTools,
-  MessageID,
-  Sessions,
-  ToolFailure,
-  type SessionID
-} from "@daybook/core"
-import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Redacted, Schema, Stream } from "effect"
+import { Models } from "@daybook/models"
+import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
+import { ToolFailure } from "../../packages/core/src/domain/ToolError.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { jsonSchemaTool } from "../../packages/core/src/tool/WireTool.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { hello } from "../models/support/Answers.ts"
 import { answer, at, secret } from "../models/support/Client.ts"
 import { hostileAnswer, rendered, type Said } from "../models/support/HostileAnswers.ts"
-import { refusal, serveEach, type Received, type Reply } from "../models/support/Server.ts"
+import { type Received, refusal, type Reply, serveEach } from "../models/support/Server.ts"
 import { cases } from "../support/Cases.ts"
 import { newSession, say } from "../support/Harness.ts"
 import { refs } from "../support/HostileLogs.ts"

@@ -1,7 +1,9 @@
 /** What one prompt changes: system text and tools, until the next prompt, shown in place and shown again. */
-import { Sessions, type PromptInput, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { PromptInput } from "../../packages/log/src/domain/Values.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { gatedTool, resultsIn, tool } from "../runner/support/Runs.ts"
 import { newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"

@@ -2,13 +2,19 @@
  * Method: the whole runtime. Before a turn the request is asked for, then the turn runs: what was shown in advance has to
  * be what the model got, part by part, and asking for it must have written nothing.
  */
-import { build, Daybook, EventLog, HostContext, Sessions, SystemContext, type SessionID } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { newSession, runtime, say, type Opened } from "../support/Harness.ts"
-import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { tool } from "../runner/support/Runs.ts"
+import { newSession, type Opened, runtime, say } from "../support/Harness.ts"
+import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { bodyOf } from "./support/Conversation.ts"
 import { parsed, seenBody, summary } from "./support/GeneratedModel.ts"
 

@@ -1,7 +1,8 @@
 /** What the model is reminded of: durable, once, and in its place. */
-import { build, Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { dataOf, failureOf, gatedTool, tool } from "../runner/support/Runs.ts"
 import { allUserTexts, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"

@@ -1,8 +1,10 @@
 /** Answers of a given form: the tool that takes them, one correction, and the value in the log. */
-import { Sessions, structuredOutput, type JsonRecord, type OutputFormat, type SessionID } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { checkOf } from "../../packages/core/src/request/StructuredOutput.ts"
+import { checkOf, structuredOutput } from "../../packages/core/src/request/StructuredOutput.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { JsonRecord, OutputFormat } from "../../packages/log/src/domain/Values.ts"
 import { brief, compaction, exchange, long, narrow, summary, window } from "../compaction/support/Talks.ts"
 import { dataOf, failureOf, resultsIn, tool, transcript } from "../runner/support/Runs.ts"
 import { allUserTexts, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"

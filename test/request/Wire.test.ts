@@ -2,19 +2,20 @@
  * Method: the whole runtime talks to a provider over HTTP on loopback, which keeps the bodies it was sent. Then each turn
  * is shown again from the log, and what was shown is sent to the same provider once more: the bodies have to be equal.
  */
-import { Daybook, Sessions } from "@daybook/core"
-import { Models } from "@daybook/models"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
 import { writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Models } from "@daybook/models"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { jsonSchemaTool } from "../../packages/core/src/tool/WireTool.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { hello } from "../models/support/Answers.ts"
-import { answer, secret, type Api } from "../models/support/Client.ts"
-import { pixel } from "../support/HostileLogs.ts"
-import { chunks, events, serve, type Reply } from "../models/support/Server.ts"
+import { answer, type Api, secret } from "../models/support/Client.ts"
+import { chunks, events, type Reply, serve } from "../models/support/Server.ts"
 import { temporaryFolder } from "../support/Harness.ts"
+import { pixel } from "../support/HostileLogs.ts"
 import { stepsOf } from "./support/Conversation.ts"
 
 const input = '{"path":"notes.txt"}'

@@ -2,11 +2,13 @@
  * Which tools and which form an activity's requests have when prompts join it: those of its opener, as far as no later
  * prompt sets its own, whatever comes between them.
  */
-import { Sessions, SessionID, type PromptInput } from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import { join } from "node:path"
-import { join as joined, noWishes, type Wishes } from "../../packages/core/src/request/Wishes.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { PromptInput } from "../../packages/log/src/domain/Values.ts"
+import { join as joined, noWishes, type Wishes } from "../../packages/log/src/domain/Wishes.ts"
 import { brief, compaction, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
 import { crash } from "../runner/support/Crash.ts"
 import { dataOf, failureOf, gatedTool, tool } from "../runner/support/Runs.ts"

@@ -1,9 +1,9 @@
 /** Activities: their turns, their limit, their end, and what a drain does with nothing to do (TU-1, TU-3, TU-4, TU-13). */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool } from "./support/Runs.ts"
 
 const limited = (turnLimit: number) => ({ agents: [{ name: "short", permissions: [], turnLimit }] })

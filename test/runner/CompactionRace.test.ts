@@ -1,10 +1,10 @@
 /** What others write into a session while its conversation is summarized. Method: a summary that is held meanwhile. */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { finish, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
-import { allUserTexts, newSession, say } from "../support/Harness.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { asksForSummary, brief, checkpointIn, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
+import { allUserTexts, newSession, say } from "../support/Harness.ts"
+import { finish, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 
 it.scoped("CM-9: what a switch of agents says while a summary is written is not lost with what it summarizes", () =>
   Effect.gen(function* () {

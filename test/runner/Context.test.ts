@@ -1,8 +1,11 @@
 /** The context that a turn is given: the first observation, what changed since, and what cannot be read (TU-5, TU-6, EP-3..EP-9). */
-import { EventLog, HostContext, Sessions, SystemContext } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Ref } from "effect"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, systemTexts } from "./support/Runs.ts"

@@ -2,12 +2,16 @@
  * The history that is kept between turns. Method: events of every kind that the model's view depends on are appended in
  * random order; after each step the kept history is compared with one that is read anew, and what was read is counted.
  */
-import { draft, EventLog, MessageID, Sessions, SessionStore, type Draft, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck, Ref } from "effect"
 import * as History from "../../packages/core/src/runner/History.ts"
-import { newSession, runtime } from "../support/Harness.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
+import { newSession, runtime } from "../support/Harness.ts"
 
 const model = { providerID: "scripted", id: "one" }
 const message = (n: number) => MessageID.make(`msg_${n}`)

@@ -1,11 +1,14 @@
 /** Texts that are longer than one part of a message may be. */
-import { it } from "@effect/vitest"
-import { EventLog, MessageID, SessionID, Sessions, type SessionEvent } from "@daybook/core"
 import { Response } from "@effect/ai"
+import { it } from "@effect/vitest"
 import { Effect, Either, FastCheck } from "effect"
 import { assert } from "vitest"
-import { fitting, joined, longestText } from "../../packages/core/src/session/LongText.ts"
 import * as Recorder from "../../packages/core/src/runner/TurnRecorder.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { fitting, joined, longestText } from "../../packages/log/src/domain/LongText.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { finish, ref, says, ScriptedModel, streams } from "../support/ScriptedModel.ts"
 

@@ -1,9 +1,9 @@
 /** What the model is shown of projected messages (MS-1..MS-4), and that any history lowers to a well-formed prompt. */
-import { Message } from "@daybook/core"
 import { Prompt } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { lower, shownTo } from "../../packages/core/src/runner/Lowering.ts"
+import { lower, shownTo } from "../../packages/core/src/request/Lowering.ts"
+import { Message } from "../../packages/log/src/domain/Message.ts"
 
 const model = { providerID: "p", id: "m" }
 const decode = Schema.decodeUnknownSync(Message)

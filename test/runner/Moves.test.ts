@@ -1,10 +1,13 @@
 /** What a move does to a running session: the fence, and going on where the session is then (TU-5, TU-11, EP-9). */
-import { HostContext, Sessions, SystemContext, type SessionID } from "@daybook/core"
+import { realpathSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Ref } from "effect"
-import { realpathSync } from "node:fs"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
-import { calls, callParts, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, gatedTool, resultsIn, systemTexts, tool } from "./support/Runs.ts"
 
 const folder = Effect.map(temporaryFolder, (path) => realpathSync(path))

@@ -1,10 +1,10 @@
 /** Calls that the output limit cut off: not run, and the model reads why. */
-import { Sessions } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, finish, says, ScriptedModel, type Script } from "../support/ScriptedModel.ts"
+import { callParts, calls, finish, says, type Script, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, resultsIn, tool } from "./support/Runs.ts"
 
 const agents = [brief("look", "structured_output")]

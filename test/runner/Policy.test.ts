@@ -1,10 +1,12 @@
 /** Retries, timeout and inactivity as a model's policy sets them (TU-12). Time is the test's. */
-import { Sessions, type ModelPolicy, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
-import { broken, waitBefore } from "../../packages/core/src/runner/ProviderStream.ts"
+import type { ModelPolicy } from "../../packages/core/src/model/ModelResolver.ts"
+import { broken, waitBefore } from "../../packages/core/src/model/ProviderStream.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { finish, held, says, ScriptedModel, streams, textParts, type Script } from "../support/ScriptedModel.ts"
+import { finish, held, says, type Script, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf } from "./support/Runs.ts"
 
 const overloaded: Script = streams({ type: "error", error: { type: "overloaded_error", message: "busy" } })

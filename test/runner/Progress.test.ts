@@ -1,9 +1,11 @@
 /** What a tool's progress may cost the log (TO-P1). Time is the test's. */
-import { EventLog, Sessions, type ToolOutput } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Queue, Stream, TestClock } from "effect"
+import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, tool } from "./support/Runs.ts"
 
 const said = (text: string): ToolOutput => ({ structured: {}, content: [{ type: "text", text }] })

@@ -1,8 +1,11 @@
 /** When an input becomes visible, and in what order (PR-1..PR-8, IN-12). */
-import { EventLog, HostContext, Sessions, SystemContext } from "@daybook/core"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool, transcript } from "./support/Runs.ts"

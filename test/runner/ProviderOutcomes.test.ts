@@ -1,7 +1,8 @@
 /** How a provider's stream may end, and what hosted calls leave (TO-7..TO-9, TO-11, TU-14, TU-15). */
-import { Sessions, type SessionID } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import {
   callParts,
@@ -9,10 +10,10 @@ import {
   finish,
   held,
   says,
+  type Script,
   ScriptedModel,
   streams,
-  textParts,
-  type Script
+  textParts
 } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, gatedTool, tool, transcript } from "./support/Runs.ts"
 

@@ -2,16 +2,16 @@
  * The recorder over any stream. Method: streams are generated with their order kept, by interleaving what each fragment
  * and each call sends; then the order is broken in one place. What is checked does not use the recorder's own state.
  */
-import { FastCheck } from "effect"
 import { assert, it } from "@effect/vitest"
-import { Either } from "effect"
-import { EventID, MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
-import { draft, type Draft, type SessionEvent } from "../../packages/core/src/events/SessionEvents.ts"
-import * as MemoryTables from "../../packages/core/src/projection/MemoryTables.ts"
-import { project } from "../../packages/core/src/projection/Projection.ts"
+import { Either, FastCheck } from "effect"
+import type { StreamPart } from "../../packages/core/src/model/StreamPart.ts"
 import * as Recorder from "../../packages/core/src/runner/TurnRecorder.ts"
+import { EventID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
+import { project } from "../../packages/log/src/projection/Projection.ts"
 
-type Part = Recorder.StreamPart
+type Part = StreamPart
 
 const sessionID = SessionID.make("ses_a")
 const messageID = MessageID.make("msg_a")

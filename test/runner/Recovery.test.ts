@@ -2,10 +2,11 @@
  * What is left when a process dies in the middle of a turn. Method: a real process on a database file is killed with
  * SIGKILL while its tool runs, then the file is opened here.
  */
-import { Sessions, SessionID } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect, Ref, type Layer, type Scope } from "effect"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, type Layer, Ref, type Scope } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { crash } from "./support/Crash.ts"

@@ -1,9 +1,12 @@
 /** Calls that are made again and again: from the third same result on, the model is told. */
-import { define, HostTools, Sessions, ToolFailure, type SessionID } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
 import { Tool } from "@effect/ai"
-
+import { assert, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { ToolFailure } from "../../packages/core/src/domain/ToolError.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"

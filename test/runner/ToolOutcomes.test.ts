@@ -1,10 +1,14 @@
 /** How a local call may end, and what the model reads of it (TO-1..TO-6, TO-10). */
-import { define, EventLog, HostTools, Sessions, ToolDeclined, ToolFailure, ToolStorageError } from "@daybook/core"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
+import { ToolDeclined, ToolFailure, ToolStorageError } from "../../packages/core/src/domain/ToolError.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, failureOf, gatedTool, resultsIn, tool, transcript } from "./support/Runs.ts"
 
 /** Calls the tool once and returns what the second request shows of it, with the stored error. */

@@ -1,13 +1,14 @@
 /** One turn: its order, what it shows the model, and that a call is on disk before it runs (TU-5..TU-10, CR-4, CR-6). */
-import { EventLog, Sessions } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Ref } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Ref } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import {
-  calls,
   callParts,
+  calls,
   finish,
   held,
   otherRef,

@@ -1,6 +1,6 @@
-import { assert, it } from "@effect/vitest"
 import { Response } from "@effect/ai"
-import { toCost, toTokens } from "../../packages/core/src/runner/Usage.ts"
+import { assert, it } from "@effect/vitest"
+import { toCost, toTokens } from "../../packages/core/src/model/Usage.ts"
 
 const usage = new Response.Usage({ inputTokens: 1_000, outputTokens: 100, totalTokens: 1_100, cachedInputTokens: 400 })
 const price = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 2 }

@@ -7,16 +7,16 @@ import {
   existsSync,
   mkdirSync,
   openSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { Sandbox, layer, type SandboxSettings } from "../../packages/core/src/child/Sandbox.ts"
-import type { Rule } from "../../packages/core/src/permission/Rule.ts"
+import { layer, Sandbox, type SandboxSettings } from "../../packages/core/src/child/Sandbox.ts"
+import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { everything, makeMcp } from "../mcp/support/Servers.ts"
 import { temporaryFolder, textOf } from "../tools/Workbench.ts"
 import { makeConfined } from "./Confined.ts"

@@ -1,8 +1,8 @@
 /** The text of a run out of deltas and durable texts, in whatever order and with whatever gaps they come. */
 import { it } from "@effect/vitest"
-import type { LiveEvent, SessionEvent } from "@daybook/core"
 import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
+import type { LiveEvent, SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import * as Deltas from "../../packages/server/src/Deltas.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]

@@ -2,14 +2,15 @@
  * What hasty, unlucky and hostile clients get: requests that race each other, connections that are gone too early, folders
  * that are gone, runs whose model fails midway. Method: real sockets, and a model that answers when the test says so.
  */
-import { EventLog, Sessions } from "@daybook/core"
-import { RunID } from "@daybook/files"
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
 import { AiError } from "@effect/ai"
 import { it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
-import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
-import { join } from "node:path"
 import { assert } from "vitest"
+import { RunID } from "@daybook/files"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { fromContext } from "../../packages/server/src/Backend.ts"
 import { writer } from "../../packages/server/src/Follow.ts"
 import { brief, compaction, summary, window } from "../compaction/support/Talks.ts"
@@ -19,14 +20,14 @@ import {
   connect,
   deltasOf,
   fresh,
+  holdOne,
   open,
   openFor,
   script,
+  type Served,
   textOf,
   typesOf,
   uid,
-  type Served,
-  holdOne,
   withoutAgent
 } from "./support/Served.ts"
 

@@ -1,25 +1,28 @@
 /** `resume`: what came after a row that a client has, then the run that is under way. */
-import { Tool } from "@effect/ai"
-import { define, EventLog, HostTools, type SessionID } from "@daybook/core"
-import { it } from "@effect/vitest"
-import { Context, Deferred, Effect, Schema } from "effect"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
+import { Tool } from "@effect/ai"
+import { it } from "@effect/vitest"
+import { Context, Deferred, Effect, Schema } from "effect"
 import { assert } from "vitest"
-import { calls, callParts, finish, held, otherRef, says, textParts } from "../support/ScriptedModel.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { callParts, calls, finish, held, otherRef, says, textParts } from "../support/ScriptedModel.ts"
 import {
+  type Client,
   connect,
   deltasOf,
+  type Frame,
   fresh,
+  holdOne,
   runtimeOf,
   script,
+  type Served,
   textOf,
   typesOf,
-  uid,
-  type Client,
-  type Frame,
-  type Served,
-  holdOne
+  uid
 } from "./support/Served.ts"
 
 /** All rows of a session in which nothing runs. */

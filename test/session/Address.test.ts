@@ -1,10 +1,12 @@
 /** Addresses: made on first use, one session each, given once. AD-1..AD-6 in specs/inbox.md; NA-1, NA-2, SC-1. */
-import { Address, EventLog, SessionID, Sessions, type CreateOptions } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { addressKey, isName, parseAddressKey } from "../../packages/core/src/session/Address.ts"
+import { assert, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { type CreateOptions, Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { Address, addressKey, isName, parseAddressKey } from "../../packages/log/src/domain/Address.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
 
 const location = { directory: tmpdir() }

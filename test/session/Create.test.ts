@@ -1,10 +1,13 @@
-import { EventLog, EventRefused, MessageID, SessionID, Sessions, type Projector } from "@daybook/core"
-import { SqlClient } from "@effect/sql"
-import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
+import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
 
 const location = { directory: tmpdir() }

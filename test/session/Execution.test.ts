@@ -1,8 +1,10 @@
 /** The coordinator's laws as a host sees them: CO-1, CO-6, PR-6, TL-6, WK-7, one process or two on one file. */
-import { EventLog, SessionID, Sessions } from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 

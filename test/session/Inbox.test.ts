@@ -1,9 +1,14 @@
 /** Admission: IN-1..IN-12. What waits is looked at through the facade, what was stored through the log. */
-import { Daybook, draft, EventLog, MessageID, SessionID, Sessions, type Input } from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Metric } from "effect"
-import { join } from "node:path"
-import * as Metrics from "../../packages/core/src/Metrics.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Input } from "../../packages/log/src/domain/Message.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 

@@ -1,9 +1,11 @@
 /** Sessions by title: found or made, once. Two contexts on one file stand for two processes. */
-import { EventLog, Sessions, SessionID } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { open, runtime, temporaryFolder } from "../support/Harness.ts"
 
 const named = (directory: string, title = "fix") =>

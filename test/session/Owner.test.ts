@@ -1,12 +1,16 @@
 /** Ownership: EX-O1..EX-O7 (WK-12, CO-6). Two contexts on one file stand for two processes; time is the TestClock's. */
-import { ActivityID, draft, EventLog, SessionID, SessionOwner, Sessions, type OwnerToken } from "@daybook/core"
+import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { type Context, Effect, Exit, FastCheck, Fiber, Option, Scope, TestClock, TestServices } from "effect"
-import { join } from "node:path"
-import * as Lease from "../../packages/core/src/session/Lease.ts"
-import * as OwnerID from "../../packages/core/src/session/OwnerID.ts"
-import { newSession, open, say, temporaryFolder, type Opened } from "../support/Harness.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Lease from "../../packages/log/src/coordination/Lease.ts"
+import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
+import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
+import { ActivityID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type OwnerToken } from "../../packages/log/src/log/EventLog.ts"
+import { newSession, open, type Opened, say, temporaryFolder } from "../support/Harness.ts"
 import { giveTo, goneOwner, stranger, withTimersStopped, withWallClock } from "../support/Owners.ts"
 
 const two = Effect.gen(function* () {

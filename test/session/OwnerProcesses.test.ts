@@ -2,10 +2,10 @@
  * Owners in real processes that are stopped, continued, killed, and put into other namespaces. `ask` answers `busy` only
  * when it saw the owner renew. What is waited for is a line; time passes only where a process is to stand still for it.
  */
-import { SessionID } from "@daybook/core"
+import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { join } from "node:path"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { program, startWorker, type Worker } from "./support/Workers.ts"
 

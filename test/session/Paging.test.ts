@@ -1,9 +1,14 @@
 /** Transcript and listing in pages: PR-7, WK-13, CR-5. Ids and times are chosen against the order of events. */
-import { draft, EventLog, MessageID, ReadSql, SessionID, Sessions, SessionStore } from "@daybook/core"
+import { tmpdir } from "node:os"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Tracer } from "effect"
-import { tmpdir } from "node:os"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { ReadSql } from "../../packages/log/src/storage/Database.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 
 const location = { directory: tmpdir() }

@@ -1,9 +1,10 @@
 /** Two real processes on one file, and processes that are killed. What is waited for is a line, never a time. */
-import { SessionID, Sessions } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect, Random } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Random } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { readAll } from "../support/Logs.ts"
 import { invariants } from "./support/Invariants.ts"

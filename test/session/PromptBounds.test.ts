@@ -1,8 +1,12 @@
 /** What a prompt may be (IB-31, IB-32): at the bound it is admitted, beyond it is refused by its field and stores nothing. */
-import { draft, EventLog, MessageID, Sessions, type PromptInput } from "@daybook/core"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { maximumBytes, maximumSystem, maximumText } from "../../packages/core/src/session/PromptBounds.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { PromptInput } from "../../packages/log/src/domain/Values.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime } from "../support/Harness.ts"
 
 /** A prompt whose JSON has this many bytes, in characters of three bytes each as far as it goes. */

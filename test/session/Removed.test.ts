@@ -2,11 +2,16 @@
  * Method: the session is removed by another process at one of two instants within each verb, after its first look-up or
  * before its first append. The removal is real; only its instant is chosen, by a look over the verb's shoulder.
  */
-import { ActivityID, draft, EventLog, MessageID, SessionID, SessionOwner, Sessions, SessionStore } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Option, Predicate, Stream, type Context } from "effect"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Cause, type Context, Effect, Exit, Option, Predicate, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
+import { ActivityID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { newSession, open, say, temporaryFolder } from "../support/Harness.ts"
 import { otherRef, ref } from "../support/ScriptedModel.ts"
 

@@ -1,17 +1,13 @@
 /** Stopping one activity by its id, and settling what a dead process left: EX-E9, EX-E10 in specs/execution.md. */
-import {
-  ActivityID,
-  draft,
-  EventLog,
-  MessageID,
-  SessionOwner,
-  Sessions,
-  type Projector,
-  type SessionID
-} from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Fiber, Option, Stream } from "effect"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
+import { ActivityID, MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 

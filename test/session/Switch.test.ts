@@ -1,11 +1,14 @@
 /** Agent, model and Location of a session: CR-3, CR-4, CR-6, and moves. */
-import { type Agent, EventLog, MessageID, Sessions } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const agents: ReadonlyArray<Agent> = [{ name: "plan", prompt: "You plan.", permissions: [] }]
 

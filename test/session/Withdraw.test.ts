@@ -1,18 +1,15 @@
 /** Prompts that are taken back: IB-40..IB-42 in specs/inbox.md. */
-import {
-  EventLog,
-  HostContext,
-  MessageID,
-  Sessions,
-  SessionStore,
-  SystemContext,
-  type Projector,
-  type SessionID
-} from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Queue, Tracer } from "effect"
-import { join } from "node:path"
-import { newSession, open, runtime, say, temporaryFolder, userTexts, eventTypes } from "../support/Harness.ts"
+import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 it.scopedLive("IB-40: a waiting prompt that is taken back waits no longer, and no model gets it", () =>

@@ -2,14 +2,14 @@
  * Method: one statement of a write transaction fails, the first, the second, and so on until a run meets no fault.
  * Whatever the place, the tables must be as before or as after a whole append, and the log must go on working.
  */
-import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { draft, type Draft } from "../../packages/core/src/events/SessionEvents.ts"
-import type { SessionID } from "../../packages/core/src/Identifiers.ts"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
-import { ReadSql } from "../../packages/core/src/storage/Database.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"

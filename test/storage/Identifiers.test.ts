@@ -9,7 +9,7 @@ import {
   MessageID,
   PartID,
   SessionID
-} from "../../packages/core/src/Identifiers.ts"
+} from "../../packages/log/src/domain/Identifiers.ts"
 
 const kinds = { ses: SessionID, msg: MessageID, evt: EventID, prt: PartID, act: ActivityID } as const
 

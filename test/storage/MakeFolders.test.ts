@@ -1,10 +1,10 @@
-import { makeFolders } from "@daybook/core"
+import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { FileSystem } from "@effect/platform"
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { makeFolders } from "../../packages/log/src/storage/MakeFolders.ts"
 
 const make = (path: string, mode?: number) =>
   Effect.tryPromise({ try: () => makeFolders(path, mode), catch: (cause) => (cause as NodeJS.ErrnoException).code })

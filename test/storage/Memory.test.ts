@@ -2,16 +2,19 @@
  * What a database in memory leaves on a disk: nothing. Method: SQLite's folder for temporary files is one of the test's
  * own, and the system tells of every file that is made in it, also of one that is unlinked at once.
  */
-import { Daybook, draft, EventLog, Sessions } from "@daybook/core"
+import { readdirSync, watch, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Queue } from "effect"
-import { readdirSync, watch, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
-import { begin, session } from "../support/Logs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { begin, session } from "../support/Logs.ts"
+import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 /** The names of all files that were made in the folder while the effect ran; `sentinel` is made after it. */
 const madeIn = <A, E, R>(folder: string, effect: Effect.Effect<A, E, R>) =>

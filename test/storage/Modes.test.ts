@@ -1,9 +1,12 @@
 /** Who may use what Daybook makes (ST-20, ST-21), under every umask that a process may have. */
-import { Doctor, makeFolders, PrivateFile, Store } from "@daybook/core"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
+import { makeFolders } from "../../packages/log/src/storage/MakeFolders.ts"
+import * as PrivateFile from "../../packages/log/src/storage/PrivateFile.ts"
+import * as Store from "../../packages/log/src/Store.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)

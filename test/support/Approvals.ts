@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import type { PermissionStore, SavedApproval } from "../../packages/core/src/permission/PermissionStore.ts"
 import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
-import { SessionID } from "../../packages/core/src/Identifiers.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { memoryLog } from "./Database.ts"
 
 export const approvals: Layer.Layer<PermissionStore> = Layer.orDie(Layer.provide(SqlPermissionStore.layer, memoryLog))

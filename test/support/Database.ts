@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
-import * as Identifiers from "../../packages/core/src/Identifiers.ts"
-import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
-import * as Database from "../../packages/core/src/storage/Database.ts"
+import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
+import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
+import * as Database from "../../packages/log/src/storage/Database.ts"
 
 /** The event log on the given file, with its database and identifiers. Two layers are two connections. */
 export const logAt = (filename: string, options: SqlEventLog.Options = {}) =>

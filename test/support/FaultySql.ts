@@ -4,9 +4,9 @@
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import * as Identifiers from "../../packages/core/src/Identifiers.ts"
-import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
-import * as Database from "../../packages/core/src/storage/Database.ts"
+import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
+import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
+import * as Database from "../../packages/log/src/storage/Database.ts"
 
 type Connection = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
 

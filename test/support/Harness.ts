@@ -1,9 +1,13 @@
 /** Builds the whole runtime around a scripted model, for tests from the facade down. */
-import { Daybook, EventLog, SessionID, Sessions, type Session } from "@daybook/core"
-import { Effect, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Session } from "../../packages/log/src/domain/Message.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as ScriptedModel from "./ScriptedModel.ts"
 
 /** The runtime on a database, with a scripted model. */

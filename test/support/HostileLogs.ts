@@ -2,9 +2,11 @@
  * Generates random logs that break conversations: blank texts, answers cut off anywhere, reasoning of every kind, calls whose
  * ids and names other providers reject, results without content, and model changes at any time.
  */
-import { draft, MessageID, type Draft, type ModelRef, type StoredError } from "@daybook/core"
 import { FastCheck as fc } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { ModelRef, StoredError } from "../../packages/log/src/domain/Values.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 
 type Made<Of> = Of extends fc.Arbitrary<infer A> ? A : never
 const oneOf = <const A>(...values: ReadonlyArray<A>): fc.Arbitrary<A> => fc.constantFrom(...values)

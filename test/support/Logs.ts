@@ -1,10 +1,10 @@
 /** Writes small logs for tests, and reads the rows that a database stores for them. */
 import { SqlClient } from "@effect/sql"
 import { Chunk, Effect, Option, Stream } from "effect"
-import { draft } from "../../packages/core/src/events/SessionEvents.ts"
-import { EventID, MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
-import { checksumOf, type Checked } from "../../packages/core/src/log/Checksum.ts"
-import { EventLog, type ForeignEvent } from "../../packages/core/src/log/EventLog.ts"
+import { EventID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { type Checked, checksumOf } from "../../packages/log/src/log/Checksum.ts"
+import { EventLog, type ForeignEvent } from "../../packages/log/src/log/EventLog.ts"
 import { unique } from "./Database.ts"
 
 export const session = (name: string = unique()): SessionID => SessionID.make(`ses_${name}`)

@@ -1,8 +1,8 @@
 /** Owners as they appear in rows: of dead processes, and of processes whose state is unknown. */
 import { SqlClient } from "@effect/sql"
 import { Clock, Effect } from "effect"
-import * as OwnerID from "../../packages/core/src/session/OwnerID.ts"
-import * as Store from "../../packages/core/src/Store.ts"
+import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
+import * as Store from "../../packages/log/src/Store.ts"
 
 /** An owner in a dead process of this machine: its process id exceeds the system's limit. */
 export const goneOwner = OwnerID.make()

@@ -4,8 +4,8 @@
  */
 import { Arbitrary, FastCheck as fc } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { durableDefinitions, type Draft, type DurableType } from "../../packages/core/src/events/SessionEvents.ts"
-import { MessageID } from "../../packages/core/src/Identifiers.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, durableDefinitions, type DurableType } from "../../packages/log/src/events/SessionEvents.ts"
 
 const arbitraries = new Map<DurableType, fc.Arbitrary<Draft>>(
   durableDefinitions.map((definition) => [

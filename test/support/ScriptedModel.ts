@@ -4,15 +4,15 @@
  * distinguish it from a provider's. Two models, `one` and `two`, share one script.
  */
 import { AiError, LanguageModel, type Prompt, type Response, type Tool } from "@effect/ai"
-import {
-  ModelNotFound,
-  ModelResolver,
-  ProviderNotFound,
-  type ModelInfo,
-  type ModelPolicy,
-  type RequestSettings
-} from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
+import type { RequestSettings } from "../../packages/core/src/domain/Agent.ts"
+import {
+  type ModelInfo,
+  ModelNotFound,
+  type ModelPolicy,
+  ModelResolver,
+  ProviderNotFound
+} from "../../packages/core/src/model/ModelResolver.ts"
 import { waitingFor } from "./Waiting.ts"
 
 export type Script = Stream.Stream<Response.StreamPartEncoded, AiError.AiError>

@@ -4,14 +4,14 @@
  *   creates it again with titles; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
  *   `start` opens another file and closes it. It answers with messages and ends on request or when killed.
  */
-import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
 import { SqlClient } from "@effect/sql"
-import { draft } from "../../packages/core/src/events/SessionEvents.ts"
-import { SessionID } from "../../packages/core/src/Identifiers.ts"
-import * as Identifiers from "../../packages/core/src/Identifiers.ts"
-import { EventLog } from "../../packages/core/src/log/EventLog.ts"
-import * as SqlEventLog from "../../packages/core/src/log/SqlEventLog.ts"
-import * as Database from "../../packages/core/src/storage/Database.ts"
+import { Deferred, Effect, Layer, ManagedRuntime, Stream } from "effect"
+import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
+import * as Database from "../../packages/log/src/storage/Database.ts"
 
 export type Command =
   | { readonly do: "open" }

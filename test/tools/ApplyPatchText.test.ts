@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
-import { isCrlf } from "../../packages/core/src/tool/builtin/WholeText.ts"
-import { applyHunks } from "../../packages/core/src/tool/patch/ApplyHunks.ts"
-import { maximumPatchBytes, parsePatch } from "../../packages/core/src/tool/patch/Patch.ts"
+import { applyHunks } from "../../packages/tools/src/patch/ApplyHunks.ts"
+import { maximumPatchBytes, parsePatch } from "../../packages/tools/src/patch/Patch.ts"
+import { isCrlf } from "../../packages/tools/src/WholeText.ts"
 import { cases } from "../support/Cases.ts"
 
 const patchOf = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")

@@ -12,7 +12,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
-import { replaceText } from "../../packages/core/src/tool/builtin/Edit.ts"
+import { replaceText } from "../../packages/tools/src/Edit.ts"
 import { makeWorkbench } from "./Workbench.ts"
 
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(...path), "utf8")

@@ -101,8 +101,8 @@ describe("the environment of children", () => {
     )
     assert.deepStrictEqual(starts.sort(), [
       "cli/src/Watchdog.ts",
-      "core/src/mcp/Transports.ts",
-      "core/src/tool/builtin/ShellProcess.ts"
+      "core/src/child/ShellProcess.ts",
+      "mcp/src/Transports.ts"
     ])
     const watchdog = readFileSync(join(packages, "cli/src/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)

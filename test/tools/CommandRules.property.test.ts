@@ -1,13 +1,13 @@
-import { assert, describe, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
 import * as grammar from "unbash"
+import type { Rule, Verdict } from "../../packages/core/src/domain/Rule.ts"
 import { readCommandLine } from "../../packages/core/src/permission/CommandLine.ts"
 import { lineVerdict } from "../../packages/core/src/permission/CommandRules.ts"
-import type { Rule, Verdict } from "../../packages/core/src/permission/Rule.ts"
 import { cases } from "../support/Cases.ts"
 
 const rule = (resource: string, verdict: Verdict): Rule => ({ permission: "bash", resource, verdict })

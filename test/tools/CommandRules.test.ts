@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as grammar from "unbash"
+import { literal } from "../../packages/core/src/domain/Rule.ts"
 import { readCommandLine } from "../../packages/core/src/permission/CommandLine.ts"
 import { lineVerdict, whyAsked } from "../../packages/core/src/permission/CommandRules.ts"
-import { literal } from "../../packages/core/src/permission/Rule.ts"
 import { careful, judge, rulesOf, table, type Written } from "./CommandTable.ts"
 
 describe("commands of a line", () => {

@@ -1,9 +1,9 @@
 /** Tables of command lines and their verdicts under rules. */
 import { assert, it } from "@effect/vitest"
 import * as grammar from "unbash"
+import type { Rule, Verdict } from "../../packages/core/src/domain/Rule.ts"
 import { readCommandLine } from "../../packages/core/src/permission/CommandLine.ts"
 import { lineVerdict } from "../../packages/core/src/permission/CommandRules.ts"
-import type { Rule, Verdict } from "../../packages/core/src/permission/Rule.ts"
 
 export type Written = Readonly<Record<string, Verdict>>
 

@@ -1,8 +1,12 @@
 /** What the tests of `task` share: models that play a part by what they were told, and readers of who started whom. */
-import { Sessions, type Agent, type Daybook, type EventOfType, type SessionID } from "@daybook/core"
 import { Effect } from "effect"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { EventOfType } from "../../packages/log/src/events/SessionEvents.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
-import { GatedModel, runtime as gated, type Held } from "../session/support/GatedModel.ts"
+import { runtime as gated, GatedModel, type Held } from "../session/support/GatedModel.ts"
 import { userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, type Script } from "../support/ScriptedModel.ts"
 

@@ -1,8 +1,8 @@
 import {
   existsSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmdirSync,
   symlinkSync,
@@ -11,7 +11,7 @@ import {
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { holdFolder, reachFolder } from "../../packages/core/src/tool/HeldFolder.ts"
+import { holdFolder, reachFolder } from "../../packages/core/src/workspace/HeldFolder.ts"
 import { temporaryFolder } from "./Workbench.ts"
 
 /** A Location with a folder `a/b`, and a folder outside. */

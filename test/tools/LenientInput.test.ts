@@ -1,17 +1,18 @@
 /** Inputs as models write them: what is meant by each, and what is refused all the same. */
-import { Sessions, type TodoItem } from "@daybook/core"
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Schema, Stream } from "effect"
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { decodeInput } from "../../packages/core/src/tool/LenientInput.ts"
 import { define, fromJsonSchema } from "../../packages/core/src/tool/ToolDefinition.ts"
+import type { TodoItem } from "../../packages/log/src/domain/Todo.ts"
 import { dataOf } from "../runner/support/Runs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { patchOf } from "./PatchTree.ts"
-import { agentWith, allowAll, callBy, makeWorkbench, textOf, type Options } from "./Workbench.ts"
+import { agentWith, allowAll, callBy, makeWorkbench, type Options, textOf } from "./Workbench.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

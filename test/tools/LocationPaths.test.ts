@@ -1,11 +1,11 @@
 /** Absolute paths, as models give them for every tool that takes one: inside the Location, and outside of it. */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { makeLocationFiles } from "../../packages/core/src/tool/LocationFiles.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { makeLocationFiles } from "../../packages/core/src/workspace/LocationFiles.ts"
 import { patchOf } from "./PatchTree.ts"
-import { makeWorkbench, sessionID, textOf, type Options } from "./Workbench.ts"
+import { makeWorkbench, type Options, sessionID, textOf } from "./Workbench.ts"
 
 const makeDesk = Effect.fnUntraced(function* (options?: Options) {
   const bench = yield* makeWorkbench(options)

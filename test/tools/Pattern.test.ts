@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { compile, covers, meet, test } from "../../packages/core/src/permission/Pattern.ts"
+import { compile, covers, meet, test } from "../../packages/core/src/domain/Pattern.ts"
 
 /** Few letters, so that patterns and texts meet often. */
 const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*", "?", "\\*", "\\?", "\\\\"), maxLength: 7 })

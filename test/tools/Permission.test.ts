@@ -2,7 +2,8 @@ import { realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber, Layer, Queue } from "effect"
-import type { Agent } from "../../packages/core/src/agent/Agents.ts"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import { deniesAll, literal, matches, type Rule, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import {
   Answer,
@@ -11,9 +12,8 @@ import {
   type PermissionRequest
 } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
-import { deniesAll, literal, matches, verdictOf, type Rule } from "../../packages/core/src/permission/Rule.ts"
-import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
-import { MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
+import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { approvals, patterns, source } from "../support/Approvals.ts"
 
 /** Approvals are for a folder that is there. */

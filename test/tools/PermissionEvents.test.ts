@@ -1,17 +1,13 @@
 /** What sessions say of decisions, from the facade down: real sessions whose model calls a tool that asks. */
-import {
-  Answer,
-  EventLog,
-  fromJsonSchema,
-  HostTools,
-  PermissionAsker,
-  PermissionStore,
-  Sessions,
-  type PermissionEvent
-} from "@daybook/core"
+import { realpathSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { realpathSync } from "node:fs"
+import { Answer, PermissionAsker } from "../../packages/core/src/permission/PermissionAsker.ts"
+import { type PermissionEvent, PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
+import { fromJsonSchema } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 

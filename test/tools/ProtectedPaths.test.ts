@@ -3,13 +3,13 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import { guardsOf, namesGuards } from "../../packages/core/src/permission/ProtectedPaths.ts"
-import type { Rule } from "../../packages/core/src/permission/Rule.ts"
 import { approvals, source } from "../support/Approvals.ts"
 import { patchOf } from "./PatchTree.ts"
-import { allowAll, makeWorkbench, textOf, type Options } from "./Workbench.ts"
+import { allowAll, makeWorkbench, type Options, textOf } from "./Workbench.ts"
 
 const allow = (permission: string, resource: string): Rule => ({ permission, resource, verdict: "allow" })
 

@@ -1,13 +1,16 @@
 /** The tool `question` from the facade down: what the model asks, who answers, and every way in which it ends. */
-import { EventLog, QuestionClosed, SessionID, Sessions, type PendingQuestion } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Context, Effect, Either, Stream } from "effect"
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Either, Stream } from "effect"
+import { type PendingQuestion, QuestionClosed } from "../../packages/core/src/domain/Question.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 
 const colour = { question: "Which colour?", header: "Colour", options: [{ label: "red" }, { label: "blue" }] }
 const name = { question: "Which name?" }

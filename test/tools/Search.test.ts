@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { searchLines } from "../../packages/core/src/tool/builtin/LineSearch.ts"
+import { searchLines } from "../../packages/tools/src/LineSearch.ts"
 import { allowAll, makeWorkbench, temporaryFolder, textOf } from "./Workbench.ts"
 
 const put = (folder: string, files: Readonly<Record<string, string | Uint8Array>>) =>

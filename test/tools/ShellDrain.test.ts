@@ -1,8 +1,8 @@
 /** Output that is on its way when a command ends, on an event loop that was busy. */
+import { spawn } from "node:child_process"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { spawn } from "node:child_process"
-import { drain } from "../../packages/core/src/tool/builtin/ShellProcess.ts"
+import { drain } from "../../packages/core/src/child/ShellProcess.ts"
 
 it.live("TO-62: what was printed before the end is read, however busy the event loop was", () =>
   Effect.gen(function* () {

@@ -1,13 +1,14 @@
 /** The tool `task` from the facade down: a child session, what it is shown, what it may do, and how it ends. */
-import { Sessions, type Session } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { newSession, say, temporaryFolder } from "../support/Harness.ts"
-import { callParts, calls, failure, says, textParts } from "../support/ScriptedModel.ts"
+import { assert, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { Session } from "../../packages/log/src/domain/Message.ts"
 import { dataOf, eventsOf, transcript } from "../runner/support/Runs.ts"
 import { GatedModel } from "../session/support/GatedModel.ts"
+import { newSession, say, temporaryFolder } from "../support/Harness.ts"
+import { callParts, calls, failure, says, textParts } from "../support/ScriptedModel.ts"
 import { allowing, childrenOf, delegates, family, hands, play } from "./Family.ts"
 
 const only = (sessions: ReadonlyArray<Session>): Session => {

@@ -1,9 +1,10 @@
 /** What becomes of tasks when their process ends: in good order, or not. */
-import { Sessions, type SessionID } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope } from "effect"
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Scope } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf } from "../runner/support/Runs.ts"
 import { GatedModel } from "../session/support/GatedModel.ts"
 import { newSession, say, temporaryFolder } from "../support/Harness.ts"

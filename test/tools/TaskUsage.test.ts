@@ -1,8 +1,11 @@
 /** What sessions cost with those that they started, and who stands above whom. */
-import { Sessions, SessionID, SessionStore, type Session } from "@daybook/core"
+import { tmpdir } from "node:os"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { tmpdir } from "node:os"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Session } from "../../packages/log/src/domain/Message.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { newSession, say } from "../support/Harness.ts"
 import { says } from "../support/ScriptedModel.ts"
 import { delegates, family, play } from "./Family.ts"

@@ -1,16 +1,16 @@
 /** What the model reads of results, to the letter: every count, on both sides of every limit. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Tool } from "@effect/ai"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
-import { pathsOutside } from "../../packages/core/src/tool/builtin/CommandAdvice.ts"
-import { makeOutputWindow, windowLimits } from "../../packages/core/src/tool/builtin/OutputWindow.ts"
-import { pageLimits } from "../../packages/core/src/tool/builtin/TextPage.ts"
-import { layerNothing } from "../../packages/core/src/tool/ToolOutputStore.ts"
+import { pageLimits } from "../../packages/core/src/workspace/TextPage.ts"
+import { layerNothing } from "../../packages/core/src/workspace/ToolOutputStore.ts"
+import { pathsOutside } from "../../packages/tools/src/CommandAdvice.ts"
+import { makeOutputWindow, windowLimits } from "../../packages/tools/src/OutputWindow.ts"
 import { patchOf } from "./PatchTree.ts"
-import { allowAll, makeWorkbench, textOf, type Options } from "./Workbench.ts"
+import { allowAll, makeWorkbench, type Options, textOf } from "./Workbench.ts"
 
 const lines = (count: number, from = 1) =>
   Array.from({ length: count }, (_, index) => `line ${from + index}\n`).join("")

@@ -1,11 +1,15 @@
 /** The tool `todo` from the facade down: the list is what the last change wrote, wherever the session has got to since. */
-import { draft, EventLog, MessageID, SessionID, Sessions, type TodoItem } from "@daybook/core"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { TodoItem } from "../../packages/log/src/domain/Todo.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 
 const item = (text: string, status: TodoItem["status"] = "pending"): TodoItem => ({ text, status })
 

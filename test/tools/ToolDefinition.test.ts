@@ -1,7 +1,8 @@
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Logger, Schema } from "effect"
-import { define, ToolDeclined, ToolFailure } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { ToolDeclined, ToolFailure } from "../../packages/core/src/domain/ToolError.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { agentWith, allowAll, callBy } from "./Workbench.ts"
 
 class TooDeep extends Schema.TaggedError<TooDeep>("TooDeep")("TooDeep", { depth: Schema.Int }) {

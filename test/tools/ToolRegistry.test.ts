@@ -2,10 +2,11 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Scope, Schema } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Schema, Scope } from "effect"
+import { ToolFailure } from "../../packages/core/src/domain/ToolError.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
-import { define, ToolFailure } from "../../packages/core/src/tool/ToolDefinition.ts"
+import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { agentWith, allowAll, callBy, makeWorkbench, textOf } from "./Workbench.ts"
 
 const Path = Schema.optionalWith(Schema.String, { exact: true })

@@ -7,17 +7,19 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeContext } from "@effect/platform-node"
 import { Context, Effect, Layer } from "effect"
-import type { Agent } from "../../packages/core/src/agent/Agents.ts"
-import { MessageID, SessionID } from "../../packages/core/src/Identifiers.ts"
+import type { Agent } from "../../packages/core/src/domain/Agent.ts"
+import type { Rule } from "../../packages/core/src/domain/Rule.ts"
+import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import { Answer, PermissionAsker, type PermissionRequest } from "../../packages/core/src/permission/PermissionAsker.ts"
 import type { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
-import type { Rule } from "../../packages/core/src/permission/Rule.ts"
-import { CurrentLocation } from "../../packages/core/src/session/CurrentLocation.ts"
 import * as HostTools from "../../packages/core/src/tool/HostTools.ts"
-import type { ToolCall, ToolOutput } from "../../packages/core/src/tool/ToolDefinition.ts"
-import * as ToolOutputStore from "../../packages/core/src/tool/ToolOutputStore.ts"
+import type { ToolCall } from "../../packages/core/src/tool/ToolDefinition.ts"
 import * as ToolRegistry from "../../packages/core/src/tool/ToolRegistry.ts"
+import * as ToolOutputStore from "../../packages/core/src/workspace/ToolOutputStore.ts"
+import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { builtins } from "../../packages/tools/src/BuiltinTools.ts"
 import { approvals } from "../support/Approvals.ts"
 
 export const allowAll: ReadonlyArray<Rule> = [{ permission: "*", resource: "*", verdict: "allow" }]
@@ -68,7 +70,7 @@ export const makeWorkbench = Effect.fnUntraced(function* (options: Options = {})
       })
   })
   const context = yield* Layer.build(
-    ToolRegistry.layer.pipe(
+    ToolRegistry.layer(builtins).pipe(
       Layer.provideMerge(Permission.layer),
       Layer.provide(asker),
       Layer.provide(options.store ?? approvals),

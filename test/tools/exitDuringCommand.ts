@@ -1,6 +1,6 @@
 /** A host that leaves by `process.exit` as soon as its command reports progress: run by `BashExit.test.ts`. */
 import { Effect, Stream } from "effect"
-import { runShell } from "../../packages/core/src/tool/builtin/ShellProcess.ts"
+import { runShell } from "../../packages/core/src/child/ShellProcess.ts"
 
 const [, , folder = ""] = process.argv
 

@@ -39,28 +39,6 @@ const undici = {
     })
 }
 
-/**
- * Our sources import from package roots. The roots of `@effect/*` are lists of namespaces, some of which load packages with
- * side effects (native MessagePack, HTTP clients), so the bundle imports each namespace from its file.
- */
-const namespaces = {
-  name: "namespaces",
-  setup: (build) =>
-    build.onLoad({ filter: /packages[\\/](?:core|models|files|server|cli)[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
-      loader: "ts",
-      contents: (await readFile(path, "utf8")).replaceAll(
-        /^import \{([^}]*)\} from "(@effect\/[\w-]+)"$/gm,
-        (_, names, from) =>
-          names
-            .split(",")
-            .map((name) => name.trim())
-            .filter((name) => name !== "" && !name.startsWith("type "))
-            .map((name) => `import * as ${name} from "${from}/${name}"`)
-            .join(";")
-      )
-    }))
-}
-
 /** A segmenter takes 12 ms to create, and ASCII text needs none: it is created on first use. */
 const lazySegmenter = {
   name: "lazy-segmenter",
@@ -109,7 +87,7 @@ const options = {
   conditions: ["@daybook/source"],
   // Native packages; `sharp` is optional, and loaded for the first picture.
   external: ["better-sqlite3", "sharp"],
-  plugins: [undici, namespaces, lazySegmenter, noGenerators],
+  plugins: [undici, lazySegmenter, noGenerators],
   legalComments: "none",
   logLevel: "warning"
 }

@@ -2,25 +2,22 @@
  * Checks for `daybook doctor`: the database, whether a process keeps the session files current, and whether each
  * configured provider answers. Spec: CL-19.
  */
-import {
-  Doctor,
-  EventLog,
-  PrivateFile,
-  Rebuild,
-  safeFetch,
-  Sessions,
-  Store,
-  type LogUnavailable,
-  type Session,
-  type SessionID
-} from "@daybook/core"
-import { follower } from "@daybook/files"
-import { Models } from "@daybook/models"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
+import { type ConfigError, Effect, Option, Predicate, Redacted, Stream } from "effect"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { follower } from "@daybook/files"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
+import * as Doctor from "@daybook/log/maintenance/Doctor"
+import * as Rebuild from "@daybook/log/maintenance/Rebuild"
+import * as PrivateFile from "@daybook/log/storage/PrivateFile"
+import * as Store from "@daybook/log/Store"
+import { Models } from "@daybook/models"
 import { rootOf } from "./FilesHost.ts"
 import { dataFolder } from "./Paths.ts"
-import { Effect, Option, Predicate, Redacted, Stream, type ConfigError } from "effect"
 
 /** One line of the report. */
 export interface Check {

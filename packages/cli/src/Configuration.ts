@@ -2,11 +2,11 @@
  * Finds the user's configuration and reads it as options of the runtime. Only verbs that need it load this module, because
  * reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md, specs/config.md.
  */
-import { Config } from "@daybook/core"
-import { Effect } from "effect"
 import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
+import { Effect } from "effect"
+import * as Config from "./config/Config.ts"
 import { UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 

@@ -1,9 +1,9 @@
 /** Finds the database. Creates nothing for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
-import { makeFolders } from "@daybook/core"
-import { Effect } from "effect"
 import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
+import { Effect } from "effect"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import { DatabaseProblem, NotFound } from "./Errors.ts"
 import { databasePath } from "./Paths.ts"
 

@@ -2,12 +2,12 @@
  * Finds the root of the sessions' plain files and builds their exporter. Loaded only by verbs that write or check files.
  * Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
  */
-import { Store } from "@daybook/core"
-import { Exporter, type SharedSpaces } from "@daybook/files"
-import { Effect, Layer, Record } from "effect"
 import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { resolve } from "node:path"
+import { Effect, Layer, Record } from "effect"
+import { Exporter, type SharedSpaces } from "@daybook/files"
+import * as Store from "@daybook/log/Store"
 import * as Configuration from "./Configuration.ts"
 import { UsageError } from "./Errors.ts"
 import { rootPath } from "./Paths.ts"

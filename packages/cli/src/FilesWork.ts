@@ -2,10 +2,9 @@
  * Runs `daybook files` on the store of a database, without anything that runs sessions.
  * Spec: CL-111..CL-114 in specs/cli.md.
  */
-import { Store } from "@daybook/core"
-import { Exporter, verify } from "@daybook/files"
 import { Effect, Stream } from "effect"
-import type { Request } from "./commands/files.ts"
+import { Exporter, verify } from "@daybook/files"
+import * as Store from "@daybook/log/Store"
 import { FilesDiffer } from "./Errors.ts"
 import { layer, rootOf, shared } from "./FilesHost.ts"
 import * as Folder from "./Folder.ts"
@@ -14,6 +13,17 @@ import { findingJson, findingLine } from "./render/FindingText.ts"
 import { jsonLine, oneLine } from "./render/Plain.ts"
 import * as SessionReference from "./SessionReference.ts"
 import * as Warnings from "./Warnings.ts"
+
+/** What `daybook files` can do. */
+export type Action = "export" | "verify" | "rebuild"
+
+/** The action, and the files it applies to. */
+export interface Request {
+  readonly action: Action
+  readonly root: string | undefined
+  readonly session: string | undefined
+  readonly json: boolean
+}
 
 const chosen = ({ session }: Request) =>
   session === undefined

@@ -1,5 +1,7 @@
 /** Defines the options of the commands: parsing and help line. Spec: CL-1..CL-3 in specs/cli.md. */
-import { HelpDoc, Options, ValidationError } from "@effect/cli"
+import * as HelpDoc from "@effect/cli/HelpDoc"
+import * as Options from "@effect/cli/Options"
+import * as ValidationError from "@effect/cli/ValidationError"
 import { Effect, Option } from "effect"
 
 /** An option with its line of help. */

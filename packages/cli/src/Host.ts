@@ -2,22 +2,20 @@
  * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
  * the terminal. Spec: CL-70..CL-74 in specs/cli.md.
  */
-import {
-  Daybook,
-  type Agents,
-  type EventLog,
-  type Identifiers,
-  type ModelResolver,
-  type PermissionAsker,
-  type PermissionStore,
-  type SessionExecution,
-  type Sessions,
-  type SessionStore
-} from "@daybook/core"
-import { Catalog, Models } from "@daybook/models"
-import { Effect, Layer, Struct, type ConfigError } from "effect"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import { type ConfigError, Effect, Layer, Struct } from "effect"
+import type { Agents } from "@daybook/core/agent/Agents"
+import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
+import type { PermissionStore } from "@daybook/core/permission/PermissionStore"
+import type { SessionExecution } from "@daybook/core/session/SessionExecution"
+import type { Sessions } from "@daybook/core/session/Sessions"
+import * as Daybook from "@daybook/embedded/Daybook"
+import type { Identifiers } from "@daybook/log/domain/Identifiers"
+import type { EventLog } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import { Catalog, Models } from "@daybook/models"
 import * as Configuration from "./Configuration.ts"
 import type { UsageError } from "./Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "./Paths.ts"

@@ -2,9 +2,9 @@
  * Lists the available models: those of the catalogue, and those of the server at `DAYBOOK_BASE_URL`. The request to that
  * server is bounded in time, bytes and count. Spec: CL-130, CL-131 in specs/cli.md.
  */
-import { safeFetch } from "@daybook/core"
-import { Catalog, Models, OfflineModel } from "@daybook/models"
 import { Effect, Redacted, Schema } from "effect"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
+import { Catalog, Models, OfflineModel } from "@daybook/models"
 
 /** One model, and the setting that it needs. */
 export interface ListedModel {

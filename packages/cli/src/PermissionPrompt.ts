@@ -1,9 +1,9 @@
 /** Asks the person at the terminal for permission to run a tool call. Spec: CL-35..CL-37, CL-155..CL-158. */
-import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core"
 import { Effect, Layer } from "effect"
+import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import * as Question from "./Question.ts"
 import { alwaysText, answerPrompt, questionPages, questionText, type Size } from "./render/PermissionText.ts"
-import { styleOf, type Style } from "./render/Style.ts"
+import { type Style, styleOf } from "./render/Style.ts"
 
 /** A typed reply: an answer, or a request to show more first. */
 export type Typed = Answer | "view" | "always"

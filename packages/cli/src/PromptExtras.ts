@@ -1,9 +1,9 @@
 /** Reads a prompt's options: attachments, the answer's schema, enabled tools. Spec: CL-84..CL-87 in specs/cli.md. */
-import type { FileAttachment, OutputFormat } from "@daybook/core"
-import { Effect, Predicate } from "effect"
 import { readFile, realpath, stat } from "node:fs/promises"
 import { basename, isAbsolute, relative, resolve, sep } from "node:path"
 import { pathToFileURL } from "node:url"
+import { Effect, Predicate } from "effect"
+import type { FileAttachment, OutputFormat } from "@daybook/log/domain/Values"
 import { UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 

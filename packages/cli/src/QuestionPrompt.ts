@@ -2,8 +2,11 @@
  * Asks the person at the terminal the questions of models that run in this process, child sessions included. It follows
  * the log meanwhile and withdraws a question that is answered elsewhere. Spec: CL-80..CL-83 in specs/cli.md.
  */
-import { EventLog, Sessions, type EventOfType, type PendingQuestion, type SessionEvent } from "@daybook/core"
 import { Effect, Queue, Stream } from "effect"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
 import * as Question from "./Question.ts"
 import { answerOf, questionText } from "./render/QuestionText.ts"
 

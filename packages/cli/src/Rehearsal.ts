@@ -2,13 +2,19 @@
  * Rehearses a prompt in a folder: it assembles the next request of a session in memory and sends it nowhere. The warnings of
  * the runtime meanwhile (unusable instructions, agents, templates, skills) are the report. Spec: CL-93 in specs/cli.md.
  */
-import { Agents, Daybook, findSandbox, Mcp, ModelResolver, Sessions, type Config, type McpStatus } from "@daybook/core"
-import { OfflineModel } from "@daybook/models"
 import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import { findProgram as findSandbox } from "@daybook/core/child/Sandbox"
+import { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { Sessions } from "@daybook/core/session/Sessions"
+import * as Daybook from "@daybook/embedded/Daybook"
+import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
+import { OfflineModel } from "@daybook/models"
 import type { Check } from "./Checkup.ts"
+import type * as Config from "./config/Config.ts"
 import * as Configuration from "./Configuration.ts"
-import * as Trusting from "./Trusting.ts"
 import { serverStart } from "./Host.ts"
+import * as Trusting from "./Trusting.ts"
 
 /** Any model will do: it is never called. */
 const anyModel = Layer.succeed(ModelResolver, ModelResolver.of({ resolve: () => OfflineModel.resolved }))

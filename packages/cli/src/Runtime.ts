@@ -2,8 +2,11 @@
  * Provides the runtime to a verb. Heavy parts (the store, the runner, the models) are imported only when a verb needs them,
  * to keep the start fast. Spec: CL-60, CL-73 in specs/cli.md.
  */
-import { Agents, ModelNotSelected, ModelResolver, Store, type ModelRef } from "@daybook/core"
 import { Effect } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import { ModelNotSelected, ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import * as Store from "@daybook/log/Store"
 import type { Configured } from "./Configuration.ts"
 import * as DatabasePath from "./DatabasePath.ts"
 import { UsageError } from "./Errors.ts"

@@ -4,12 +4,12 @@
  *
  *   signal -> sockets close -> runs are interrupted -> files reach the end of the log -> the database closes
  */
-import { canLead, Sessions } from "@daybook/core"
+import { join } from "node:path"
+import { Effect, Layer, Struct } from "effect"
+import { canLead } from "@daybook/core/domain/Agent"
+import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter, nameFrom } from "@daybook/files"
 import { Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
-import { Effect, Layer, Struct } from "effect"
-import { join } from "node:path"
-import type { Request } from "./commands/serve.ts"
 import * as DatabasePath from "./DatabasePath.ts"
 import { NotFound, UsageError } from "./Errors.ts"
 import { exporter, rootOf, shared } from "./FilesHost.ts"
@@ -23,6 +23,24 @@ import { findAgent, readModel, resolveModel, trusting, withNoSessions, withTelem
 import * as ServerLog from "./ServerLog.ts"
 import * as Signal from "./Signal.ts"
 import * as Watchdog from "./Watchdog.ts"
+
+/** An agent or a model as typed, and the name it is served under. */
+export interface Written {
+  readonly text: string
+  readonly alias: string | undefined
+}
+
+/** A request to serve. Names are valid; everything else is checked before anything is created. */
+export interface Request {
+  readonly agents: ReadonlyArray<Written>
+  readonly models: ReadonlyArray<Written>
+  readonly root: string | undefined
+  /** By its real path. */
+  readonly chroot: string | undefined
+  readonly logFormat: "text" | "json"
+  readonly logLevel: "debug" | "info" | "warning" | "error" | "none"
+  readonly json: boolean
+}
 
 const uid = process.getuid?.() ?? 0
 

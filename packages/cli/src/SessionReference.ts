@@ -1,6 +1,8 @@
 /** Resolves a typed session reference to a session. Spec: CL-10, CL-11 in specs/cli.md. */
-import { Address, SessionID, SessionStore } from "@daybook/core"
 import { Effect, Either, Option, Schema } from "effect"
+import { Address } from "@daybook/log/domain/Address"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { NotFound, UsageError } from "./Errors.ts"
 import { oneLine } from "./render/Plain.ts"
 

@@ -2,10 +2,13 @@
  * Exports spans, metrics and logs over OTLP, as OpenTelemetry's standard variables configure. Loaded only if an endpoint is
  * named. Spec: CL-128 in specs/cli.md.
  */
-import { OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "@effect/opentelemetry"
-import { safeFetch } from "@daybook/core"
-import { FetchHttpClient } from "@effect/platform"
+import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
+import * as OtlpMetrics from "@effect/opentelemetry/OtlpMetrics"
+import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"
+import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Logger } from "effect"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { UsageError } from "./Errors.ts"
 import { cleaned, secretsOf } from "./render/LogLine.ts"
 import * as TelemetryOptions from "./TelemetryOptions.ts"

@@ -2,10 +2,10 @@
  * Reads and asks for the person's trust decision about the project that a command works in.
  * Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
  */
-import { TrustStore } from "@daybook/core"
-import { Context, Effect } from "effect"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import { Context, Effect } from "effect"
+import * as TrustStore from "@daybook/core/trust/TrustStore"
 import * as Configuration from "./Configuration.ts"
 import { Output } from "./Output.ts"
 import { dataFolder } from "./Paths.ts"

@@ -8,22 +8,17 @@
  *   tail ─────────┼─> queue ─> step ─> stdout, stderr
  *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
  */
-import {
-  EventLog,
-  Sessions,
-  type LiveEvent,
-  type MessageID,
-  type PromptOptions,
-  type SessionEvent,
-  type SessionID
-} from "@daybook/core"
 import { Cause, Clock, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
+import { type PromptOptions, Sessions } from "@daybook/core/session/Sessions"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
 import { ActivityFailed, Interrupted, OutputFailed } from "./Errors.ts"
 import { Output } from "./Output.ts"
-import { eventJson } from "./render/EventLine.ts"
-import { jsonLine, oneLine } from "./render/Plain.ts"
 import * as Question from "./Question.ts"
 import * as QuestionPrompt from "./QuestionPrompt.ts"
+import { eventJson } from "./render/EventLine.ts"
+import { jsonLine, oneLine } from "./render/Plain.ts"
 import { styleOf } from "./render/Style.ts"
 import * as TurnView from "./render/TurnView.ts"
 import * as Screen from "./Screen.ts"

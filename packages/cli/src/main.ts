@@ -2,7 +2,9 @@
  * The edge of the process: connects streams and logs, and sets the exit code. A failure is one sentence on stderr, with a
  * stack trace only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
  */
-import { NodeFileSystem, NodePath, NodeTerminal } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import * as Cli from "./Cli.ts"
 import * as Output from "./Output.ts"

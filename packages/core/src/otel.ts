@@ -3,7 +3,7 @@
  * The `@opentelemetry/*` packages are optional peer dependencies; no other module of `@daybook/core` imports them.
  * Spec: specs/architecture.md, Observability.
  */
-import { NodeSdk } from "@effect/opentelemetry"
+import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
 import type { MetricReader } from "@opentelemetry/sdk-metrics"
 import type { SpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Layer } from "effect"

@@ -2,8 +2,9 @@
  * The errors of the files package, and the findings about files that differ from what Daybook wrote. Each error names
  * the path and says what to do. Spec: FI-60..FI-89 in specs/files.md.
  */
-import type { EventUnreadable, CursorAhead, CursorExpired, LogUnavailable, StoreError } from "@daybook/core"
 import { Schema } from "effect"
+import type { CursorAhead, CursorExpired, EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
+import type { StoreError } from "@daybook/log/store/StoreError"
 
 /** A path component is not what Daybook creates there. It was neither followed nor changed. */
 export class PathRefused extends Schema.TaggedError<PathRefused>("@daybook/files/PathRefused")("PathRefused", {

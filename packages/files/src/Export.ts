@@ -3,12 +3,15 @@
  * files. It caches the state of the files, so each record needs a new instance. `Exporter.ts` runs one operation at a
  * time. Spec: FI-60..FI-89 in specs/files.md.
  */
-import { SessionID, SessionNotFound, type EventLog, type SessionEvent, type SessionStore } from "@daybook/core"
 import { Array as Arr, Effect, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import type { WriteError } from "./CachedSession.ts"
 import type { ExportError, Finding } from "./Errors.ts"
 import * as IndexWriter from "./IndexWriter.ts"
 import type { Keeper } from "./Keeper.ts"
-import type { WriteError } from "./KnownSessions.ts"
 import type { Cursor, SessionRecord } from "./Ledger.ts"
 import type { Modes } from "./Modes.ts"
 import * as Remains from "./Remains.ts"

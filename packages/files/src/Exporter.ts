@@ -4,8 +4,9 @@
  * `SessionWriter.ts` writes a session's folder, `IndexWriter.ts` an index, `Ledger.ts` records what was written, and
  * `Following.ts` is the loop. Spec: FI-60..FI-89, FI-100 in specs/files.md.
  */
-import { EventLog, SessionStore, type SessionNotFound } from "@daybook/core"
-import { Context, Effect, Layer, PubSub, ScopedRef, type Queue, type Scope } from "effect"
+import { Context, Effect, Layer, PubSub, type Queue, type Scope, ScopedRef } from "effect"
+import { EventLog, type SessionNotFound } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
 import * as Export from "./Export.ts"
 import { processUid } from "./FileCalls.ts"

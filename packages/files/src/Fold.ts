@@ -3,14 +3,15 @@
  * the single values after it. Pure, total over the event types, and independent of how events are batched. Spec:
  * FI-20..FI-39 in specs/files.md (FL-4..FL-8).
  */
-import type { DurableType, Prompt, SessionEvent, Tokens } from "@daybook/core"
-import { shownDirectory, timeText } from "./Layout.ts"
-import { promptContent, type Blob } from "./fold/Blocks.ts"
+import type { Prompt, Tokens } from "@daybook/log/domain/Values"
+import type { DurableType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type Blob, promptContent } from "./fold/Blocks.ts"
 import { codeOf } from "./fold/ErrorCode.ts"
-import { blocksOf, ofRun, place, set, type FoldedRow, type Out } from "./fold/Out.ts"
+import { blocksOf, type FoldedRow, ofRun, type Out, place, set } from "./fold/Out.ts"
 import * as Runs from "./fold/Runs.ts"
 import { initial, type State } from "./fold/State.ts"
 import * as Steps from "./fold/Steps.ts"
+import { shownDirectory, timeText } from "./Layout.ts"
 import type { ContentBlock, EventRow } from "./Rows.ts"
 
 export type { Blob } from "./fold/Blocks.ts"

@@ -2,7 +2,7 @@
  * Writes and reads `follower.json`, the status of a follower for other processes. The file has its full length from the
  * start and is written in place, so that a follower can report a full disk. Spec: FI-91 in specs/files.md.
  */
-import { open, type FileHandle } from "node:fs/promises"
+import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { ownFolder } from "./Ledger.ts"

@@ -3,8 +3,8 @@
  * and retries after any failure or defect. Callers that wait for a position return when it is reached or the export
  * fails. Spec: FI-84..FI-86, FI-90, FI-91 in specs/files.md.
  */
-import type { EventLog } from "@daybook/core"
-import { Cause, Clock, Deferred, Effect, Queue, Schedule, Stream, type Scope } from "effect"
+import { Cause, Clock, Deferred, Effect, Queue, Schedule, type Scope, Stream } from "effect"
+import type { EventLog } from "@daybook/log/log/EventLog"
 import type { ExportError } from "./Errors.ts"
 import type { FollowerState } from "./FollowerStatus.ts"
 

@@ -3,9 +3,9 @@
  */
 import { Effect, Schema } from "effect"
 import { LedgerFailed } from "./Errors.ts"
-import { indexFiles, type IndexEntry } from "./IndexFiles.ts"
+import { type IndexEntry, indexFiles } from "./IndexFiles.ts"
 import * as Keeper from "./Keeper.ts"
-import { recordOf, type FileRecord } from "./Ledger.ts"
+import { type FileRecord, recordOf } from "./Ledger.ts"
 import { isPermitted } from "./Modes.ts"
 
 const Entry = Schema.parseJson(

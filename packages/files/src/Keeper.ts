@@ -6,7 +6,7 @@
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
 import type { Finding, FindingKind, LedgerFailed, SafeError } from "./Errors.ts"
-import { recordOf, type FileRecord, type Ledger } from "./Ledger.ts"
+import { type FileRecord, type Ledger, recordOf } from "./Ledger.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 

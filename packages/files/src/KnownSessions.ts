@@ -2,36 +2,14 @@
  * Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
  * time; the ledger's checkpoint and the log restore it. Spec: FI-65, FI-69 in specs/files.md.
  */
-import {
-  SessionID,
-  type CursorAhead,
-  type CursorExpired,
-  type EventLog,
-  type EventUnreadable,
-  type LogUnavailable,
-  type SessionNotFound,
-  type StoreError
-} from "@daybook/core"
 import { Effect } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog } from "@daybook/log/log/EventLog"
 import * as Adopting from "./Adopting.ts"
+import type { Known, WriteError } from "./CachedSession.ts"
 import * as Keeper from "./Keeper.ts"
 import type { FileRecord, SessionRecord } from "./Ledger.ts"
 import * as Rendering from "./Rendering.ts"
-
-/** The errors of a session's export. `SessionNotFound` means that the session was removed meanwhile. */
-export type WriteError =
-  Keeper.KeepError | SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | StoreError
-
-/** A cached session. */
-export interface Known {
-  record: SessionRecord
-  rendering: Rendering.Rendering
-  readonly folder: Keeper.Folder
-  /** Whether its whole log has been read since it was loaded. */
-  whole: boolean
-  /** Whether its files may hold more than the record, which was lost or is older. */
-  ahead: boolean
-}
 
 /** The number of cached sessions. */
 export const remembered = 64

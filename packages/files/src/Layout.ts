@@ -3,7 +3,8 @@
  * touches no file. Spec: FI-1..FI-6 in specs/files.md (FL-1, NA-1, DC-4, DC-5).
  */
 import { createHash } from "node:crypto"
-import { defaultAgent, idPrefix, isName, reservedSession, type Address } from "@daybook/core"
+import { type Address, idPrefix, isName, reservedSession } from "@daybook/log/domain/Address"
+import { defaultAgent } from "@daybook/log/domain/Values"
 
 /** The address of a session that has files; sessions of scope `temp` have none (SC-2). */
 export type KeptAddress = Exclude<Address, { readonly scope: "temp" }>

@@ -4,15 +4,15 @@
  * damaged record, or one of another version, is kept aside; all files are then compared with the log. Spec:
  * FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
  */
-import { immediately } from "@daybook/core"
-import { Reactivity } from "@effect/experimental"
-import { SqlError } from "@effect/sql"
-import { SqliteClient } from "@effect/sql-sqlite-node"
 import { lstatSync } from "node:fs"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
+import { immediately } from "@daybook/log/storage/Database"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "./Errors.ts"
 import { processUid } from "./FileCalls.ts"
-import { modesOf, type Modes } from "./Modes.ts"
+import { type Modes, modesOf } from "./Modes.ts"
 import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
 /** The folder of all exporters' records under the root. */

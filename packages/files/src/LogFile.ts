@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
-import { same, type Folder, type Keeper, type KeepError } from "./Keeper.ts"
+import { type Folder, type Keeper, type KeepError, same } from "./Keeper.ts"
 import type { FileRecord } from "./Ledger.ts"
 import type { Source } from "./Pieces.ts"
 import type { Stamp } from "./SafeFiles.ts"

@@ -2,16 +2,17 @@
  * Repairs a session's folder: renders missing or changed logs and blobs again from the session's log, and restores
  * permissions. Spec: FI-71..FI-75 in specs/files.md.
  */
-import type { EventLog, ReadError } from "@daybook/core"
 import { Effect, Stream } from "effect"
+import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
+import type { Known, WriteError } from "./CachedSession.ts"
 import * as Keeper from "./Keeper.ts"
-import type { Known, KnownSessions, WriteError } from "./KnownSessions.ts"
+import type { KnownSessions } from "./KnownSessions.ts"
 import { recordOf } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
 import { isPermitted } from "./Modes.ts"
 import { linesFrom, readerOf, type Source } from "./Pieces.ts"
-import { piecesOf, type LogName } from "./Rendering.ts"
 import * as Rendering from "./Rendering.ts"
+import { type LogName, piecesOf } from "./Rendering.ts"
 import { blobFile } from "./SessionContext.ts"
 
 export type Mending = ReturnType<typeof make>

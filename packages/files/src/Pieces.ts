@@ -2,9 +2,10 @@
  * Lines and answers as pieces: short text in memory, or a reference to the event that holds a long text, which is read
  * when it is written or compared. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md.
  */
-import { SessionID, SessionNotFound, type EventLog, type ReadError } from "@daybook/core"
-import { Effect, Stream } from "effect"
 import { crc32 } from "node:zlib"
+import { Effect, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import * as Fold from "./Fold.ts"
 import type { Sum } from "./SafeFiles.ts"
 

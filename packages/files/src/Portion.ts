@@ -2,7 +2,7 @@
  * Rendered events of one session that wait to be written: the pieces for both logs, and the state after them. Joining
  * many pages of the log into one portion costs one append. `take` changes it in place. Spec: FI-69 in specs/files.md.
  */
-import type { SessionEvent } from "@daybook/core"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { Piece } from "./Pieces.ts"
 import * as Rendering from "./Rendering.ts"
 

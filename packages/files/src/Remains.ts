@@ -4,12 +4,13 @@
  * the address that it names, and names a session that the log removed and does not hold now. Everything else stays.
  * Spec: FI-97 in specs/files.md.
  */
-import { SessionID, type EventLog, type LogUnavailable } from "@daybook/core"
 import { Effect, Option, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog, LogUnavailable } from "@daybook/log/log/EventLog"
 import * as Houses from "./Houses.ts"
 import * as Keeper from "./Keeper.ts"
-import { indexFolder, sessionFolder, type KeptAddress } from "./Layout.ts"
-import { recordOf, type FileRecord, type SessionRecord } from "./Ledger.ts"
+import { indexFolder, type KeptAddress, sessionFolder } from "./Layout.ts"
+import { type FileRecord, recordOf, type SessionRecord } from "./Ledger.ts"
 import * as LogFile from "./LogFile.ts"
 import { isLog } from "./Rendering.ts"
 import { Meta } from "./Rows.ts"

@@ -2,12 +2,12 @@
  * Renders one session's events: runs the folds of its files and of its context pack together, and returns what each
  * event adds to the two logs. Pure. Spec: FI-69 in specs/files.md.
  */
-import type { SessionEvent } from "@daybook/core"
 import { Either, Schema } from "effect"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as PackFold from "./context/PackFold.ts"
 import * as PackState from "./context/PackState.ts"
 import * as Fold from "./Fold.ts"
-import { lineOf, sizeOf, type Piece } from "./Pieces.ts"
+import { lineOf, type Piece, sizeOf } from "./Pieces.ts"
 
 /** The state of both folds. */
 export interface Rendering {

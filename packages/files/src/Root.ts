@@ -2,14 +2,16 @@
  * Takes a root: opens the folder, locks the exporter's record in it, and checks that its files belong to this store.
  * Spec: FI-65..FI-68 in specs/files.md.
  */
-import { realpath, stat, chmod } from "node:fs/promises"
-import { makeFolders, SessionID, type EventLog } from "@daybook/core"
+import { chmod, realpath, stat } from "node:fs/promises"
 import { Effect, Predicate, type Scope } from "effect"
-import { RootOfAnotherStore, RootUnusable, type RootBusy } from "./Errors.ts"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog } from "@daybook/log/log/EventLog"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { type RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
 import { processUid } from "./FileCalls.ts"
-import * as Ledger from "./Ledger.ts"
 import type { SharedSpaces } from "./Layout.ts"
-import { modesOf, type Modes } from "./Modes.ts"
+import * as Ledger from "./Ledger.ts"
+import { type Modes, modesOf } from "./Modes.ts"
 import * as SafeFiles from "./SafeFiles.ts"
 
 export interface Root {

@@ -9,17 +9,17 @@ import * as fs from "node:fs"
 import { crc32 } from "node:zlib"
 import { Effect, type Scope } from "effect"
 import type { SafeError } from "./Errors.ts"
-import type { Modes } from "./Modes.ts"
 import * as FileCalls from "./FileCalls.ts"
 import {
   codeOf,
   isForeign,
   permissions,
-  stampOf,
-  unlessMissing,
   type SafeFilesOptions,
-  type Stamp
+  type Stamp,
+  stampOf,
+  unlessMissing
 } from "./FileCalls.ts"
+import type { Modes } from "./Modes.ts"
 
 export { temporaryName, type FileOperation, type SafeFilesOptions, type Stamp } from "./FileCalls.ts"
 

@@ -1,6 +1,9 @@
 /** Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md. */
-import { SessionID, type EventLog, type ReadError, type SessionStore, type StoreError } from "@daybook/core"
 import { Effect } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import { blobPath } from "./context/Blobs.ts"
 import { contextFiles } from "./context/ContextFiles.ts"
 import { contextInput } from "./context/ContextInput.ts"

@@ -1,6 +1,6 @@
 /** Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
 import { isStored, modelText, type State, type Text } from "./Fold.ts"
-import { timeText, type KeptAddress } from "./Layout.ts"
+import { type KeptAddress, timeText } from "./Layout.ts"
 import type { Meta } from "./Rows.ts"
 
 /** The text with a newline; half a surrogate pair, which UTF-8 cannot encode, becomes U+FFFD. */

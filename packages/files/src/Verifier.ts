@@ -2,13 +2,14 @@
  * Compares one session's folder, one index, and unknown entries with the log. Changes nothing and follows no link.
  * Spec: FI-87, FI-88 in specs/files.md.
  */
-import { EventLog, SessionID, type ReadError } from "@daybook/core"
 import { Effect, Option, Schema, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import type { Finding, FindingKind, SafeError } from "./Errors.ts"
 import { levels } from "./Houses.ts"
-import { entryOf, indexFiles, type IndexEntry } from "./IndexFiles.ts"
+import { entryOf, type IndexEntry, indexFiles } from "./IndexFiles.ts"
 import { sumOf } from "./Keeper.ts"
-import { sessionFolder, type KeptAddress } from "./Layout.ts"
+import { type KeptAddress, sessionFolder } from "./Layout.ts"
 import { isPermitted, type Modes } from "./Modes.ts"
 import { answerFrom, linesFrom, readerOf } from "./Pieces.ts"
 import * as Rendering from "./Rendering.ts"

@@ -4,17 +4,13 @@
  * is bounded by one portion of a log. Spec: FI-87, FI-88 in specs/files.md.
  */
 import { realpath, stat } from "node:fs/promises"
-import {
-  EventLog,
-  SessionID,
-  SessionNotFound,
-  SessionStore,
-  type InvalidInput,
-  type ReadError,
-  type StoreError
-} from "@daybook/core"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"
-import { RootUnusable, type Finding, type SafeError } from "./Errors.ts"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import { type Finding, RootUnusable, type SafeError } from "./Errors.ts"
 import { addressOf, indexFolder, type SharedSpaces } from "./Layout.ts"
 import { modesOf } from "./Modes.ts"
 import * as SafeFiles from "./SafeFiles.ts"

@@ -4,7 +4,7 @@
  * Spec: MD-25..MD-29.
  */
 import type { LanguageModelV3, LanguageModelV3CallOptions } from "@ai-sdk/provider"
-import type { LanguageModel } from "@effect/ai"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type { Effect, Redacted } from "effect"
 import { bridge } from "./internal/AiSdkModel.ts"
 import { systemAsUser } from "./internal/WireHistory.ts"

@@ -3,8 +3,8 @@
  * functions, without requests. Providers change faster than releases: an unknown model of a known family is accepted
  * with the family's facts. Spec: MD-1..MD-6.
  */
-import type { ModelInfo } from "@daybook/core"
 import { Either, Schema } from "effect"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 
 /** A model reference, as `ModelRef` of `@daybook/core`. */
 type Ref = ModelInfo["ref"]

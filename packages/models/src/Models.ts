@@ -3,82 +3,28 @@
  * are loaded on a model's first use. `layer` reads the environment; `make` takes the providers from the host. Spec:
  * MD-7..MD-9, MD-36..MD-39.
  */
-import type { LanguageModelV3 } from "@ai-sdk/provider"
+import { Cache, type ConfigError, Data, Duration, Effect, Layer } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
+import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import {
+  type ModelInfo,
   ModelNotFound,
   ModelNotSelected,
+  type ModelResolutionError,
   ModelResolver,
   ProviderNotFound,
-  sameOrigin,
+  type ResolvedModel,
   UnsupportedApi,
-  VariantUnavailable,
-  type ModelInfo,
-  type ModelResolutionError,
-  type RequestSettings,
-  type ResolvedModel
-} from "@daybook/core"
-import type { LanguageModel } from "@effect/ai"
-import { Cache, Data, Duration, Effect, Layer, type ConfigError, type Redacted } from "effect"
+  VariantUnavailable
+} from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
 import { environment } from "./internal/Environment.ts"
 import type { Configurable } from "./internal/Settings.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
+import type { Options, Provider, ProviderBase, Ref } from "./Providers.ts"
 
-type Ref = ModelInfo["ref"]
-
-/** A host's facts about a model: overrides of the catalogue, or a model that it lacks. */
-export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
-  /** The words allowed after a colon, sent as the effort. */
-  readonly variants?: ReadonlyArray<string>
-  readonly policy?: Policy.PolicySettings
-  /** The model's tokenizer. Without it the runtime estimates, except for OpenAI's models. */
-  readonly countTokens?: (text: string) => number
-}
-
-interface Common {
-  readonly models?: Readonly<Record<string, ModelSettings>>
-  readonly policy?: Policy.PolicySettings
-  /** Replaces the HTTP client, for a proxy or a recorder. */
-  readonly fetch?: typeof globalThis.fetch
-}
-
-/** A provider and its wire protocol. */
-export type Provider = Common &
-  (
-    | { readonly api: "anthropic" | "openai"; readonly apiKey: Redacted.Redacted; readonly baseUrl?: string }
-    | {
-        readonly api: "openai-compatible"
-        readonly baseUrl: string
-        readonly apiKey?: Redacted.Redacted
-        readonly headers?: Readonly<Record<string, string>>
-      }
-    | {
-        /** Any provider of the AI SDK. */
-        readonly api: "ai-sdk"
-        readonly model: (id: string) => LanguageModelV3 | PromiseLike<LanguageModelV3>
-        readonly secrets?: ReadonlyArray<Redacted.Redacted>
-      }
-    | {
-        /** A model instance of the host. */
-        readonly api: "language-model"
-        readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
-      }
-  )
-
-/** The providers and defaults of a resolver. */
-export interface Options {
-  /** By provider name, the part before the slash of a model reference. */
-  readonly providers: Readonly<Record<string, Provider>>
-  /** The model of sessions without one; if absent, resolving fails with a hint. */
-  readonly default?: Ref
-  /** Applies to every provider over HTTP. */
-  readonly policy?: Policy.PolicySettings
-  /** Hints for missing providers, by provider name. */
-  readonly hints?: Readonly<Record<string, string>>
-  /** The hint when neither the session nor `default` names a model. */
-  readonly defaultHint?: string
-}
+export type { ModelSettings, Options, Provider } from "./Providers.ts"
 
 /**
  * A resolver over the host's providers. The offline model is always available, as `offline/scribe`.
@@ -255,7 +201,7 @@ const client = (provider: Provider, info: ModelInfo, reasons: boolean): Effect.E
   }
 }
 
-const fetchOf = (provider: Common): Effect.Effect<typeof globalThis.fetch> =>
+const fetchOf = (provider: ProviderBase): Effect.Effect<typeof globalThis.fetch> =>
   Effect.promise(async () => {
     const { boundedAnswers, patientFetch } = await import("./internal/WireFetch.ts")
     return boundedAnswers(sameOrigin(provider.fetch ?? (await patientFetch())))

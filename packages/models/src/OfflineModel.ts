@@ -3,9 +3,11 @@
  * no key and no network. It reads the files that a prompt names and reports their content. The same prompt always gets
  * the same answer. Spec: MD-40..MD-46.
  */
-import type { ResolvedModel } from "@daybook/core"
-import { LanguageModel, type Prompt, type Response } from "@effect/ai"
+import * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as Prompt from "@effect/ai/Prompt"
+import type * as Response from "@effect/ai/Response"
 import { Effect, Hash, Predicate, Stream } from "effect"
+import type { ResolvedModel } from "@daybook/core/model/ModelResolver"
 
 /** The reference of the offline model. */
 export const ref = { providerID: "offline", id: "scribe" } as const

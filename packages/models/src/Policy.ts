@@ -1,6 +1,6 @@
 /** Merges the fault policies of a host, a provider and a model. The runtime applies the result. Spec: MD-8. */
-import type { ModelPolicy } from "@daybook/core"
 import { Duration } from "effect"
+import type { ModelPolicy } from "@daybook/core/model/ModelResolver"
 
 /** A policy as a host writes it: an absent field inherits, `false` disables. */
 export interface PolicySettings {

@@ -5,8 +5,11 @@
  * specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
  */
 import { createHash } from "node:crypto"
-import { MessageID, sameModel, type Address, type Input, type PromptInput, type Session } from "@daybook/core"
 import { Effect, Stream } from "effect"
+import type { Address } from "@daybook/log/domain/Address"
+import { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Input, Session } from "@daybook/log/domain/Message"
+import { type PromptInput, sameModel } from "@daybook/log/domain/Values"
 import type { Backend } from "./Backend.ts"
 import type { Keeper } from "./Keeper.ts"
 import { Refused, refusedBy } from "./Refused.ts"

@@ -2,9 +2,10 @@
  * `answer`: applies a client's decision on a permission, or its answers to a question. Spec: SO-96..SO-99 in
  * specs/socket.md.
  */
-import { Answer, type Session } from "@daybook/core"
 import { Effect } from "effect"
-import { questionAsk, type Asks } from "./Asks.ts"
+import { Answer } from "@daybook/core/permission/PermissionAsker"
+import type { Session } from "@daybook/log/domain/Message"
+import { type Asks, questionAsk } from "./Asks.ts"
 import type { Backend } from "./Backend.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import type * as Wire from "./Wire.ts"

@@ -3,10 +3,13 @@
  * come from `Asks.ts`, questions of the model from the log; clients see no difference. Spec: SO-95..SO-98 in
  * specs/socket.md.
  */
-import type { PendingQuestion, Session, SessionEvent, LiveEvent, SessionID } from "@daybook/core"
-import { shownDirectory } from "@daybook/files"
 import { Effect, Option, type Scope } from "effect"
-import { questionAsk, type Asks, type OpenAsk } from "./Asks.ts"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
+import { shownDirectory } from "@daybook/files"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type Asks, type OpenAsk, questionAsk } from "./Asks.ts"
 import type { Backend } from "./Backend.ts"
 import type { Followed } from "./RunFrames.ts"
 import type { RunFrame } from "./Wire.ts"

@@ -3,8 +3,10 @@
  * counts. Questions of the model are in the log and are not held here. Spec: SO-95..SO-99 in specs/socket.md.
  */
 import { createHash, randomBytes } from "node:crypto"
-import { Answer, PermissionAsker, type PermissionRequest, type QuestionRef, type SessionID } from "@daybook/core"
-import { Context, Deferred, Effect, Layer, type Duration } from "effect"
+import { Context, Deferred, type Duration, Effect, Layer } from "effect"
+import type { QuestionRef } from "@daybook/core/domain/Question"
+import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 
 /** An open ask. */
 export interface OpenAsk {

@@ -2,16 +2,13 @@
  * The runtime behind a socket: one on disk, whose files an exporter keeps, or one in memory for temp sessions. All
  * other modules work with either.
  */
-import {
-  EventLog,
-  SessionExecution,
-  Sessions,
-  SessionStore,
-  type ReadError,
-  type SessionEvent,
-  type SessionID
-} from "@daybook/core"
 import { Cause, Context, Effect } from "effect"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Count from "./Count.ts"
 
 /** The services of a runtime. */

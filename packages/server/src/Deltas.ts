@@ -4,7 +4,8 @@
  * it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of its
  * durable event. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
-import type { LiveEvent, OpenText, SessionEvent } from "@daybook/core"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { OpenText } from "@daybook/log/log/EventLog"
 
 /** The separator between the texts of two messages. */
 export const separator = "\n\n"

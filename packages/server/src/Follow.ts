@@ -7,8 +7,9 @@
  *   tail ────────┼─> small queue ─> RunFrames ─> write
  *   stuck ───────┘
  */
-import type { LiveEvent, SessionEvent, SessionID } from "@daybook/core"
 import { Effect, Queue, Stream } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as AskFrames from "./AskFrames.ts"
 import type { Backend } from "./Backend.ts"
 import type { ConnectionClosed } from "./Connection.ts"

@@ -5,7 +5,7 @@
  * SO-32, SO-33 in specs/socket.md (DC-20).
  */
 import { Deferred, Effect, type Scope } from "effect"
-import type { SessionID } from "@daybook/core"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Backend } from "./Backend.ts"
 import { Refused } from "./Refused.ts"
 

@@ -5,9 +5,9 @@
  */
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
-import { makeFolders } from "@daybook/core"
-import { isCommon, modesOf, type SharedSpaces } from "@daybook/files"
 import { Effect, Schema } from "effect"
+import { isCommon, modesOf, type SharedSpaces } from "@daybook/files"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
 
 /** A folder cannot be created or used; the message says why and what to do. */
 export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {

@@ -1,15 +1,10 @@
 /** Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure. */
-import type {
-  AddressTaken,
-  AppendError,
-  InboxFullError,
-  InvalidInput,
-  PromptConflictError,
-  ReadError,
-  StoreError
-} from "@daybook/core"
-import { ErrorCode } from "@daybook/files"
 import { Schema } from "effect"
+import type { AddressTaken, InboxFullError, PromptConflictError } from "@daybook/core/session/Sessions"
+import { ErrorCode } from "@daybook/files"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { AppendError, ReadError } from "@daybook/log/log/EventLog"
+import type { StoreError } from "@daybook/log/store/StoreError"
 
 /** The request was refused. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}

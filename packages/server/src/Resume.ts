@@ -3,13 +3,14 @@
  * all of its text, to its end. The replay is written before the connection's next request is read; the rest is not.
  * Spec: SO-37, SO-38 in specs/socket.md (IX-6, DC-6, FL-5).
  */
-import type { Session, SessionEvent } from "@daybook/core"
-import { runOf, type RunID } from "@daybook/files"
 import { Effect } from "effect"
+import { type RunID, runOf } from "@daybook/files"
+import type { Session } from "@daybook/log/domain/Message"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { AskOptions } from "./AskFrames.ts"
 import { activityStart, type Backend } from "./Backend.ts"
 import type { ConnectionClosed } from "./Connection.ts"
-import { follow, writer, type Write } from "./Follow.ts"
+import { follow, type Write, writer } from "./Follow.ts"
 import type { Keeper } from "./Keeper.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import * as RunFrames from "./RunFrames.ts"

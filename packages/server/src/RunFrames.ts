@@ -2,8 +2,11 @@
  * Converts durable events and live deltas into frames, for one run or all. Rows come from the fold that the files use,
  * the text between them from `Deltas.ts`. Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5, IX-6).
  */
-import { MessageID, type LiveEvent, type OpenText, type Session, type SessionEvent } from "@daybook/core"
-import { Fold, shownDirectory, type EventRow, type RunID } from "@daybook/files"
+import { type EventRow, Fold, type RunID, shownDirectory } from "@daybook/files"
+import { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { OpenText } from "@daybook/log/log/EventLog"
 import * as Deltas from "./Deltas.ts"
 import type { Frame } from "./Wire.ts"
 

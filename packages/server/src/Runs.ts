@@ -3,9 +3,13 @@
  * are rendered. The cost is the distance from the end of the log. Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11,
  * IX-6).
  */
-import type { Input, ReadError, Session, SessionEvent, SessionID, StoreError } from "@daybook/core"
-import { Fold, runOf, type RunID } from "@daybook/files"
 import { Effect } from "effect"
+import { Fold, type RunID, runOf } from "@daybook/files"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Input, Session } from "@daybook/log/domain/Message"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { ReadError } from "@daybook/log/log/EventLog"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import { activityStart, type Backend } from "./Backend.ts"
 import { standing } from "./RunFrames.ts"
 

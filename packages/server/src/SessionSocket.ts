@@ -3,19 +3,24 @@
  * the in-memory runtime of temp sessions, which is created on demand. At the start it settles what dead processes left
  * and runs waiting prompts. Spec: SO-39, SO-70 in specs/socket.md (FR-1, FR-10, FL-10, DC-18).
  */
-import { EventLog, fairly, SessionExecution, Sessions, SessionStore, type ModelRef } from "@daybook/core"
-import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
 import { Array as Arr, Deferred, Effect, ExecutionStrategy, Exit, Fiber, Layer, Option, Schema, Scope } from "effect"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { Exporter, nameFrom, type SharedSpaces } from "@daybook/files"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { fairly } from "@daybook/log/support/FairScheduler"
 import * as Asks from "./Asks.ts"
-import { fromContext, type Backend, type BackendServices } from "./Backend.ts"
+import { type Backend, type BackendServices, fromContext } from "./Backend.ts"
 import * as Keeper from "./Keeper.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
+import { isCommonRoot, makeFolder } from "./PrivateFolder.ts"
 import { Refused, refusedBy } from "./Refused.ts"
 import * as Served from "./Served.ts"
-import * as Stopping from "./Stopping.ts"
-import { isCommonRoot, makeFolder } from "./PrivateFolder.ts"
 import type { Place } from "./SocketPath.ts"
-import { checkKeeper, defaultCwdOf, owns, socketOf, worldOf, type Subject } from "./Subject.ts"
+import * as Stopping from "./Stopping.ts"
+import { checkKeeper, defaultCwdOf, owns, socketOf, type Subject, worldOf } from "./Subject.ts"
 
 /** Two served agents or models have the same name, so that they would share sessions. */
 export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {

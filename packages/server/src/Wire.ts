@@ -3,20 +3,13 @@
  * answer for the client and quotes no value, which could be long or secret. `Lines.ts` splits lines; `Served.ts`
  * executes requests. Spec: SO-5..SO-19 in specs/socket.md (FR-1..FR-5, NA-1, NA-2, DC-1, DC-2).
  */
-import { ErrorCode, EventRow, RunID } from "@daybook/files"
-import {
-  defaultSession,
-  isName,
-  Name,
-  nameRule,
-  PermissionSubject,
-  QuestionItem,
-  reservedSession,
-  SessionName
-} from "@daybook/core"
 import { Either, ParseResult, Schema } from "effect"
+import { QuestionItem } from "@daybook/core/domain/Question"
+import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
+import { ErrorCode, EventRow, RunID } from "@daybook/files"
+import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
 import { cwdProblem } from "./CwdText.ts"
-import { maxLineBytes, type Line } from "./Lines.ts"
+import { type Line, maxLineBytes } from "./Lines.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

@@ -1,5 +1,5 @@
 /** Emulates a terminal: rows, a cursor, and the few sequences that the command sends. */
-import stringWidth from "../../../packages/cli/node_modules/string-width/index.js"
+import { default as stringWidth } from "../../../packages/cli/node_modules/string-width/index.js"
 
 export interface VirtualTerminal {
   readonly write: (text: string) => void

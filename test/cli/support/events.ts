@@ -1,5 +1,6 @@
 /** Creates events as the log and the live channel return them, for the renderers' tests. */
-import type { LiveEvent, MessageID, SessionEvent, SessionID } from "@daybook/core"
+import type { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { LiveEvent, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 
 // Valid identifiers; the renderers do not parse them.
 export const promptID = "msg_prompt" as MessageID

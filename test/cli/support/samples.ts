@@ -1,7 +1,7 @@
 /** A sample of every event, message and session, valid by its schema. */
 import { Schema } from "effect"
-import { durableDefinitions, type SessionEvent } from "../../../packages/core/src/events/SessionEvents.ts"
-import { Message, Session } from "../../../packages/core/src/session/Message.ts"
+import { Message, Session } from "../../../packages/log/src/domain/Message.ts"
+import { durableDefinitions, type SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 
 const am = "msg_answer"
 const call = { assistantMessageID: am, callID: "call_1" }

@@ -1,7 +1,7 @@
 /** Histories for tests of compaction's pure functions: fixed messages, and random histories of a session. */
-import { MessageID, type Message } from "@daybook/core"
 import { FastCheck as fc } from "effect"
-import type { Part, ToolPart } from "../../../packages/core/src/session/Message.ts"
+import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { Message, Part, ToolPart } from "../../../packages/log/src/domain/Message.ts"
 
 /** Marks all provider data: nothing that crosses the boundary may contain it. */
 export const nativeMark = "provider-native"

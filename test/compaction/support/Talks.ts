@@ -1,8 +1,11 @@
 /** Sessions that fill a small context window: their agent, their messages, and their summaries. */
-import { Sessions, type Agent, type Rule, type SessionID } from "@daybook/core"
 import { Effect, Stream } from "effect"
+import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
+import type { Rule } from "../../../packages/core/src/domain/Rule.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { allUserTexts, eventTypes, newSession, runtime, say } from "../../support/Harness.ts"
-import { finish, says, ScriptedModel, textParts, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
+import { finish, says, type Script, ScriptedModel, type SeenRequest, textParts } from "../../support/ScriptedModel.ts"
 
 /** An agent with a short prompt and only the named tools. */
 export const brief = (...tools: ReadonlyArray<string>): Agent => ({

@@ -6,18 +6,18 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Context, Effect, Layer } from "effect"
-import type { Agent } from "../../../packages/core/src/agent/Agents.ts"
 import * as ContextRegistry from "../../../packages/core/src/context/ContextRegistry.ts"
 import * as ContextSettings from "../../../packages/core/src/context/ContextSettings.ts"
 import {
-  initialize,
-  reconcile,
   type ContextTurn,
+  initialize,
   type Observed,
+  reconcile,
   type Snapshot
 } from "../../../packages/core/src/context/SystemContext.ts"
-import { SessionID } from "../../../packages/core/src/Identifiers.ts"
-import { CurrentLocation } from "../../../packages/core/src/session/CurrentLocation.ts"
+import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
+import { CurrentLocation } from "../../../packages/log/src/domain/CurrentLocation.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { memoryLog } from "../../support/Database.ts"
 
 export const agent: Agent = {

@@ -2,27 +2,22 @@
  * The context files of every step of random logs, made when the log holds much more by then. What was shown is told by the
  * replay of the whole log, which knows nothing of lines and keys.
  */
-import {
-  conversation,
-  draft,
-  EventLog,
-  historyAt,
-  SessionID,
-  SessionStore,
-  shownAt,
-  shownBy,
-  type Draft
-} from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Effect, FastCheck as fc, Layer } from "effect"
-import * as Store from "../../../packages/core/src/session/SessionStore.ts"
+import { conversation } from "../../../packages/core/src/request/Lowering.ts"
+import { historyAt, shownAt, shownBy } from "../../../packages/core/src/request/Recorded.ts"
 import { sentOf } from "../../../packages/files/src/context/Pack.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
+import * as Store from "../../../packages/log/src/store/SessionStore.ts"
+import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
+import { replayedAt } from "../../request/support/Replayed.ts"
+import { cases } from "../../support/Cases.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { plausibleLog } from "../../support/PlausibleLogs.ts"
-import { replayedAt } from "../../request/support/Replayed.ts"
-import { contextsOf, rowsOf, type Context } from "./support/Contexts.ts"
+import { type Context, contextsOf, rowsOf } from "./support/Contexts.ts"
 import { framedLog } from "./support/FramedLogs.ts"
-import { cases } from "../../support/Cases.ts"
 
 const sessionID = SessionID.make("ses_random")
 

@@ -2,16 +2,17 @@
  * Method: a generated conversation with compactions, prunings, switches, steers, media and restarts. The context files of
  * every step are made as an exporter makes them when that step is the last, and held against what the model was shown.
  */
-import { SessionID, shownAt, type ShownRequest } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Context as Services, Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Schema, Context as Services } from "effect"
+import { shownAt, type ShownRequest } from "../../../packages/core/src/request/Recorded.ts"
 import * as Rendering from "../../../packages/files/src/Rendering.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { converse, open } from "../../request/support/Conversation.ts"
 import { transcript } from "../../request/support/GeneratedModel.ts"
 import { random } from "../../request/support/Random.ts"
 import { eventsOf } from "../../runner/support/Runs.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
-import { contextsOf, filesOf, rowsOf, sha256, type Context } from "./support/Contexts.ts"
+import { type Context, contextsOf, filesOf, rowsOf, sha256 } from "./support/Contexts.ts"
 
 const sessionID = SessionID.make("ses_context")
 

@@ -1,8 +1,10 @@
 /** Files of the context that a generated conversation seldom has: the list, repeated results, commands that still run. */
-import { draft, EventLog, MessageID, SessionID, type Draft } from "@daybook/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Effect, Layer } from "effect"
-import * as Store from "../../../packages/core/src/session/SessionStore.ts"
+import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
+import * as Store from "../../../packages/log/src/store/SessionStore.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { contextsOf, rowsOf, sha256 } from "./support/Contexts.ts"
 

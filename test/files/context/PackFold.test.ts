@@ -1,9 +1,10 @@
 /** The fold of what the last step was shown, over hand-made events with the lines that they write. */
 import { assert, describe, it } from "@effect/vitest"
-import { MessageID, type Draft, type SessionEvent } from "@daybook/core"
 import { Chunk } from "effect"
 import * as PackState from "../../../packages/files/src/context/PackState.ts"
 import * as Rendering from "../../../packages/files/src/Rendering.ts"
+import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { Draft, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { stored } from "../support/Logs.ts"
 
 const model = { providerID: "p", id: "m" }

@@ -2,11 +2,12 @@
  * Method: the log of a generated conversation is handed over portion by portion to a second store, whose exporter brings
  * its files up to date after each. Then the tree is looked at with ordinary means, and held against a fresh export.
  */
-import { EventLog, SessionID } from "@daybook/core"
-import { assert, it } from "@effect/vitest"
-import { Context as Services, Effect, Layer } from "effect"
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Context as Services } from "effect"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { converse } from "../../request/support/Conversation.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
 import { foreign } from "../../support/Logs.ts"

@@ -1,10 +1,10 @@
 /** Runs exporters on real folders, and reads the files under a root. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { join } from "node:path"
-import { Exporter, type ExporterOptions } from "@daybook/files"
-import { SessionStore } from "@daybook/core"
 import { Context, Effect, Layer } from "effect"
-import * as Store from "../../../packages/core/src/session/SessionStore.ts"
+import { Exporter, type ExporterOptions } from "@daybook/files"
+import * as Store from "../../../packages/log/src/store/SessionStore.ts"
+import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { logAt } from "../../support/Database.ts"
 
 /** The log and the read models on a file. Two layers act as two processes' connections. */

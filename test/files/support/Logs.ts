@@ -1,9 +1,11 @@
 /** Builds events as a log returns them, and folds them. */
 import { readFileSync } from "node:fs"
-import { EventID, EventRegistry, SessionID, type Draft, type SessionEvent } from "@daybook/core"
-import { Fold, type MessageRow } from "@daybook/files"
 import { Either, Option } from "effect"
-import { toEvent } from "../../../packages/core/src/log/EventRow.ts"
+import { Fold, type MessageRow } from "@daybook/files"
+import { EventID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import * as EventRegistry from "../../../packages/log/src/events/Registry.ts"
+import type { Draft, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
+import { toEvent } from "../../../packages/log/src/log/EventRow.ts"
 
 /** The drafts as stored events of the session: one second apart unless times are given. */
 export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>

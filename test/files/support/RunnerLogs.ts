@@ -2,8 +2,10 @@
  * Generates random logs as the runner writes them: consecutive activities with steps; every call settles before its activity;
  * results arrive before or after their step's end, in any order; host events occur between activities.
  */
-import { ActivityID, draft, MessageID, type Draft, type StoredError } from "@daybook/core"
 import { FastCheck as fc } from "effect"
+import { ActivityID, MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { StoredError } from "../../../packages/log/src/domain/Values.ts"
+import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
 
 type Made<Of> = Of extends fc.Arbitrary<infer A> ? A : never
 const oneOf = <const A>(...values: ReadonlyArray<A>): fc.Arbitrary<A> => fc.constantFrom(...values)

@@ -1,5 +1,6 @@
 /** A run in drafts, with a picture and an answer. */
-import { ActivityID, draft, MessageID } from "@daybook/core"
+import { ActivityID, MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 
 /** A run that answers with this text. */
 export const told = (words: string, name = "told") => {

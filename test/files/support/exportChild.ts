@@ -3,9 +3,9 @@
  * nothing is flushed. It sends `done` if it finishes first. Arguments: database, root, n. With a part of a path instead of n,
  * it kills itself before the first such file is put in place. The user and the shared spaces follow if they are not the default.
  */
-import * as Exporter from "../../../packages/files/src/Exporter.ts"
-import { Store } from "@daybook/core"
 import { Effect, Layer } from "effect"
+import * as Exporter from "../../../packages/files/src/Exporter.ts"
+import * as Store from "../../../packages/log/src/Store.ts"
 
 const [, , filename = "", root = "", when = "", uid = "7", shared = "{}"] = process.argv
 let left = /^\d+$/.test(when) ? Number(when) : Infinity

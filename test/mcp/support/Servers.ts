@@ -3,10 +3,10 @@ import { fork } from "node:child_process"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
-import { Context, Deferred, Effect, Layer, Stream, type Scope } from "effect"
-import * as Mcp from "../../../packages/core/src/mcp/Mcp.ts"
+import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
-import { callBy, makeWorkbench, textOf, type Options } from "../../tools/Workbench.ts"
+import * as Mcp from "../../../packages/mcp/src/Mcp.ts"
+import { callBy, makeWorkbench, type Options, textOf } from "../../tools/Workbench.ts"
 
 const { resolve } = createRequire(import.meta.url)
 const node = (...args: ReadonlyArray<string>) => ({ command: process.execPath, args })

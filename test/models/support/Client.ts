@@ -1,11 +1,12 @@
 /** A minimal client of a model, like the runtime: resolves it against a loopback server, and streams one answer. */
-import type { ModelInfo, RequestSettings, ResolvedModel } from "@daybook/core"
-import { Models } from "@daybook/models"
-import { Tool, type AiError, type LanguageModel, type Prompt, type Response, type Toolkit } from "@effect/ai"
+import { type AiError, type LanguageModel, type Prompt, type Response, Tool, type Toolkit } from "@effect/ai"
 import { assert } from "@effect/vitest"
-import { Chunk, Effect, Predicate, Redacted, Schema, Stream, type Scope } from "effect"
+import { Chunk, Effect, Predicate, Redacted, Schema, type Scope, Stream } from "effect"
+import { Models } from "@daybook/models"
+import type { RequestSettings } from "../../../packages/core/src/domain/Agent.ts"
+import type { ModelInfo, ResolvedModel } from "../../../packages/core/src/model/ModelResolver.ts"
 import { hello } from "./Answers.ts"
-import { serve, type Reply, type Server } from "./Server.ts"
+import { type Reply, serve, type Server } from "./Server.ts"
 
 export const secret = "sk-test-0123456789abcdef"
 

@@ -1,16 +1,16 @@
 /** Packs Daybook's packages and uses them from outside the repository. */
-import { assert } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { assert } from "@effect/vitest"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 /** The README's embedding example, as printed: its first `ts` block. */
 export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
 
-export const packages = ["core", "models", "files", "server", "cli"] as const
+export const packages = ["log", "core", "tools", "mcp", "embedded", "models", "files", "server", "cli"] as const
 
 /** Runs a command to its end and returns its output; it must succeed. */
 export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {

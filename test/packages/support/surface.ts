@@ -1,36 +1,36 @@
 /**
  * Exports that a host may write without type annotations. Compiled with declarations against the packed packages, this file
- * fails if a public signature needs a type that the package root does not export.
+ * fails if a public signature needs a type that a host cannot name.
  */
-import * as Core from "@daybook/core"
-import { Exporter, Fold, verify, type Finding } from "@daybook/files"
-import { Models } from "@daybook/models"
-import { serve, Wire } from "@daybook/server"
 import { Tool } from "@effect/ai"
 import { Effect, Layer, ManagedRuntime, Schema } from "effect"
+import * as Core from "@daybook/embedded"
+import { Exporter, type Finding, Fold, verify } from "@daybook/files"
+import { Models } from "@daybook/models"
+import { serve, Wire } from "@daybook/server"
 
 export const runtime = Core.Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layer))
 export const managed = ManagedRuntime.make(runtime)
 export const storeLayer = Core.Store.layer({ filename: ":memory:" })
 
 export const services = Effect.all({
-  agents: Core.Agents,
-  context: Core.HostContext,
-  contextSettings: Core.ContextSettings,
-  execution: Core.SessionExecution,
-  ids: Core.Identifiers,
-  log: Core.EventLog,
-  owner: Core.SessionOwner,
-  permissions: Core.PermissionStore,
-  read: Core.ReadSql,
-  registry: Core.ToolRegistry,
-  resolver: Core.ModelResolver,
-  sessions: Core.Sessions,
-  store: Core.SessionStore,
-  tools: Core.HostTools
+  agents: Core.Agents.Agents,
+  context: Core.ContextRegistry.HostContext,
+  contextSettings: Core.ContextSettings.ContextSettings,
+  execution: Core.SessionExecution.SessionExecution,
+  ids: Core.Identifiers.Identifiers,
+  log: Core.EventLog.EventLog,
+  owner: Core.SessionOwner.SessionOwner,
+  permissions: Core.PermissionStore.PermissionStore,
+  read: Core.Database.ReadSql,
+  registry: Core.ToolRegistry.ToolRegistry,
+  resolver: Core.ModelResolver.ModelResolver,
+  sessions: Core.Sessions.Sessions,
+  store: Core.SessionStore.SessionStore,
+  tools: Core.HostTools.HostTools
 })
 
-export const tool = Core.define(
+export const tool = Core.Tool.define(
   Tool.make("double", {
     parameters: { n: Schema.NumberFromString },
     success: Schema.Number,
@@ -48,20 +48,21 @@ export const branch = Core.SystemContext.source({
 })
 
 /** Every failure of a verb can be caught by its tag with the root's exports. */
-export const prompted: Effect.Effect<unknown, never, Core.Sessions> = Effect.flatMap(Core.Sessions, (sessions) =>
-  sessions.prompt({ sessionID: Core.SessionID.make("ses_x"), prompt: { text: "hello" } })
+export const prompted: Effect.Effect<unknown, never, Core.Sessions.Sessions> = Effect.flatMap(
+  Core.Sessions.Sessions,
+  (sessions) => sessions.prompt({ sessionID: Core.Identifiers.SessionID.make("ses_x"), prompt: { text: "hello" } })
 ).pipe(
   Effect.catchTags({
-    EventRefused: (error: Core.EventRefused) => Effect.succeed(error),
-    InboxFullError: (error: Core.InboxFullError) => Effect.succeed(error),
-    InvalidDurableEvent: (error: Core.InvalidDurableEvent) => Effect.succeed(error),
-    InvalidInput: (error: Core.InvalidInput) => Effect.succeed(error),
-    LogUnavailable: (error: Core.LogUnavailable) => Effect.succeed(error),
-    MessageUnreadable: (error: Core.MessageUnreadable) => Effect.succeed(error),
-    OwnerLost: (error: Core.OwnerLost) => Effect.succeed(error),
-    PromptConflictError: (error: Core.PromptConflictError) => Effect.succeed(error),
-    SeqConflict: (error: Core.SeqConflict) => Effect.succeed(error),
-    SessionNotFound: (error: Core.SessionNotFound) => Effect.succeed(error)
+    EventRefused: (error: Core.EventLog.EventRefused) => Effect.succeed(error),
+    InboxFullError: (error: Core.Sessions.InboxFullError) => Effect.succeed(error),
+    InvalidDurableEvent: (error: Core.EventLog.InvalidDurableEvent) => Effect.succeed(error),
+    InvalidInput: (error: Core.InvalidInput.InvalidInput) => Effect.succeed(error),
+    LogUnavailable: (error: Core.EventLog.LogUnavailable) => Effect.succeed(error),
+    MessageUnreadable: (error: Core.StoreError.MessageUnreadable) => Effect.succeed(error),
+    OwnerLost: (error: Core.EventLog.OwnerLost) => Effect.succeed(error),
+    PromptConflictError: (error: Core.Sessions.PromptConflictError) => Effect.succeed(error),
+    SeqConflict: (error: Core.EventLog.SeqConflict) => Effect.succeed(error),
+    SessionNotFound: (error: Core.EventLog.SessionNotFound) => Effect.succeed(error)
   })
 )
 
@@ -78,6 +79,6 @@ export const served = serve({
 export const frame: string = Wire.encodeFrame({ type: "pong" })
 
 /** And every failure of the layer. */
-export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver> = Core.Daybook.layer({
+export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver.ModelResolver> = Core.Daybook.layer({
   filename: ":memory:"
-}).pipe(Layer.catchAll((error: Core.DatabaseError | Core.StoreError) => Layer.die(error)))
+}).pipe(Layer.catchAll((error: Core.Database.DatabaseError | Core.StoreError.StoreError) => Layer.die(error)))

@@ -1,8 +1,10 @@
 /** Expands prompts with the whole runtime on real files; tests look at the admitted expansion. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Daybook, Sessions, type ExpandedPart, type Expansion, type PromptInput } from "@daybook/core"
 import { Effect } from "effect"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import type { ExpandedPart, Expansion, PromptInput } from "../../../packages/log/src/domain/Values.ts"
 import { open, temporaryFolder } from "../../support/Harness.ts"
 
 /** A one-pixel picture. */

@@ -3,24 +3,22 @@
  * and some media, model and agent switches, changing context, tools and system texts for one prompt, automatic and requested
  * compactions, pruning and its end, and restarts on the same file. The models' requests are recorded as received.
  */
+import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
-import {
-  build,
-  Daybook,
-  define,
-  HostContext,
-  HostTools,
-  Sessions,
-  SystemContext,
-  ToolFailure,
-  type Agent,
-  type EventLog,
-  type SessionID,
-  type ShownRequest
-} from "@daybook/core"
 import { Effect, Layer, Schema } from "effect"
-import { join } from "node:path"
+import { build } from "../../../packages/core/src/agent/BuiltinAgents.ts"
+import { HostContext } from "../../../packages/core/src/context/ContextRegistry.ts"
+import * as SystemContext from "../../../packages/core/src/context/SystemContext.ts"
+import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
+import { ToolFailure } from "../../../packages/core/src/domain/ToolError.ts"
+import type { ShownRequest } from "../../../packages/core/src/request/Recorded.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../../packages/core/src/tool/ToolDefinition.ts"
+import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventsOf } from "../../runner/support/Runs.ts"
 import * as GeneratedModel from "./GeneratedModel.ts"
 import { random as makeRandom, type Random } from "./Random.ts"

@@ -2,9 +2,10 @@
  * A LanguageModel that generates answers from a seed and records every request. It is a real `@effect/ai` model, so it receives
  * the same requests as a provider's adapter. Requests for a summary are recognised by their form and recorded separately.
  */
-import { LanguageModel, Prompt, Tool, type Response } from "@effect/ai"
-import { ModelNotFound, ModelResolver, type FramedTool, type ModelInfo } from "@daybook/core"
+import { LanguageModel, Prompt, type Response, Tool } from "@effect/ai"
 import { Effect, Layer, Predicate, Schema, Stream } from "effect"
+import { type ModelInfo, ModelNotFound, ModelResolver } from "../../../packages/core/src/model/ModelResolver.ts"
+import type { FramedTool } from "../../../packages/core/src/request/Frame.ts"
 import type { Random } from "./Random.ts"
 
 /** A request as the model received it: as JSON, so that later changes of the objects do not matter. */

@@ -1,9 +1,10 @@
 /** Checks invariants of a conversation of any length. */
-import { SessionID, Sessions } from "@daybook/core"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { converse, bodyOf, open, stepsOf, type Conversation, type Step } from "./Conversation.ts"
-import { parsed, transcript, type SeenBody } from "./GeneratedModel.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { bodyOf, type Conversation, converse, open, type Step, stepsOf } from "./Conversation.ts"
+import { parsed, type SeenBody, transcript } from "./GeneratedModel.ts"
 import { random } from "./Random.ts"
 
 const sessionID = SessionID.make("ses_recorded")

@@ -2,12 +2,16 @@
  * Computes an earlier turn's request by replaying the session's whole log: the slow and obvious way, with which the tests compare
  * the fast one. It does not use rows, keys or places.
  */
-import { foldFrame, nothingFolded, nothingPruned, type Folded, type Frame, type Sent } from "@daybook/core"
-import type { EventOfType, Message, SessionEvent, SessionID } from "@daybook/core"
 import { Effect } from "effect"
-import * as MemoryTables from "../../../packages/core/src/projection/MemoryTables.ts"
-import { project } from "../../../packages/core/src/projection/Projection.ts"
-import { assemble } from "../../../packages/core/src/session/SessionStore.ts"
+import { type Folded, fold as foldFrame, type Frame, nothingFolded } from "../../../packages/core/src/request/Frame.ts"
+import { nothingPruned } from "../../../packages/core/src/request/Prune.ts"
+import type { Sent } from "../../../packages/core/src/request/Recorded.ts"
+import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { Message } from "../../../packages/log/src/domain/Message.ts"
+import type { EventOfType, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
+import * as MemoryTables from "../../../packages/log/src/projection/MemoryTables.ts"
+import { project } from "../../../packages/log/src/projection/Projection.ts"
+import { assemble } from "../../../packages/log/src/store/SessionStore.ts"
 import { eventsOf } from "../../runner/support/Runs.ts"
 
 type Step = EventOfType<"session.next.step.started">

@@ -1,10 +1,11 @@
 /** Kills a real process with SIGKILL during a turn, and keeps its database. */
-import type { PromptInput, SessionID } from "@daybook/core"
+import { fork } from "node:child_process"
+import { readdirSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { build } from "esbuild"
-import { fork } from "node:child_process"
-import { symlinkSync } from "node:fs"
-import { join } from "node:path"
+import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
 
 const root = join(import.meta.dirname, "..", "..", "..")
 
@@ -31,7 +32,9 @@ export const crash = Effect.fnUntraced(function* (
       platform: "node",
       format: "esm",
       packages: "external",
-      alias: { "@daybook/core": join(root, "packages", "core", "src", "index.ts") }
+      alias: Object.fromEntries(
+        readdirSync(join(root, "packages")).map((name) => [`@daybook/${name}`, join(root, "packages", name, "src")])
+      )
     })
   )
   yield* Effect.async<void>((resume) => {

@@ -1,20 +1,14 @@
 /** Shared helpers of the runner's tests: tools that a test holds open, and readers of recorded events. */
 import { Tool } from "@effect/ai"
-import {
-  define,
-  EventLog,
-  HostTools,
-  Sessions,
-  type EventOfType,
-  type Message,
-  type SessionEvent,
-  type SessionID,
-  type ToolCall,
-  type ToolDeclined,
-  type ToolFailure,
-  type ToolStorageError
-} from "@daybook/core"
 import { Deferred, Effect, Exit, Queue, Schema } from "effect"
+import type { ToolDeclined, ToolFailure, ToolStorageError } from "../../../packages/core/src/domain/ToolError.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
+import { define, type ToolCall } from "../../../packages/core/src/tool/ToolDefinition.ts"
+import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { Message } from "../../../packages/log/src/domain/Message.ts"
+import type { EventOfType, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import type { SeenRequest } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 

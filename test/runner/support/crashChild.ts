@@ -1,6 +1,7 @@
 /** A process that `Crash.ts` kills during a turn, while its tool runs and a steer, if any, waits. */
-import { PromptInput, Sessions } from "@daybook/core"
 import { Effect, Queue, Schema, Stream } from "effect"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { PromptInput } from "../../../packages/log/src/domain/Values.ts"
 import { runtime } from "../../support/Harness.ts"
 import { callParts, ScriptedModel, textParts } from "../../support/ScriptedModel.ts"
 import { tool } from "./Runs.ts"

@@ -1,27 +1,22 @@
 /** Runs commands against the runtime and its reference model, and compares the two after each. */
-import { Tool } from "@effect/ai"
-import {
-  ActivityID,
-  Daybook,
-  define,
-  HostTools,
-  MessageID,
-  SessionExecution,
-  SessionID,
-  Sessions,
-  type ToolCall
-} from "@daybook/core"
-import { assert } from "@effect/vitest"
-import { Context, Effect, Either, Exit, FastCheck, Layer, Option, Queue, Schema, Scope, Stream } from "effect"
 import { copyFileSync, existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { Tool } from "@effect/ai"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Either, Exit, FastCheck, Layer, Option, Queue, Schema, Scope, Stream } from "effect"
+import { SessionExecution } from "../../../packages/core/src/session/SessionExecution.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
+import { define, type ToolCall } from "../../../packages/core/src/tool/ToolDefinition.ts"
+import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import { ActivityID, MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
 import { callParts, calls, says, type Script } from "../../support/ScriptedModel.ts"
-import { GatedModel, runtime, type Held } from "./GatedModel.ts"
-import { invariants } from "./Invariants.ts"
-import { SessionModel, type Delivery } from "./SessionModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
+import { GatedModel, type Held, runtime } from "./GatedModel.ts"
+import { invariants } from "./Invariants.ts"
+import { type Delivery, SessionModel } from "./SessionModel.ts"
 
 export type Command =
   | { readonly do: "create" | "wake" | "resume" | "interrupt" | "stop" | "move" | "remove"; readonly session: number }

@@ -1,7 +1,8 @@
 /** A model whose every request waits for its own answer, so that a test decides which one continues, and when. */
 import { LanguageModel } from "@effect/ai"
-import { Daybook, layerLanguageModel } from "@daybook/core"
 import { Context, Deferred, Effect, Layer, Queue, Stream } from "effect"
+import { layerLanguageModel } from "../../../packages/core/src/model/ModelResolver.ts"
+import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import { ref, type Script, type SeenRequest } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 

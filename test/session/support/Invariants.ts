@@ -2,12 +2,12 @@
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Chunk, Effect, Either, Stream } from "effect"
-import type { SessionEvent } from "../../../packages/core/src/events/SessionEvents.ts"
-import { SessionID } from "../../../packages/core/src/Identifiers.ts"
-import * as MemoryTables from "../../../packages/core/src/projection/MemoryTables.ts"
-import { project } from "../../../packages/core/src/projection/Projection.ts"
-import { tableNames, tables } from "../../../packages/core/src/projection/Tables.ts"
-import * as Doctor from "../../../packages/core/src/storage/Doctor.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
+import * as Doctor from "../../../packages/log/src/maintenance/Doctor.ts"
+import * as MemoryTables from "../../../packages/log/src/projection/MemoryTables.ts"
+import { project } from "../../../packages/log/src/projection/Projection.ts"
+import { tableNames, tables } from "../../../packages/log/src/projection/Tables.ts"
 import { readAll } from "../../support/Logs.ts"
 
 const byKey = <Row extends object>(rows: ReadonlyArray<Row>) =>

@@ -3,15 +3,16 @@
  * acknowledgements, repeatedly; each successor repeats the unacknowledged prompt. At the end every acknowledged prompt must
  * exist once, every sequence must have no gap, every projection must equal the fold, and no call may have run twice.
  */
-import { SessionID, Sessions } from "@daybook/core"
-import { assert } from "@effect/vitest"
-import { Effect, Random } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { assert } from "@effect/vitest"
+import { Effect, Random } from "effect"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
 import { readAll } from "../../support/Logs.ts"
 import { invariants } from "./Invariants.ts"
-import { promptOf, registerNote, runtime, type Order } from "./worker.ts"
+import { type Order, promptOf, registerNote, runtime } from "./worker.ts"
 import { program, startWorker } from "./Workers.ts"
 
 const sessionID = SessionID.make("ses_killed")

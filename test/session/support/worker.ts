@@ -3,11 +3,17 @@
  * `ack N` for each acknowledged one; its model calls a tool and then answers. `follow` prints a session's events. `own` and
  * `ask` acquire a session without working on it. Each runs until it is killed or done.
  */
-import { LanguageModel, Tool, type Response } from "@effect/ai"
-import { Daybook, define, HostTools, layerLanguageModel, SessionID, SessionOwner, Sessions } from "@daybook/core"
-import { Effect, Either, Layer, Logger, Schema, Stream } from "effect"
 import { appendFileSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
+import { LanguageModel, type Response, Tool } from "@effect/ai"
+import { Effect, Either, Layer, Logger, Schema, Stream } from "effect"
+import { layerLanguageModel } from "../../../packages/core/src/model/ModelResolver.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
+import { define } from "../../../packages/core/src/tool/ToolDefinition.ts"
+import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import { SessionOwner } from "../../../packages/log/src/coordination/SessionOwner.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 
 export type Order =
   | {

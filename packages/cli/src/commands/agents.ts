@@ -1,7 +1,8 @@
 /** `daybook agents`: lists the agents of a folder. Spec: CL-92. */
-import { Agents, type Agent } from "@daybook/core"
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import type { Agent } from "@daybook/core/domain/Agent"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"

@@ -1,7 +1,9 @@
 /** `daybook answer`: lists a model's open questions, or answers them. Spec: CL-82, CL-83. */
-import { Sessions, type PendingQuestion } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
+import { Sessions } from "@daybook/core/session/Sessions"
 import { NotFound, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

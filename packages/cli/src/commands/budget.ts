@@ -1,7 +1,10 @@
 /** `daybook budget`: shows or sets what a session may spend. Spec: CL-90, CL-91. */
-import { Sessions, SessionStore, type Budget } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { Budget } from "@daybook/log/domain/Values"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

@@ -1,7 +1,10 @@
 /** `daybook context`: shows the next request to the model, or an earlier one. Spec: CL-75..CL-79. */
-import { ModelResolver, Sessions, shownAt, type ShownRequest } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { shownAt, type ShownRequest } from "@daybook/core/request/Recorded"
+import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"

@@ -1,16 +1,17 @@
 /** `daybook interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
-import { Sessions } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
 import { NotFound, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"
+import * as Question from "../Question.ts"
 import { oneLine } from "../render/Plain.ts"
 import { modelName } from "../render/SessionLine.ts"
 import { findAgent, readModel, withConfigured, withSessions } from "../Runtime.ts"
 import * as SessionReference from "../SessionReference.ts"
-import * as Question from "../Question.ts"
 import type { Verb } from "../Verb.ts"
 
 const sessionArgument = Args.optional(Args.text({ name: "SESSION" }))

@@ -1,16 +1,16 @@
 /** `daybook doctor`: checks the database, the configuration and the models. Spec: CL-19, CL-93. */
-import { SessionID } from "@daybook/core"
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect, Either, Option, Schema, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Check } from "../Checkup.ts"
 import * as DatabasePath from "../DatabasePath.ts"
 import {
   DatabaseUnsound,
   FilesDiffer,
   ModelUnreachable,
-  UsageError,
   type OutputClosed,
-  type OutputFailed
+  type OutputFailed,
+  UsageError
 } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

@@ -1,7 +1,9 @@
 /** `daybook events`: replays durable events after a cursor, and follows. Spec: CL-12, CL-13, CL-50..CL-52. */
-import { EventLog, type ReplayComplete, type SessionEvent } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
-import { Effect, Option, Stream, type Chunk, type Context } from "effect"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import { type Chunk, type Context, Effect, Option, Stream } from "effect"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"

@@ -1,8 +1,10 @@
 /** `daybook files`: writes, checks and repairs the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import * as DatabasePath from "../DatabasePath.ts"
 import { UsageError } from "../Errors.ts"
+import type { Action } from "../FilesWork.ts"
 import * as Flags from "../Flags.ts"
 import { didYouMean } from "../Nearest.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -11,16 +13,7 @@ import type { Verb } from "../Verb.ts"
 const root = Flags.text("root", "DIR", "the folder of the files (default: DAYBOOK_ROOT, else ctx beside the database)")
 const session = Flags.text("session", "ID|TITLE", "only this session")
 
-const actions = ["export", "verify", "rebuild"] as const
-export type Action = (typeof actions)[number]
-
-/** The action, and the files it applies to. */
-export interface Request {
-  readonly action: Action
-  readonly root: string | undefined
-  readonly session: string | undefined
-  readonly json: boolean
-}
+const actions: ReadonlyArray<Action> = ["export", "verify", "rebuild"]
 
 const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageError> => {
   const [word, more] = words

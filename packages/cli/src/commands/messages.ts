@@ -1,7 +1,10 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
-import { SessionStore, type Message, type SessionID } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Chunk, Effect, Option, Stream } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"

@@ -1,5 +1,5 @@
 /** `daybook models`: lists the models that can be chosen. Spec: CL-130. */
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import { ModelUnreachable } from "../Errors.ts"
 import * as Flags from "../Flags.ts"

@@ -1,7 +1,8 @@
 /** `daybook permissions`: lists, revokes and audits saved approvals. Spec: CL-170..CL-172. */
-import { PermissionStore, type SavedApproval } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
 import { NotFound, UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

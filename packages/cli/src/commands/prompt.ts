@@ -1,15 +1,11 @@
 /** `daybook prompt`: admits a prompt, runs it, and streams the answer. Spec: CL-4..CL-11, CL-23..CL-26. */
-import {
-  Identifiers,
-  MessageID,
-  Sessions,
-  type ModelRef,
-  type OutputFormat,
-  type PromptInput,
-  type Session
-} from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option, Schema } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { ModelRef, OutputFormat, PromptInput } from "@daybook/log/domain/Values"
 import * as DatabasePath from "../DatabasePath.ts"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"

@@ -1,7 +1,8 @@
 /** `daybook resume`: runs the session's waiting prompts and unfinished work. Spec: CL-17. */
-import { Sessions } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { told, trusting, turn, withRunning } from "../Runtime.ts"

@@ -1,19 +1,15 @@
 /** `daybook serve`: serves agents and models on sockets and keeps their files current. Spec: CL-120..CL-126. */
-import { isName, nameRule } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import { isName, nameRule } from "@daybook/log/domain/Address"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { oneLine } from "../render/Plain.ts"
 import { told } from "../Runtime.ts"
+import type { Written } from "../ServeWork.ts"
 import type { Verb } from "../Verb.ts"
-
-/** An agent or a model as typed, and the name it is served under. */
-interface Written {
-  readonly text: string
-  readonly alias: string | undefined
-}
 
 const aName = (text: string) => (isName(text) ? Effect.succeed(text) : Effect.fail(nameRule))
 
@@ -46,18 +42,6 @@ const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
 const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
-
-/** A request to serve. Names are valid; everything else is checked before anything is created. */
-export interface Request {
-  readonly agents: ReadonlyArray<Written>
-  readonly models: ReadonlyArray<Written>
-  readonly root: string | undefined
-  /** By its real path. */
-  readonly chroot: string | undefined
-  readonly logFormat: (typeof logFormats)[number]
-  readonly logLevel: (typeof logLevels)[number]
-  readonly json: boolean
-}
 
 export const serve = {
   name: "serve",

@@ -1,7 +1,9 @@
 /** `daybook sessions`: lists sessions, the last used first. Spec: CL-14. */
-import { SessionStore, type Session, type SessionID } from "@daybook/core"
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"
 import { Output } from "../Output.ts"

@@ -1,7 +1,8 @@
 /** `daybook trust`: shows whether a project is trusted, and decides it. Spec: CL-163..CL-165. */
-import type { TrustStore } from "@daybook/core"
-import { Args, Command } from "@effect/cli"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
+import type * as TrustStore from "@daybook/core/trust/TrustStore"
 import { UsageError } from "../Errors.ts"
 import * as Flags from "../Flags.ts"
 import * as Folder from "../Folder.ts"

@@ -1,5 +1,5 @@
 /** Renders agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
-import type { Agent } from "@daybook/core"
+import type { Agent } from "@daybook/core/domain/Agent"
 import { columns, oneLine } from "./Plain.ts"
 import { modelName } from "./SessionLine.ts"
 

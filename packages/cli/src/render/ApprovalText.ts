@@ -1,5 +1,5 @@
 /** Renders saved approvals and decisions as lines. Pure. Spec: CL-170..CL-172 in specs/cli.md. */
-import type { PermissionEvent, SavedApproval } from "@daybook/core"
+import type { PermissionEvent, SavedApproval } from "@daybook/core/permission/PermissionStore"
 import { columns, dateTime, oneLine } from "./Plain.ts"
 
 const day = (at: number | undefined): string => (at === undefined ? "never" : dateTime(at))

@@ -2,8 +2,8 @@
  * Renders a tool call: the tool and its subject, its outcome, and the lines that an edit changed. Models write the inputs, so
  * every field may be missing or of another type. Pure. Spec: CL-7, CL-47 in specs/cli.md.
  */
-import type { JsonRecord } from "@daybook/core"
 import { Predicate } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Values"
 import { oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 

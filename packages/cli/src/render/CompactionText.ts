@@ -1,5 +1,5 @@
 /** Renders the result of a compaction. Pure. Spec: CL-7, CL-88 in specs/cli.md. */
-import type { EventOfType } from "@daybook/core"
+import type { EventOfType } from "@daybook/log/events/SessionEvents"
 
 /** The size of the request before, and of the summary. */
 export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string => {

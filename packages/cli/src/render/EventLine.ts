@@ -1,6 +1,6 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
-import type { EventOfType, SessionEvent } from "@daybook/core"
 import { Duration } from "effect"
+import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"

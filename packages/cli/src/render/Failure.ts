@@ -1,7 +1,8 @@
 /**
  * Renders every failure as one sentence with an exit code. The codes are stable: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
-import { HelpDoc, ValidationError } from "@effect/cli"
+import * as HelpDoc from "@effect/cli/HelpDoc"
+import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, ConfigError, Predicate } from "effect"
 import { exitOutputFailed } from "../Stream.ts"
 import { oneLine } from "./Plain.ts"

@@ -2,10 +2,11 @@
  * Renders a message as a transcript, as a line, and as JSON. Pure; with `terminal`, control characters are shown as signs.
  * Spec: CL-15, CL-16 in specs/cli.md.
  */
-import type { Expansion, Message, ToolPart, UserMessage } from "@daybook/core"
+import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import type { Expansion } from "@daybook/log/domain/Values"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
-import { visible } from "./Visible.ts"
 import { modelName } from "./SessionLine.ts"
+import { visible } from "./Visible.ts"
 
 /** One message as JSON, as the facade returns it. */
 export const messageJson = (message: Message, terminal = false): string => jsonLine(message, terminal)

@@ -2,7 +2,8 @@
  * Renders a permission question: who asks, where, and the whole action, in a frame that no other text can draw. Unusual
  * characters are shown as signs, lines are numbered, and omitted text is counted. Pure. Spec: CL-155..CL-158 in specs/cli.md.
  */
-import type { PermissionFileChange, PermissionRequest } from "@daybook/core"
+import type { PermissionRequest } from "@daybook/core/permission/PermissionAsker"
+import type { FileChange as PermissionFileChange } from "@daybook/core/permission/PermissionSubject"
 import { plain, type Style } from "./Style.ts"
 import { exact } from "./Visible.ts"
 import { cut, width } from "./Width.ts"

@@ -1,5 +1,5 @@
 /** Renders a model's questions and parses typed answers. Pure. Spec: CL-80..CL-83 in specs/cli.md. */
-import type { PendingQuestion, QuestionItem } from "@daybook/core"
+import type { PendingQuestion, QuestionItem } from "@daybook/core/domain/Question"
 import { dateTime, oneLine } from "./Plain.ts"
 
 /** One question with its numbered options. */

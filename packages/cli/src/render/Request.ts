@@ -2,10 +2,11 @@
  * Renders a request to a model, sent or next: as text, as a table of sizes, and as JSON. Nothing is truncated; media are named
  * instead of printed, and control characters are shown as signs. Pure. Spec: CL-75..CL-79 in specs/cli.md.
  */
-import type { FramedTool, ShownRequest } from "@daybook/core"
+import type { FramedTool } from "@daybook/core/request/Frame"
+import type { ShownRequest } from "@daybook/core/request/Recorded"
 import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
-import { visible } from "./Visible.ts"
 import { modelName } from "./SessionLine.ts"
+import { visible } from "./Visible.ts"
 
 /** A request and the model's context window. */
 export interface Shown {

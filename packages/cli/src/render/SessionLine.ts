@@ -1,5 +1,7 @@
 /** Renders a session as a line, as JSON, and as the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
-import type { Budget, Session, SessionID } from "@daybook/core"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { Budget } from "@daybook/log/domain/Values"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 
 /** `provider/model`, with the variant after a colon. */

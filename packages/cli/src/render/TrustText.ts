@@ -1,5 +1,5 @@
 /** Renders a project's trust state and what the project brings. Pure. Spec: CL-160..CL-165 in specs/cli.md. */
-import type { TrustStore } from "@daybook/core"
+import type * as TrustStore from "@daybook/core/trust/TrustStore"
 import { columns, oneLine } from "./Plain.ts"
 
 type Thing = TrustStore.Report["brings"][number]

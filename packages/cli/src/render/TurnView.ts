@@ -3,22 +3,18 @@
  * `text.ended` has the whole text, so at the end each text was printed once, in full. Pure: state and event in, state and
  * writes out. Spec: CL-5..CL-8, CL-45..CL-47 in specs/cli.md.
  */
-import {
-  goesOn,
-  type EventOfType,
-  type JsonRecord,
-  type LiveEvent,
-  type MessageID,
-  type SessionEvent
-} from "@daybook/core"
-import { callText, changes, commandFailure, elapsed, type Call } from "./CallText.ts"
+import type { MessageID } from "@daybook/log/domain/Identifiers"
+import { goesOn } from "@daybook/log/domain/LongText"
+import type { JsonRecord } from "@daybook/log/domain/Values"
+import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
 import type { Piece } from "./Frame.ts"
 import type { Phase, RunningCall } from "./LiveLines.ts"
 import { oneLine } from "./Plain.ts"
-import { visible, wholeLength } from "./Visible.ts"
 import { plain, type Style } from "./Style.ts"
+import { visible, wholeLength } from "./Visible.ts"
 
 /** A write: the answer goes to stdout, everything else to stderr. */
 export interface Write extends Piece {

@@ -4,15 +4,15 @@
  */
 import * as path from "node:path"
 import { Effect, Either, Schema } from "effect"
-import { makeDefinitionFolders, type Definition } from "../config/DefinitionFolder.ts"
-import { projectFolder } from "../config/ProjectFolder.ts"
-import { warnOnce } from "../context/WarnOnce.ts"
-import type { Location } from "../session/Schemas.ts"
+import { defaultAgent, type Location } from "@daybook/log/domain/Values"
+import { type Definition, makeDefinitionFolders } from "../definition/DefinitionFolder.ts"
+import { projectFolder } from "../definition/ProjectFolder.ts"
+import type { Agent } from "../domain/Agent.ts"
+import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting } from "../trust/Project.ts"
 import type { Trust } from "../trust/ProjectTrust.ts"
-import { parseAgentFile, projectAgent, userAgent, type NamedDefinition } from "./AgentDefinition.ts"
-import type { Agent } from "./Agents.ts"
-import { builtins, defaultAgent } from "./BuiltinAgents.ts"
+import { type NamedDefinition, parseAgentFile, projectAgent, userAgent } from "./AgentDefinition.ts"
+import { builtins } from "./BuiltinAgents.ts"
 
 /** An agent file that is unusable or only partly usable. */
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })

@@ -3,61 +3,11 @@
  * built-in ones, then the project's. `AgentFiles.ts` reads files. A session without an agent uses `build` (CR-6).
  * Spec: CF-10..CF-19.
  */
-import { Context, Effect, Layer, Schema } from "effect"
-import type { RequestSettings } from "../model/ModelResolver.ts"
-import type { Rule } from "../permission/Rule.ts"
-import type { Location, ModelRef } from "../session/Schemas.ts"
+import { Context, Effect, Layer } from "effect"
+import { defaultAgent, type Location } from "@daybook/log/domain/Values"
+import { type Agent, AgentNotFound } from "../domain/Agent.ts"
 import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
-import { makeAgentFiles, type AgentFilesOptions, type AgentProblem } from "./AgentFiles.ts"
-import { defaultAgent } from "./BuiltinAgents.ts"
-
-export { build, defaultAgent, plan } from "./BuiltinAgents.ts"
-export { AgentProblem, type AgentFilesOptions } from "./AgentFiles.ts"
-
-/** No such agent, or its file is unusable. */
-export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/core/AgentNotFound")("AgentNotFound", {
-  agent: Schema.String,
-  known: Schema.Array(Schema.String),
-  /** The problem of the file that defines this agent. */
-  problem: Schema.optionalWith(Schema.String, { exact: true })
-}) {
-  override get message() {
-    return this.problem === undefined
-      ? `there is no agent "${this.agent}"; known: ${this.known.join(", ")}`
-      : `agent "${this.agent}" cannot be used: ${this.problem}`
-  }
-}
-
-/** Where an agent may work: as a session's agent (`primary`), for a `task` of another agent (`subagent`), or both. */
-export const AgentMode = Schema.Literal("primary", "subagent", "all")
-export type AgentMode = typeof AgentMode.Type
-
-/** A named behaviour of a session: its prompt, its permissions, and its limits. */
-export interface Agent {
-  readonly name: string
-  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
-  readonly description?: string
-  /** Default: `all`. */
-  readonly mode?: AgentMode
-  /** The agent's system text, before the context's baseline; replaces the base instructions of the model's family. */
-  readonly prompt?: string
-  /** Ordered rules; the last match decides. */
-  readonly permissions: ReadonlyArray<Rule>
-  /** Provider turns per activity; default: 25. */
-  readonly turnLimit?: number
-  /** Used by sessions without a model. */
-  readonly model?: ModelRef
-  readonly settings?: RequestSettings
-  /** Sent once when a session switches to this agent, and when it leaves it. */
-  readonly enterReminder?: string
-  readonly leaveReminder?: string
-}
-
-/** Whether a session may be created with the agent or switched to it. */
-export const canLead = ({ mode = "all" }: Agent): boolean => mode !== "subagent"
-
-/** Whether `task` may start the agent in a child session. */
-export const canAssist = ({ mode = "all" }: Agent): boolean => mode !== "primary"
+import { type AgentFilesOptions, type AgentProblem, makeAgentFiles } from "./AgentFiles.ts"
 
 /** The agents of this host, its user, and the project at a Location. */
 export class Agents extends Context.Tag("@daybook/core/Agents")<

@@ -1,10 +1,8 @@
 /** Defines the built-in agents: `build` works, `plan` reads and plans. Spec: CF-10, CF-11. */
-import type { Rule } from "../permission/Rule.ts"
-import type { Agent } from "./Agents.ts"
+import { defaultAgent } from "@daybook/log/domain/Values"
+import type { Agent } from "../domain/Agent.ts"
+import type { Rule } from "../domain/Rule.ts"
 import { core } from "./BaseInstructions.ts"
-
-/** The agent of a session without one, for execution and permission alike (CR-6). */
-export const defaultAgent = "build"
 
 const allow = (permission: string): Rule => ({ permission, resource: "*", verdict: "allow" })
 

@@ -4,8 +4,8 @@
  * denial, the agent's own rules are repeated for exactly that exception. If two patterns cannot be intersected, the
  * stricter reading applies. Pure. Spec: TO-103, TO-105.
  */
-import { deniesAll, matches, type Rule } from "../permission/Rule.ts"
-import type { Agent } from "./Agents.ts"
+import type { Agent } from "../domain/Agent.ts"
+import { deniesAll, matches, type Rule } from "../domain/Rule.ts"
 import { covers } from "./PermissionRules.ts"
 
 /** Beyond this number of rules, exceptions are dropped, which only makes the result stricter. */

@@ -1,7 +1,7 @@
 /** Parses model names in files. Pure. Spec: CF-12. */
 import { ParseResult, Schema } from "effect"
-import { expects, selected, someText } from "../config/Fields.ts"
-import type { ModelRef } from "../session/Schemas.ts"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import { expects, selected, someText } from "../definition/Fields.ts"
 
 /** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])

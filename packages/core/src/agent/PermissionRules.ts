@@ -3,9 +3,9 @@
  * the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure. Spec: CF-13.
  */
 import { ParseResult, Schema } from "effect"
-import { expects, made, selected, shaped, someText } from "../config/Fields.ts"
-import { compile, covers as patternCovers } from "../permission/Pattern.ts"
-import type { Rule, Verdict } from "../permission/Rule.ts"
+import { expects, made, selected, shaped, someText } from "../definition/Fields.ts"
+import { compile, covers as patternCovers } from "../domain/Pattern.ts"
+import type { Rule, Verdict } from "../domain/Rule.ts"
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 

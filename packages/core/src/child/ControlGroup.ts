@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { Effect, type Scope } from "effect"
-import { pause } from "../tool/builtin/ShellProcess.ts"
+import { pause } from "./ShellProcess.ts"
 
 interface Limits {
   readonly processes: number

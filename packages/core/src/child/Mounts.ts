@@ -3,10 +3,10 @@
  * folders are read-only, given folders have the given access, and inside them what `ProtectedPaths` protects is
  * read-only or hidden. Starts no process. Spec: SB-2..SB-5 in specs/sandbox.md.
  */
-import { lstatSync, opendirSync, readlinkSync, realpathSync, type Dirent } from "node:fs"
+import { type Dirent, lstatSync, opendirSync, readlinkSync, realpathSync } from "node:fs"
 import * as path from "node:path"
-import { isWithin } from "../config/TextFile.ts"
 import { guardsOf } from "../permission/ProtectedPaths.ts"
+import { isWithin } from "../support/TextFile.ts"
 
 /** A folder or file and its access in the sandbox. */
 export interface Mount {

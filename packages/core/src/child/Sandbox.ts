@@ -7,10 +7,10 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } f
 import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
-import { isWithin } from "../config/TextFile.ts"
-import { runShell } from "../tool/builtin/ShellProcess.ts"
+import { isWithin } from "../support/TextFile.ts"
+import { type Mount, mountArguments, real } from "./Mounts.ts"
+import { runShell } from "./ShellProcess.ts"
 import { filterFor } from "./SystemCalls.ts"
-import { mountArguments, real, type Mount } from "./Mounts.ts"
 
 /** How commands and servers are confined. Paths are absolute; paths that do not exist are ignored. */
 export interface SandboxSettings {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"
-import { pause } from "../tool/builtin/ShellProcess.ts"
+import { pause } from "./ShellProcess.ts"
 
 const lookMillis = 100
 

@@ -5,30 +5,30 @@
  * Spec: specs/compaction.md (CM-1..CM-13).
  */
 import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
-import { draft, type Draft } from "../events/SessionEvents.ts"
-import { Identifiers, type MessageID, type SessionID } from "../Identifiers.ts"
+import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
+import type { StoredError } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import {
-  EventLog,
   type AppendError,
   type CursorAhead,
   type CursorExpired,
+  EventLog,
   type OwnerToken,
   type ReadError
-} from "../log/EventLog.ts"
+} from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import { lower } from "../runner/Lowering.ts"
+import { lower } from "../request/Lowering.ts"
+import { nothingPruned, prune } from "../request/Prune.ts"
 import { shownFor } from "../request/Request.ts"
-import type { Message } from "../session/Message.ts"
-import type { StoredError } from "../session/Schemas.ts"
-import { fileOperations, noFiles, type FileOperations } from "./FileOperations.ts"
-import { defaultSettings, exceeds, limitsOf, type CompactionSettings, type Limits } from "./Limits.ts"
-import { nothingPruned, prune } from "./Prune.ts"
-import { answeredUpTo, notCompactable, notCompactableText, select, sized, type Selection } from "./Selection.ts"
+import { messageTokens } from "../request/TokenEstimate.ts"
+import { type FileOperations, fileOperations, noFiles } from "./FileOperations.ts"
+import { type CompactionSettings, defaultSettings, exceeds, type Limits, limitsOf } from "./Limits.ts"
+import { answeredUpTo, notCompactable, notCompactableText, select, type Selection, sized } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
-import { taskOf } from "./Task.ts"
-import { messageTokens } from "./TokenEstimate.ts"
 import { splitFiles, summaryFits, summaryPrompt, withFiles } from "./Summary.ts"
-import { spentFields, summarize, SummaryFailed, type Spent } from "./SummaryRequest.ts"
+import { type Spent, spentFields, summarize, SummaryFailed } from "./SummaryRequest.ts"
+import { taskOf } from "./Task.ts"
 
 /** Errors that prevent an attempt from being recorded. */
 type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>

@@ -3,8 +3,8 @@
  * Spec: CP-19 to CP-22.
  */
 import { Predicate } from "effect"
-import type { Message, ToolPart } from "../session/Message.ts"
-import { referencePrefix } from "../tool/ToolOutputStore.ts"
+import type { Message, ToolPart } from "@daybook/log/domain/Message"
+import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 
 /** Maximum paths per list in a checkpoint. */
 export const maxFiles = 500

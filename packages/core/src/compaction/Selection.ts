@@ -3,9 +3,9 @@
  * result are one message here, so a cut between messages never separates them. Pure. Spec: CP-14 to CP-18 (CM-4, CM-5,
  * CM-12).
  */
-import type { Message } from "../session/Message.ts"
+import type { Message } from "@daybook/log/domain/Message"
+import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { serializeMessage } from "./Serialize.ts"
-import { tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
 /** A message since the last checkpoint, with its size in serialized form. */
 export interface Sized {

@@ -4,8 +4,8 @@
  * Spec: CP-10 to CP-13 (CM-3, CM-8).
  */
 import { Predicate } from "effect"
-import type { AssistantMessage, Message, Part, ToolPart, UserMessage } from "../session/Message.ts"
-import type { ToolContent } from "../session/Schemas.ts"
+import type { AssistantMessage, Message, Part, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import type { ToolContent } from "@daybook/log/domain/Values"
 
 /** Maximum characters of a tool's input or output, an attachment, reasoning, a shell's output and system text. */
 export const clipChars = 2_000

@@ -2,10 +2,10 @@
  * Builds the summary prompt, validates summaries, and attaches the file lists of a checkpoint. Pure;
  * `SummaryRequest.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6).
  */
-import { maxFiles, type FileOperations, type FileSet } from "./FileOperations.ts"
+import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
+import { type FileOperations, type FileSet, maxFiles } from "./FileOperations.ts"
 import type { Limits } from "./Limits.ts"
 import { withoutOwnTags } from "./Serialize.ts"
-import { tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
 interface Section {
   readonly level: 2 | 3

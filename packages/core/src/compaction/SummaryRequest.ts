@@ -2,17 +2,17 @@
  * Requests a summary from the session's model: streams it live, retries under the model's policy, and asks once for
  * missing sections. `Summary.ts` holds the prompt. Spec: CP-42..CP-47 (CM-6, CM-7).
  */
-import type { Prompt } from "@effect/ai"
+import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Stream } from "effect"
-import type { MessageID, SessionID } from "../Identifiers.ts"
-import type { AppendError, EventLog, OwnerToken } from "../log/EventLog.ts"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { StoredError, Tokens } from "@daybook/log/domain/Values"
+import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import * as Provider from "../runner/ProviderStream.ts"
-import { estimateOf, nothingReceived, toTokens, usedOf, type Used } from "../runner/Usage.ts"
-import type { StoredError, Tokens } from "../session/Schemas.ts"
+import * as Provider from "../model/ProviderStream.ts"
+import { estimateOf, nothingReceived, toTokens, type Used, usedOf } from "../model/Usage.ts"
+import { messageTokens, tokensOf } from "../request/TokenEstimate.ts"
 import type { Limits } from "./Limits.ts"
 import { askAgain, cleanSummary, missingHeadings } from "./Summary.ts"
-import { messageTokens, tokensOf } from "./TokenEstimate.ts"
 
 /** The request for a summary failed. */
 export class SummaryFailed {

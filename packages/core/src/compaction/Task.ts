@@ -2,10 +2,10 @@
  * Renders the prompt of the running work for a checkpoint: verbatim up to a limit, beyond it head and tail with a mark
  * between them. Pure. Spec: CP-50, CP-51.
  */
-import type { MessageID } from "../Identifiers.ts"
-import type { Message, UserMessage } from "../session/Message.ts"
+import type { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Message, UserMessage } from "@daybook/log/domain/Message"
+import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { promptLines, tighterClips } from "./Serialize.ts"
-import { tokensOf, type CountTokens } from "./TokenEstimate.ts"
 
 const mark = (missing: number): string => `\n[... ${missing} characters of this prompt are left out here ...]\n`
 /** Upper bound on the tokens of a mark. */

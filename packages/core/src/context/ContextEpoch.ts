@@ -4,17 +4,17 @@
  * transaction of the message that tells the change, rendered again after a compaction, and cleared by a move.
  * Spec: specs/context.md CX-14..CX-19 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
-import { SqlClient, type SqlError } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Metric, Schema } from "effect"
-import { draft } from "../events/SessionEvents.ts"
-import { Identifiers, type SessionID } from "../Identifiers.ts"
-import { EventLog, OwnerLost, type AppendError, type LogUnavailable, type OwnerToken } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
-import * as Metrics from "../Metrics.ts"
-import { ContextSnapshotUnreadable, InitializationBlocked } from "../session/RunError.ts"
-import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type LogUnavailable, OwnerLost, type OwnerToken } from "@daybook/log/log/EventLog"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { immediately, ReadSql, retryBusy } from "@daybook/log/storage/Database"
+import * as Metrics from "@daybook/log/support/Metrics"
 import type { Fence, LocationLeft } from "./LocationFence.ts"
-import { initialize, reconcile, replace, Snapshot, type Observed } from "./SystemContext.ts"
+import { initialize, type Observed, reconcile, replace, Snapshot } from "./SystemContext.ts"
 
 export interface Epoch {
   readonly baseline: string
@@ -176,3 +176,21 @@ const make = Effect.gen(function* () {
 
 /** Epochs in the database. */
 export const layer = Layer.effect(ContextEpoch, make)
+
+/** The first context could not be observed; the prompt is kept and can be retried (TU-6). */
+export class InitializationBlocked extends Schema.TaggedError<InitializationBlocked>(
+  "@daybook/core/InitializationBlocked"
+)("InitializationBlocked", { keys: Schema.Array(Schema.String) }) {
+  override get message() {
+    return `the system context is not available yet: ${this.keys.join(", ")}; the prompt is kept, try again`
+  }
+}
+
+/** The session's stored context snapshot does not decode (EP-9). */
+export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapshotUnreadable>(
+  "@daybook/core/ContextSnapshotUnreadable"
+)("ContextSnapshotUnreadable", { sessionID: SessionID, details: Schema.String }) {
+  override get message() {
+    return `the stored context of ${this.sessionID} cannot be read: ${this.details}`
+  }
+}

@@ -3,8 +3,8 @@
  * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13.
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
-import * as Metrics from "../Metrics.ts"
-import { CurrentLocation } from "../session/CurrentLocation.ts"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import * as Metrics from "@daybook/log/support/Metrics"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import * as Discovery from "./InstructionDiscovery.ts"
@@ -21,7 +21,7 @@ import {
 import { modelIdentity } from "./sources/ModelIdentity.ts"
 import { isAddress, remoteInstructions } from "./sources/RemoteInstructions.ts"
 import { skillGuidance } from "./sources/SkillGuidance.ts"
-import { SourceKey, type ContextSource, type ContextTurn, type Look, type Observed } from "./SystemContext.ts"
+import { type ContextSource, type ContextTurn, type Look, type Observed, SourceKey } from "./SystemContext.ts"
 
 /** Sources of the host, for every Location. They are removed when their scope closes. */
 export class HostContext extends Context.Tag("@daybook/core/HostContext")<

@@ -6,9 +6,9 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
-import { isWithin, readAtMost, stampOf } from "../config/TextFile.ts"
-import { shownPath } from "../tool/builtin/ShownPath.ts"
-import { warnOnce } from "./WarnOnce.ts"
+import { shownPath } from "../support/ShownPath.ts"
+import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
+import { warnOnce } from "../support/WarnOnce.ts"
 
 /** Longer files are truncated to this length. */
 export const maximumBytes = 128 * 1024

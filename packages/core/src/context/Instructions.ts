@@ -5,16 +5,16 @@
  */
 import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
-import { shownPath } from "../tool/builtin/ShownPath.ts"
-import { maximumBytes, type InstructionReader } from "./InstructionFile.ts"
+import { shownPath } from "../support/ShownPath.ts"
+import { type InstructionReader, maximumBytes } from "./InstructionFile.ts"
 import {
   absent,
   available,
-  source,
-  unavailable,
   type ContextSource,
   type ContextTurn,
-  type Observation
+  type Observation,
+  source,
+  unavailable
 } from "./SystemContext.ts"
 
 /** One file or address. `text` is absent while it cannot be loaded. */

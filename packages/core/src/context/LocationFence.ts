@@ -2,11 +2,11 @@
  * Checks that a session is still at its runner's Location. The check runs in the write transaction that opens a turn,
  * so a move cannot happen between check and write. Spec: EX-D6 (TU-11).
  */
-import { SqlClient, type SqlError } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
 import { Data, Effect, Schema } from "effect"
-import type { SessionID } from "../Identifiers.ts"
-import { locationKey } from "../session/Locations.ts"
-import { Location } from "../session/Schemas.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { Location, locationKey } from "@daybook/log/domain/Values"
 
 /** The session moved. Nothing was stored, and no further work starts here. */
 export class LocationLeft extends Data.TaggedError("LocationLeft") {}

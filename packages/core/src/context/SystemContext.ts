@@ -9,8 +9,8 @@
  * Spec: specs/context.md CX-1..CX-9 (EP-2..EP-5, EP-8).
  */
 import { Effect, Either, Schema } from "effect"
-import type { Agent } from "../agent/Agents.ts"
-import type { SessionID } from "../Identifiers.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
 /** A source's key: `area/name`. Keys are sorted, so registration order has no effect. */

@@ -2,8 +2,8 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { maxIgnoreBytes, maxIgnoreRules } from "../Limits.ts"
-import { isCostly, pathMatches, readPath, type Path } from "./Glob.ts"
+import { maxIgnoreBytes, maxIgnoreRules } from "../support/Limits.ts"
+import { isCostly, type Path, pathMatches, readPath } from "./Glob.ts"
 
 interface Rule {
   readonly negated: boolean

@@ -3,7 +3,7 @@
  * escapes a character. No pattern becomes a regular expression: matching backtracks only to the last star, so time is
  * at most proportional to the product of both lengths. Pure. Spec: LM-20.
  */
-import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "../Limits.ts"
+import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "../support/Limits.ts"
 
 const star = -1
 const one = -2

@@ -2,7 +2,7 @@
  * Provides a `fetch` that follows redirects only within the request's origin, so that keys, configured headers and
  * prompts reach only the configured server. Daybook uses no other `fetch`. Spec: LM-1..LM-4.
  */
-import { maxRedirects } from "../Limits.ts"
+import { maxRedirects } from "../support/Limits.ts"
 import { HttpRefused } from "./HttpRefused.ts"
 
 /** Creates a refusal. The message may name origins, never a path, a query or a user. */

@@ -3,11 +3,10 @@
  * `@daybook/models` provides the catalogue of providers; a host with a single model uses `layerLanguageModel`. Spec:
  * specs/models.md.
  */
-import { LanguageModel } from "@effect/ai"
-import { Context, Effect, Layer, Schema, type Duration } from "effect"
-import { ModelRef, sameModel, type Price } from "../session/Schemas.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import * as LanguageModel from "@effect/ai/LanguageModel"
+import { Context, type Duration, Effect, Layer, Schema } from "effect"
+import { ModelRef, type Price, sameModel } from "@daybook/log/domain/Values"
+import { RequestSettings } from "../domain/Agent.ts"
 
 /** No model is selected and the resolver has no default. */
 export class ModelNotSelected extends Schema.TaggedError<ModelNotSelected>("@daybook/core/ModelNotSelected")(
@@ -104,23 +103,6 @@ export interface ModelPolicy {
     readonly maxRetryAfter?: Duration.Duration
   }
 }
-
-/**
- * Request options besides the prompt. An adapter ignores what its provider does not support. `body` is merged into the
- * request's JSON and `headers` into its headers, for settings without a field here.
- */
-export const RequestSettings = Schema.Struct({
-  maxOutputTokens: optional(Schema.Int.pipe(Schema.positive())),
-  temperature: optional(Schema.Finite),
-  topP: optional(Schema.Finite),
-  topK: optional(Schema.Int.pipe(Schema.positive())),
-  stop: optional(Schema.Array(Schema.NonEmptyString)),
-  /** The effort, in the provider's terms; the model's variant takes precedence. */
-  effort: optional(Schema.NonEmptyString),
-  headers: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.String })),
-  body: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Unknown }))
-})
-export type RequestSettings = typeof RequestSettings.Type
 
 /** A model that is ready for requests. */
 export interface ResolvedModel {

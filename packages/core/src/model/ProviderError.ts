@@ -3,7 +3,7 @@
  * stored. Pure, over `@effect/ai` errors and the unknown values of error parts; retries are decided elsewhere. Spec:
  * MD-30..MD-35 in specs/models.md.
  */
-import { AiError } from "@effect/ai"
+import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */

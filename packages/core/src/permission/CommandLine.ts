@@ -4,7 +4,7 @@
  * `CommandRules.ts` gives verdicts. Pure. Spec: BR-1..BR-3.
  */
 import type { Assignment, forEachChild, parse, ParsedScript, Redirection, SyntaxNode, WordPart } from "unbash"
-import { literal } from "./Rule.ts"
+import { literal } from "../domain/Rule.ts"
 
 /** One word of a command. */
 export interface Word {

@@ -2,18 +2,18 @@
  * Gives the rules' verdict on a command line: every command that it runs must be allowed, and a denied command denies
  * the line, however it is wrapped or quoted. `CommandLine.ts` parses lines. Pure. Spec: BR-1..BR-15.
  */
-import { baseName, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf, type Hazard } from "./CommandHazards.ts"
-import { isHarmless } from "./CommandOptions.ts"
+import { compile, meet, type Pattern, test } from "../domain/Pattern.ts"
+import { type Approval, matches, type Rule, type Verdict } from "../domain/Rule.ts"
+import { baseName, type Hazard, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandHazards.ts"
 import {
-  readCommandLine,
   type CommandLine,
   type Grammar,
+  readCommandLine,
   type ReadLine,
   type SimpleCommand,
   type Word
 } from "./CommandLine.ts"
-import { compile, meet, test, type Pattern } from "./Pattern.ts"
-import { matches, type Approval, type Rule, type Verdict } from "./Rule.ts"
+import { isHarmless } from "./CommandOptions.ts"
 
 /** A rule for commands, compiled. */
 interface CommandRule {

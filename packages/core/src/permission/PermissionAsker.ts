@@ -1,8 +1,8 @@
 /** Defines who answers permission questions: a terminal, a chat, or nobody. Spec: PM-4, PM-20, PM-21, TO-4, TO-5. */
 import { Context, Data, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import type { SessionID } from "../Identifiers.ts"
-import type { Location } from "../session/Schemas.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Location } from "@daybook/log/domain/Values"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 
 /** A question to a person, as data. The asker must show all of it, escaped. */

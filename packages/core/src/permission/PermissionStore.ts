@@ -2,10 +2,10 @@
  * Defines the store of saved approvals of a folder, with their source, uses and revocation. `SqlPermissionStore.ts`
  * implements it in SQL. Spec: PM-3, PM-40..PM-47.
  */
-import { Context, Schema, type Effect } from "effect"
-import type { EventOfType } from "../events/SessionEvents.ts"
-import { SessionID } from "../Identifiers.ts"
-import type { Approval } from "./Rule.ts"
+import { Context, type Effect, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventOfType } from "@daybook/log/events/SessionEvents"
+import type { Approval } from "../domain/Rule.ts"
 
 /** Saved approvals could not be read or written. */
 export class PermissionStoreError extends Schema.TaggedError<PermissionStoreError>(

@@ -4,7 +4,7 @@
  * PP-1..PP-6.
  */
 import { instructionNames } from "../context/sources/InstructionFiles.ts"
-import { literal } from "./Rule.ts"
+import { literal } from "../domain/Rule.ts"
 
 /** Why one segment of a path is protected. */
 export interface Guard {

@@ -3,9 +3,9 @@
  * costs a question. Spec: PM-21 in specs/tools.md.
  */
 import { Context, Effect, Layer } from "effect"
-import type { SessionID } from "../Identifiers.ts"
-import { EventLog } from "../log/EventLog.ts"
-import type { Approval } from "./Rule.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { EventLog } from "@daybook/log/log/EventLog"
+import type { Approval } from "../domain/Rule.ts"
 
 const most = { sessions: 1_000, approvals: 200 }
 

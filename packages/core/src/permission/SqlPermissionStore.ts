@@ -1,20 +1,20 @@
 /** Implements `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-47. */
-import { SqlClient } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Layer, Option, Schema } from "effect"
-import { draft, type SessionEvent } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { toEvent } from "../log/EventRow.ts"
-import { ReadSql } from "../storage/Database.ts"
-import { folderIdentity } from "../trust/FolderIdentity.ts"
+import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { toEvent } from "@daybook/log/log/EventRow"
+import { ReadSql } from "@daybook/log/storage/Database"
+import { folderIdentity } from "@daybook/log/support/FolderIdentity"
+import type { Approval } from "../domain/Rule.ts"
 import {
+  type ApprovalSource,
   ownUid,
+  type PermissionEvent,
   PermissionStore,
   PermissionStoreError,
-  SavedApproval,
-  type ApprovalSource,
-  type PermissionEvent
+  SavedApproval
 } from "./PermissionStore.ts"
-import type { Approval } from "./Rule.ts"
 
 const columns = `number, folder, permission, resource, nullif(definition, '') AS definition, session_id AS sessionID,
   call_id AS callID, agent, uid, time_created AS savedAt, uses, time_used AS usedAt, time_revoked AS revokedAt,

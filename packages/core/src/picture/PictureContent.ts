@@ -3,9 +3,9 @@
  * declare anything. A picture that cannot be shown becomes text and leaves the rest intact. Spec: PC-7, PC-8.
  */
 import { Effect, Either } from "effect"
-import { dataBytes } from "../prompt/DataUri.ts"
-import type { ToolContent } from "../session/Schemas.ts"
-import { looksLikeText } from "../tool/builtin/TextPage.ts"
+import type { ToolContent } from "@daybook/log/domain/Values"
+import { dataBytes } from "../support/DataUri.ts"
+import { looksLikeText } from "../workspace/TextPage.ts"
 import { pictureFormat } from "./PictureFormat.ts"
 import type { PictureFitter } from "./Pictures.ts"
 

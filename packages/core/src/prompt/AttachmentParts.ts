@@ -3,27 +3,27 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Either } from "effect"
+import type { FileAttachment, ToolContent } from "@daybook/log/domain/Values"
+import type { ToolFailure } from "../domain/ToolError.ts"
 import { dataUri } from "../picture/PictureContent.ts"
-import type { FileAttachment, ToolContent } from "../session/Schemas.ts"
-import { cutHead } from "../tool/TextBounds.ts"
-import type { ToolFailure } from "../tool/ToolDefinition.ts"
-import { looksLikeText } from "../tool/builtin/TextPage.ts"
+import { dataBytes } from "../support/DataUri.ts"
+import { cutHead } from "../support/TextBounds.ts"
+import { looksLikeText } from "../workspace/TextPage.ts"
 import { attachmentUri } from "./AttachmentUri.ts"
-import { dataBytes } from "./DataUri.ts"
 import { targetPart } from "./FileParts.ts"
 import {
   bytesOf,
+  type Gathered,
+  type Gathering,
   gatherPicture,
   gatherText,
   mayRead,
   quoted,
   refuse,
-  takeMedia,
-  type Gathered,
-  type Gathering
+  takeMedia
 } from "./Gathered.ts"
 import { binaryKind, mediaMime } from "./MediaKind.ts"
-import { splitLines, type LineRange } from "./Mentions.ts"
+import { type LineRange, splitLines } from "./Mentions.ts"
 import type { ResourceReader } from "./ResourceReader.ts"
 
 /** Longer than a host's own timeout. */

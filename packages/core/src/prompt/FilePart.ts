@@ -1,6 +1,6 @@
 /** Converts a file to a part of a provider's prompt. Pure. Spec: PX-19. */
-import type { Prompt } from "@effect/ai"
-import type { FileAttachment } from "../session/Schemas.ts"
+import type * as Prompt from "@effect/ai/Prompt"
+import type { FileAttachment } from "@daybook/log/domain/Values"
 
 export type UserPart = Prompt.UserMessagePartEncoded
 

@@ -1,22 +1,22 @@
 /** Converts a mentioned file or folder to parts, with the checks and limits of the tool `read`. Spec: PX-10..PX-14. */
 import * as path from "node:path"
 import { Effect } from "effect"
+import type { ToolFailure } from "../domain/ToolError.ts"
 import { sourceBytes } from "../picture/Pictures.ts"
-import { tryFile, type OpenFile, type Target } from "../tool/LocationFiles.ts"
-import type { ToolFailure } from "../tool/ToolDefinition.ts"
-import { listDirectory, shownDirectory } from "../tool/builtin/FolderPage.ts"
-import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../tool/builtin/TextPage.ts"
+import { listDirectory, shownDirectory } from "../workspace/FolderPage.ts"
+import { type OpenFile, type Target, tryFile } from "../workspace/LocationFiles.ts"
+import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../workspace/TextPage.ts"
 import {
   bytesOf,
+  type Gathered,
+  type Gathering,
   gatherPicture,
   gatherText,
   limits,
   mayRead,
   quoted,
   refuse,
-  takeMedia,
-  type Gathered,
-  type Gathering
+  takeMedia
 } from "./Gathered.ts"
 import { binaryKind, mediaMime } from "./MediaKind.ts"
 import type { LineRange } from "./Mentions.ts"

@@ -1,15 +1,15 @@
 /** Shared state while one prompt's mentions are resolved: permissions, remaining room, and constructors of parts. */
 import * as path from "node:path"
 import { Effect } from "effect"
-import type { Agent } from "../agent/Agents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { verdictOf } from "../permission/Rule.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { ExpandedPart, ToolContent } from "@daybook/log/domain/Values"
+import type { Agent } from "../domain/Agent.ts"
+import { verdictOf } from "../domain/Rule.ts"
+import { ToolFailure } from "../domain/ToolError.ts"
 import { dataUri } from "../picture/PictureContent.ts"
 import type { PictureFitter } from "../picture/Pictures.ts"
-import type { ExpandedPart, ToolContent } from "../session/Schemas.ts"
-import type { LocationFiles } from "../tool/LocationFiles.ts"
-import type { Reference } from "../tool/References.ts"
-import { ToolFailure } from "../tool/ToolDefinition.ts"
+import type { LocationFiles } from "../workspace/LocationFiles.ts"
+import type { Reference } from "../workspace/References.ts"
 
 /** Limits of one prompt's expansion (PX-14). */
 export const limits = {

@@ -4,20 +4,21 @@
  * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-22 in specs/context.md.
  */
 import { Cause, Context, Effect, Either, Layer, Option } from "effect"
-import { Agents, canAssist, type Agent } from "../agent/Agents.ts"
-import { expandTemplate, Templates } from "../config/Templates.ts"
-import { deniesAll, verdictOf } from "../permission/Rule.ts"
+import type { Session } from "@daybook/log/domain/Message"
+import type { ExpandedPart, Expansion, FileAttachment, PromptInput } from "@daybook/log/domain/Values"
+import { Agents } from "../agent/Agents.ts"
+import { type Agent, canAssist } from "../domain/Agent.ts"
+import { deniesAll, verdictOf } from "../domain/Rule.ts"
+import type { ToolFailure } from "../domain/ToolError.ts"
 import { Pictures } from "../picture/Pictures.ts"
-import type { Session } from "../session/Message.ts"
-import type { Expansion, ExpandedPart, FileAttachment, PromptInput } from "../session/Schemas.ts"
-import { makeLocationFiles } from "../tool/LocationFiles.ts"
-import { parseReferenced, References } from "../tool/References.ts"
-import type { ToolFailure } from "../tool/ToolDefinition.ts"
+import { makeLocationFiles } from "../workspace/LocationFiles.ts"
+import { parseReferenced, References } from "../workspace/References.ts"
 import { attachmentName, attachmentParts, resourceParts } from "./AttachmentParts.ts"
 import { referenceParts, targetPart } from "./FileParts.ts"
-import { failed, gatherText, limits, quoted, refuse, type Gathered, type Gathering } from "./Gathered.ts"
+import { failed, type Gathered, type Gathering, gatherText, limits, quoted, refuse } from "./Gathered.ts"
 import { findMentions, type Mention } from "./Mentions.ts"
 import { ResourceReader } from "./ResourceReader.ts"
+import { expandTemplate, Templates } from "./Templates.ts"
 
 export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
   PromptExpander,

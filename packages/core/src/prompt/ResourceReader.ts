@@ -1,7 +1,6 @@
-/** Reads resources of MCP servers for prompts. A host without servers has none. Spec: PX-18. */
-import { Context, Effect, Layer, Schema } from "effect"
-import { Mcp } from "../mcp/Mcp.ts"
-import type { ToolContent } from "../session/Schemas.ts"
+/** The port through which prompts read resources of MCP servers. By default there are no servers. Spec: PX-18. */
+import { Context, Effect, Schema } from "effect"
+import type { ToolContent } from "@daybook/log/domain/Values"
 
 /** A resource cannot be read; `message` is a sentence for the model. */
 export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(
@@ -21,13 +20,3 @@ export class ResourceReader extends Context.Reference<ResourceReader>()("@dayboo
     read: (server) => new ResourceUnreadable({ message: `there is no MCP server "${server}"` })
   })
 }) {}
-
-/** Resources of the configured MCP servers. */
-export const layer: Layer.Layer<never, never, Mcp> = Layer.effect(
-  ResourceReader,
-  Effect.map(Mcp, (mcp) => ({
-    servers: Effect.map(mcp.status, (all) => all.map(({ name }) => name)),
-    read: (server: string, uri: string) =>
-      Effect.mapError(mcp.readResource(server, uri), ({ message }) => new ResourceUnreadable({ message }))
-  }))
-)

@@ -3,12 +3,12 @@
  * prompt always yields the same bytes. Spec: PX-19.
  */
 import { Either } from "effect"
-import type { ExpandedPart, FileAttachment, Prompt } from "../session/Schemas.ts"
-import { isBlank } from "../Text.ts"
+import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/Values"
+import { dataBytes } from "../support/DataUri.ts"
+import { isBlank } from "../support/Text.ts"
 import { attachmentIndex } from "./AttachmentUri.ts"
-import { dataBytes } from "./DataUri.ts"
-import { unprivileged } from "./Privileged.ts"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
+import { unprivileged } from "./Privileged.ts"
 
 /** Escapes a value for an attribute: it cannot end the attribute or the line. */
 const attribute = (value: string): string =>

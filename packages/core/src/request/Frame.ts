@@ -3,8 +3,8 @@
  * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33.
  */
 import { createHash } from "node:crypto"
-import { draft, type EventOfType } from "../events/SessionEvents.ts"
-import type { JsonRecord } from "../session/Schemas.ts"
+import type { JsonRecord } from "@daybook/log/domain/Values"
+import { draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 
 /** A tool in request form. */
 export interface FramedTool {

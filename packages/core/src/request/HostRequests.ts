@@ -4,11 +4,11 @@
  * effect of a hook can be shown again. Spec: RQ-50..RQ-53.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import type { Agent } from "../agent/Agents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
-import type { Session } from "../session/Message.ts"
-import type { Expansion, PromptInput } from "../session/Schemas.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { Expansion, PromptInput } from "@daybook/log/domain/Values"
+import type { Agent, RequestSettings } from "../domain/Agent.ts"
+import type { ModelInfo } from "../model/ModelResolver.ts"
 
 /** The part of a request that hooks see and change. */
 export interface HostRequest {

@@ -4,21 +4,21 @@
  * session.
  * Spec: RQ-34..RQ-36.
  */
-import type { Prompt } from "@effect/ai"
+import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Schema } from "effect"
-import { nothingPruned } from "../compaction/Prune.ts"
-import { estimate, type Estimate } from "../compaction/TokenEstimate.ts"
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import { SessionID, type MessageID } from "../Identifiers.ts"
-import { EventLog, type ReadError } from "../log/EventLog.ts"
-import * as MemoryTables from "../projection/MemoryTables.ts"
-import { project } from "../projection/Projection.ts"
-import { conversation, type Shown } from "../runner/Lowering.ts"
-import { assemble, SessionStore } from "../session/SessionStore.ts"
-import type { Message } from "../session/Message.ts"
-import type { ModelRef } from "../session/Schemas.ts"
-import type { StoreError } from "../session/StoreError.ts"
-import { fold, nothingFolded, type Frame } from "./Frame.ts"
+import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import * as MemoryTables from "@daybook/log/projection/MemoryTables"
+import { project } from "@daybook/log/projection/Projection"
+import { assemble, SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import { fold, type Frame, nothingFolded } from "./Frame.ts"
+import { conversation, type Shown } from "./Lowering.ts"
+import { nothingPruned } from "./Prune.ts"
+import { type Estimate, estimate } from "./TokenEstimate.ts"
 
 /** A provider request, recorded or previewed. */
 export interface ShownRequest {

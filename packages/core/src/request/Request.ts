@@ -2,18 +2,19 @@
  * Assembles one provider request from a session's data, in the order in which the model reads it. Pure; the runner
  * observes, stores and sends. Spec: RQ-1..RQ-15 in specs/context.md.
  */
-import { Tool, type Prompt } from "@effect/ai"
+import type * as Prompt from "@effect/ai/Prompt"
+import * as Tool from "@effect/ai/Tool"
 import { Predicate } from "effect"
+import type { Message } from "@daybook/log/domain/Message"
+import { type JsonRecord, type ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { baseInstructions } from "../agent/BaseInstructions.ts"
-import type { Agent } from "../agent/Agents.ts"
-import { nothingPruned } from "../compaction/Prune.ts"
-import { estimate, withUsage, type CountTokens, type Estimate, type LastUsage } from "../compaction/TokenEstimate.ts"
-import type { ModelInfo, RequestSettings } from "../model/ModelResolver.ts"
-import { conversation, type Lowered, type Shown } from "../runner/Lowering.ts"
-import type { Message } from "../session/Message.ts"
-import { sameModel, type JsonRecord, type ModelRef } from "../session/Schemas.ts"
-import { isBlank } from "../Text.ts"
+import type { Agent, RequestSettings } from "../domain/Agent.ts"
+import type { ModelInfo } from "../model/ModelResolver.ts"
+import { isBlank } from "../support/Text.ts"
 import type { Frame, FramedTool } from "./Frame.ts"
+import { conversation, type Lowered, type Shown } from "./Lowering.ts"
+import { nothingPruned } from "./Prune.ts"
+import { type CountTokens, type Estimate, estimate, type LastUsage, withUsage } from "./TokenEstimate.ts"
 
 /** Whether the model must call a tool. */
 export type ToolChoice = "auto" | "required"

@@ -6,11 +6,12 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Effect, Either, Schema } from "effect"
 import { RE2JS } from "re2js"
-import { SessionID } from "../Identifiers.ts"
-import { maxExpressionLength } from "../Limits.ts"
-import type { Message, ToolPart } from "../session/Message.ts"
-import type { JsonRecord, OutputFormat } from "../session/Schemas.ts"
-import { fromJsonSchema, ToolFailure, type ToolDefinition } from "../tool/ToolDefinition.ts"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message, ToolPart } from "@daybook/log/domain/Message"
+import type { JsonRecord, OutputFormat } from "@daybook/log/domain/Values"
+import { ToolFailure } from "../domain/ToolError.ts"
+import { maxExpressionLength } from "../support/Limits.ts"
+import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
 
 /** The model did not return a valid structured answer, even after the errors were returned to it. */
 export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputFailed>(

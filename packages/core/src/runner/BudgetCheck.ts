@@ -3,13 +3,13 @@
  * Spec: EX-B1..EX-B6.
  */
 import { Effect } from "effect"
-import type { LogUnavailable } from "../log/EventLog.ts"
+import type { Session } from "@daybook/log/domain/Message"
+import type { Budget } from "@daybook/log/domain/Values"
+import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import type { ModelInfo } from "../model/ModelResolver.ts"
-import type { Session } from "../session/Message.ts"
-import { BudgetExceeded, PriceUnknown } from "../session/RunError.ts"
-import type { Budget } from "../session/Schemas.ts"
-import type { SessionStore } from "../session/SessionStore.ts"
-import type { StoreError } from "../session/StoreError.ts"
+import { BudgetExceeded, PriceUnknown } from "./RunError.ts"
 
 const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
 

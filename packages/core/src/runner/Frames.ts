@@ -3,10 +3,10 @@
  * its difference. After a restart, or after another process framed a request, a changed frame is stored whole.
  * Spec: RQ-30..RQ-33.
  */
-import type { Draft } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { framed, hashOf, type Frame } from "../request/Frame.ts"
-import type { Session } from "../session/Message.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import type { Draft } from "@daybook/log/events/SessionEvents"
+import { type Frame, framed, hashOf } from "../request/Frame.ts"
 
 /** Maximum number of sessions in the cache. */
 const keptFrames = 64

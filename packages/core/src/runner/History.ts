@@ -5,16 +5,16 @@
  * Spec: EX-R9 (EP-10).
  */
 import { Effect, Either } from "effect"
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { EventLog, type ReadError } from "../log/EventLog.ts"
-import * as MemoryTables from "../projection/MemoryTables.ts"
-import { project } from "../projection/Projection.ts"
-import type { MessageRow, PartRow } from "../projection/Tables.ts"
-import { partOwner } from "../session/Assemble.ts"
-import type { Message } from "../session/Message.ts"
-import { assembleOne, SessionStore } from "../session/SessionStore.ts"
-import type { MessageUnreadable, StoreError } from "../session/StoreError.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import * as MemoryTables from "@daybook/log/projection/MemoryTables"
+import { project } from "@daybook/log/projection/Projection"
+import type { MessageRow, PartRow } from "@daybook/log/projection/Tables"
+import { partOwner } from "@daybook/log/store/Assemble"
+import { assembleOne, SessionStore } from "@daybook/log/store/SessionStore"
+import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
 
 /** Cache limits; the session in use is never evicted. */
 export interface Bounds {

@@ -3,12 +3,12 @@
  * that promote them. Spec: EX-D3, EX-D4 (TU-3, PR-2..PR-6, IN-12).
  */
 import { Effect, Option, Struct } from "effect"
-import { draft, type Draft } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { EventLog } from "../log/EventLog.ts"
-import type { Input } from "../session/Message.ts"
-import type { Delivery } from "../session/Schemas.ts"
-import { SessionStore } from "../session/SessionStore.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Input } from "@daybook/log/domain/Message"
+import type { Delivery } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 
 /** What opens an activity. */
 export type Trigger = "steer" | "queue" | "resume"

@@ -1,8 +1,8 @@
 /** Maps the end of a drain to the outcome of its activity in the log. Pure. Spec: EX-D8. */
 import { Cause, Exit, Match, Option } from "effect"
-import type { RunError } from "../session/RunError.ts"
-import type { StoredError } from "../session/Schemas.ts"
-import type { ToolDeclined } from "../tool/ToolDefinition.ts"
+import type { StoredError } from "@daybook/log/domain/Values"
+import type { ToolDeclined } from "../domain/ToolError.ts"
+import type { RunError } from "./RunError.ts"
 
 /** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }

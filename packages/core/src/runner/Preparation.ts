@@ -4,18 +4,17 @@
  * Spec: RQ-1..RQ-15 in specs/context.md.
  */
 import { Effect } from "effect"
-import type { Agent } from "../agent/Agents.ts"
-import type { ModelInfo, ModelResolutionError, RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
-import { ModelResolver } from "../model/ModelResolver.ts"
-import type { LogUnavailable } from "../log/EventLog.ts"
-import { Mcp } from "../mcp/Mcp.ts"
+import type { Message, Session } from "@daybook/log/domain/Message"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import type { Wishes } from "@daybook/log/domain/Wishes"
+import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { Agent, RequestSettings } from "../domain/Agent.ts"
+import { type ModelInfo, type ModelResolutionError, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
 import { HostRequests } from "../request/HostRequests.ts"
-import { assemble, systemTexts, type AssembledRequest } from "../request/Request.ts"
+import { assemble, type AssembledRequest, systemTexts } from "../request/Request.ts"
 import { definition, type OutputState } from "../request/StructuredOutput.ts"
-import type { Wishes } from "../request/Wishes.ts"
-import type { Message, Session } from "../session/Message.ts"
-import type { ModelRef } from "../session/Schemas.ts"
-import { ToolRegistry, type MaterializedTools } from "../tool/ToolRegistry.ts"
+import { HostTools } from "../tool/HostTools.ts"
+import { type MaterializedTools, ToolRegistry } from "../tool/ToolRegistry.ts"
 
 export interface PreparationInput {
   readonly session: Session
@@ -50,7 +49,7 @@ export const make = Effect.gen(function* () {
   const models = yield* ModelResolver
   const tools = yield* ToolRegistry
   const hooks = yield* HostRequests
-  const mcp = yield* Mcp
+  const host = yield* HostTools
 
   /** Resolves a model with its request settings. */
   const resolve = (
@@ -69,7 +68,7 @@ export const make = Effect.gen(function* () {
     )
     const model = yield* resolve(modelOf(session, agent), settings)
     // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-7).
-    yield* mcp.ready
+    yield* host.ready
     const format = wishes.output
     const materialized = yield* tools.materialize(agent, {
       overrides: wishes.tools,

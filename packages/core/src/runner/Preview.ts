@@ -4,22 +4,21 @@
  * Spec: RQ-37..RQ-39.
  */
 import { Effect, Option } from "effect"
-import { ContextEpoch, type Epoch } from "../context/ContextEpoch.ts"
+import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
+import { join, type Wishes } from "@daybook/log/domain/Wishes"
+import type { ReadError } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Lineage } from "../agent/Lineage.ts"
+import { ContextEpoch, type Epoch, InitializationBlocked } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
-import { initialize, reconcile, replace, type Observed } from "../context/SystemContext.ts"
-import { MessageID, type SessionID } from "../Identifiers.ts"
-import type { ReadError } from "../log/EventLog.ts"
+import { initialize, type Observed, reconcile, replace } from "../context/SystemContext.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
-import { join, type Wishes } from "../request/Wishes.ts"
-import { Lineage } from "../session/Lineage.ts"
-import type { Message } from "../session/Message.ts"
-import { InitializationBlocked, type RunError } from "../session/RunError.ts"
-import { SessionStore } from "../session/SessionStore.ts"
 import type { History } from "./History.ts"
-import type { Preparation } from "./Preparation.ts"
-import { modelOf } from "./Preparation.ts"
 import type { make as makeInbox } from "./Inbox.ts"
+import { modelOf, type Preparation } from "./Preparation.ts"
+import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {
   readonly history: History

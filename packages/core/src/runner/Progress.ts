@@ -1,6 +1,6 @@
 /** Limits stored tool progress: at most one event per second and call, at most a few KiB. Spec: EX-T12 (TO-P1). */
 import { Clock, Effect } from "effect"
-import type { ToolOutput } from "../tool/ToolDefinition.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 
 const intervalMs = 1_000
 const limitBytes = 4 * 1024

@@ -4,14 +4,14 @@
  * Spec: EX-D1, EX-D2 (TU-2, TU-13).
  */
 import { Effect } from "effect"
-import { draft, type Draft } from "../events/SessionEvents.ts"
-import { MessageID, type SessionID } from "../Identifiers.ts"
-import { unavailable } from "../log/EventRow.ts"
-import type { AssistantMessage, Session } from "../session/Message.ts"
-import type { StoredError } from "../session/Schemas.ts"
-import { SessionStore, type UnsettledTool } from "../session/SessionStore.ts"
-import { ReadSql, retryBusy } from "../storage/Database.ts"
-import { estimateOf, type Used } from "./Usage.ts"
+import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { AssistantMessage, Session } from "@daybook/log/domain/Message"
+import type { StoredError } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { ReadSql, retryBusy } from "@daybook/log/storage/Database"
+import { SessionStore, type UnsettledTool } from "@daybook/log/store/SessionStore"
+import { estimateOf, type Used } from "../model/Usage.ts"
 
 const processEnded: StoredError = {
   type: "process.ended",

@@ -4,12 +4,12 @@
  * Spec: EX-T15.
  */
 import { Predicate } from "effect"
+import type { Message, ToolPart } from "@daybook/log/domain/Message"
+import type { ToolContent } from "@daybook/log/domain/Values"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import { repeated } from "../request/Reminders.ts"
-import type { Message, ToolPart } from "../session/Message.ts"
-import type { ToolContent } from "../session/Schemas.ts"
-import type { ToolOutput } from "../tool/ToolDefinition.ts"
-import { referenceOf } from "../tool/ToolOutputStore.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
+import { referenceOf } from "../workspace/ToolOutputStore.ts"
 
 /** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3

@@ -10,49 +10,54 @@
  * `Preparation.ts` builds the request, `Turn.ts` runs one provider request per turn.
  * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
-import { SqlClient } from "@effect/sql"
-import { Prompt } from "@effect/ai"
+import * as Prompt from "@effect/ai/Prompt"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Array as Arr, Context, Effect, Either, Layer, Metric, Option, Struct } from "effect"
-import type { Agent } from "../agent/Agents.ts"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { type ActivityID, Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message, Session } from "@daybook/log/domain/Message"
+import { type Budget, locationKey, type ModelRef } from "@daybook/log/domain/Values"
+import { join, type Wishes } from "@daybook/log/domain/Wishes"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import {
+  type CursorAhead,
+  type CursorExpired,
+  EventLog,
+  type OwnerToken,
+  type ReadError
+} from "@daybook/log/log/EventLog"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { nothingContinued } from "@daybook/log/store/ActivityRows"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import * as Metrics from "@daybook/log/support/Metrics"
+import { Lineage } from "../agent/Lineage.ts"
 import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import * as LocationFence from "../context/LocationFence.ts"
-import { draft, type Draft } from "../events/SessionEvents.ts"
-import { Identifiers, type ActivityID, type MessageID, type SessionID } from "../Identifiers.ts"
-import { EventLog, type CursorAhead, type CursorExpired, type OwnerToken, type ReadError } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
-import * as Metrics from "../Metrics.ts"
-import type { RequestSettings, ResolvedModel } from "../model/ModelResolver.ts"
-import { lastTurn, steered } from "../request/Reminders.ts"
+import type { Agent, RequestSettings } from "../domain/Agent.ts"
+import type { ToolDeclined } from "../domain/ToolError.ts"
+import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
+import { lastTurn, steered } from "../request/Reminders.ts"
 import { promptOf } from "../request/Request.ts"
 import {
   correction,
   noOutput,
   outputAttempts,
-  StructuredOutputFailed,
-  type OutputState
+  type OutputState,
+  StructuredOutputFailed
 } from "../request/StructuredOutput.ts"
-import { join, type Wishes } from "../request/Wishes.ts"
-import { nothingContinued } from "../session/ActivityRows.ts"
-import { CurrentLocation } from "../session/CurrentLocation.ts"
-import { Lineage } from "../session/Lineage.ts"
-import { locationKey } from "../session/Locations.ts"
-import type { Message, Session } from "../session/Message.ts"
-import { ProviderFailed, TurnLimitExceeded, type RunError } from "../session/RunError.ts"
-import type { Budget, ModelRef } from "../session/Schemas.ts"
-import { SessionStore } from "../session/SessionStore.ts"
-import type { ToolDeclined } from "../tool/ToolDefinition.ts"
 import * as BudgetCheck from "./BudgetCheck.ts"
 import * as Frames from "./Frames.ts"
 import * as History from "./History.ts"
 import * as Inbox from "./Inbox.ts"
-import { outcomeOf, type ActivityResult, type DrainResult } from "./Outcome.ts"
+import { type ActivityResult, type DrainResult, outcomeOf } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
 import * as Preview from "./Preview.ts"
 import * as Recovery from "./Recovery.ts"
 import * as Repeats from "./Repeats.ts"
+import { ProviderFailed, type RunError, TurnLimitExceeded } from "./RunError.ts"
 import { runTurn } from "./Turn.ts"
 
 /** Provider turns per activity when the agent sets no limit (TU-4). */

@@ -4,27 +4,41 @@
  * for every exit of the turn.
  * Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10).
  */
-import { Cause, Chunk, Clock, Deferred, Effect, Either, Exit, Fiber, FiberSet, Metric, Option, Stream } from "effect"
-import { Array as Arr } from "effect"
-import type { Agent } from "../agent/Agents.ts"
-import { draft, type Draft } from "../events/SessionEvents.ts"
-import type { MessageID, SessionID } from "../Identifiers.ts"
-import type { AppendError, OwnerToken } from "../log/EventLog.ts"
-import { EventLog } from "../log/EventLog.ts"
-import * as Metrics from "../Metrics.ts"
+import {
+  Array as Arr,
+  Cause,
+  Chunk,
+  Clock,
+  Deferred,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  FiberSet,
+  Metric,
+  Option,
+  Stream
+} from "effect"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Location, StoredError } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
+import * as Metrics from "@daybook/log/support/Metrics"
+import type { Agent } from "../domain/Agent.ts"
+import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import type { ToolChoice } from "../request/Request.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
-import { firstOf } from "../Race.ts"
-import { ProviderFailed } from "../session/RunError.ts"
-import type { Location, StoredError } from "../session/Schemas.ts"
-import type { ToolDeclined, ToolOutput, ToolStorageError } from "../tool/ToolDefinition.ts"
+import * as Provider from "../model/ProviderStream.ts"
+import type { StreamPart } from "../model/StreamPart.ts"
+import { estimateOf } from "../model/Usage.ts"
+import type { ToolChoice } from "../request/Request.ts"
+import { firstOf } from "../support/Race.ts"
 import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import { boundedProgress } from "./Progress.ts"
 import type { Repeats } from "./Repeats.ts"
-import * as Provider from "./ProviderStream.ts"
+import { ProviderFailed } from "./RunError.ts"
 import * as Recorder from "./TurnRecorder.ts"
-import { estimateOf } from "./Usage.ts"
 import { unknownToolParts } from "./UnknownTool.ts"
 
 export interface TurnInput<E> {
@@ -164,7 +178,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   const stopTools = Effect.suspend(() => Fiber.interruptAll(Array.from(running)))
 
   /** Takes parts that arrived together: one append for all of them, then their tools start. */
-  const take = (parts: ReadonlyArray<Recorder.StreamPart>): Effect.Effect<void, Provider.StreamFault | AppendError> =>
+  const take = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void, Provider.StreamFault | AppendError> =>
     permit.withPermits(1)(
       Effect.gen(function* () {
         let next = state

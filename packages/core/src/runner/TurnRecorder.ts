@@ -7,19 +7,17 @@
  *
  * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2.
  */
-import { Response } from "@effect/ai"
+import * as Response from "@effect/ai/Response"
 import { Either } from "effect"
-import { draft, type Draft, type LiveEvent } from "../events/SessionEvents.ts"
-import type { MessageID, SessionID } from "../Identifiers.ts"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { fitting } from "@daybook/log/domain/LongText"
+import type { JsonRecord, ProviderMetadata, StoredError } from "@daybook/log/domain/Values"
+import { type Draft, draft, type LiveEvent } from "@daybook/log/events/SessionEvents"
 import type { ModelInfo } from "../model/ModelResolver.ts"
-import type { JsonRecord, ProviderMetadata, StoredError } from "../session/Schemas.ts"
+import type { StreamPart } from "../model/StreamPart.ts"
+import { nothingReceived, type Received, toTokens, usedOf } from "../model/Usage.ts"
 import { boundedInput } from "../tool/InputDepth.ts"
 import { objectIn } from "../tool/LenientInput.ts"
-import { fitting } from "../session/LongText.ts"
-import { nothingReceived, toTokens, usedOf, type Received } from "./Usage.ts"
-
-/** A part of the provider's stream with untyped tools. */
-export type StreamPart = Response.AnyPart
 
 type Fragment = {
   readonly id: string

@@ -2,9 +2,10 @@
  * Recovers calls of tools that were not offered. `@effect/ai` rejects such a part and ends the stream. Its error holds
  * the rejected parts, so that the call can be settled with an error for the model to read (TO-3).
  */
-import { AiError, Response } from "@effect/ai"
+import * as AiError from "@effect/ai/AiError"
+import * as Response from "@effect/ai/Response"
 import { Chunk, Option, ParseResult, Predicate, Schema } from "effect"
-import type { StreamPart } from "./TurnRecorder.ts"
+import type { StreamPart } from "../model/StreamPart.ts"
 
 type EncodedPart = Response.AllPartsEncoded
 

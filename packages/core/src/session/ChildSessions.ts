@@ -4,10 +4,10 @@
  * a session that waits for a child holds a slot one level up, so no level waits for itself. Spec: TO-101..TO-104.
  */
 import { Context, Deferred, Effect, Layer } from "effect"
-import type { SessionID } from "../Identifiers.ts"
-import type { Message, Session } from "./Message.ts"
-import type { RunError } from "./RunError.ts"
-import { Sessions, type CreateOptions, type PromptOptions } from "./Sessions.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message, Session } from "@daybook/log/domain/Message"
+import type { RunError } from "../runner/RunError.ts"
+import { type CreateOptions, type PromptOptions, Sessions } from "./Sessions.ts"
 
 type Facade = Context.Tag.Service<typeof Sessions>
 type Failure<Verb extends keyof Facade> = Facade[Verb] extends (...args: never) => Effect.Effect<unknown, infer E>

@@ -1,12 +1,9 @@
 /** Normalizes Locations: two spellings of one path are one Location. */
-import { FileSystem, Path } from "@effect/platform"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Path from "@effect/platform/Path"
 import { Effect } from "effect"
-import type { Location } from "./Schemas.ts"
-import { InvalidInput } from "./Sessions.ts"
-
-/** A key that is equal for equal Locations. */
-export const locationKey = ({ directory, workspaceID }: Location): string =>
-  JSON.stringify([directory, workspaceID ?? null])
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { Location } from "@daybook/log/domain/Values"
 
 /** The Location with its real path. The folder must exist. */
 export const canonical = Effect.fn("Locations.canonical")(function* (location: Location) {

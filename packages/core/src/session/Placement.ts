@@ -3,16 +3,17 @@
  * gets at most one address, and an address belongs to one session; between concurrent requests the commit decides.
  * Spec: AD-1..AD-6 in inbox.md.
  */
-import { Path } from "@effect/platform"
+import * as Path from "@effect/platform/Path"
 import { Effect, Option, Schema } from "effect"
-import { draft, type Draft, type EventOfType } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { Address, addressKey, idPrefix } from "./Address.ts"
-import type { Session } from "./Message.ts"
-import { AddressTaken, InvalidInput, type Placement } from "./Sessions.ts"
-import { SessionStore } from "./SessionStore.ts"
-import { validate } from "./Validate.ts"
+import { Address, addressKey, idPrefix } from "@daybook/log/domain/Address"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { Session } from "@daybook/log/domain/Message"
+import { validate } from "@daybook/log/domain/Validate"
+import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { AddressTaken, type Placement } from "./Sessions.ts"
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

@@ -4,9 +4,9 @@
  * IB-31, IB-32.
  */
 import { Either } from "effect"
-import type { PromptInput } from "./Schemas.ts"
-import { isBlank } from "../Text.ts"
-import { InvalidInput } from "./Sessions.ts"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { PromptInput } from "@daybook/log/domain/Values"
+import { isBlank } from "../support/Text.ts"
 
 /** Maximum bytes of the whole prompt as JSON. */
 export const maximumBytes = 32 * 1024 * 1024

@@ -3,18 +3,19 @@
  * in the log: an answer is an event and the waiting call follows the session, so another process's answer arrives like
  * a local one. The transaction that closes a question decides whether it is still open. Spec: TO-81..TO-86.
  */
-import { SqlClient, type SqlError } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Context, Effect, Layer, Option, Schema, Stream } from "effect"
-import { draft, type Draft, type SessionEvent } from "../events/SessionEvents.ts"
-import { MessageID, SessionID } from "../Identifiers.ts"
-import { EventLog, type AppendError, type LogUnavailable, type ReadError } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
-import { ReadSql, retryBusy } from "../storage/Database.ts"
+import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { validate } from "@daybook/log/domain/Validate"
+import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type LogUnavailable, type ReadError } from "@daybook/log/log/EventLog"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { ReadSql, retryBusy } from "@daybook/log/storage/Database"
+import { Answers, type PendingQuestion, QuestionClosed, QuestionItems, type QuestionRef } from "../domain/Question.ts"
 import { decodeInput } from "../tool/LenientInput.ts"
-import { Answers, QuestionClosed, QuestionItems, type PendingQuestion, type QuestionRef } from "./Question.ts"
-import { SessionOwner } from "./SessionOwner.ts"
-import { InvalidInput } from "./Sessions.ts"
-import { validate } from "./Validate.ts"
 
 /** The name of the tool that asks. */
 export const questionTool = "question"

@@ -3,27 +3,27 @@
  * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
 import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
-import type { ActivityID, SessionID } from "../Identifiers.ts"
+import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Location } from "@daybook/log/domain/Values"
 import {
-  EventLog,
   type AppendError,
+  EventLog,
   type LogUnavailable,
   type OwnerToken,
   type ReadError,
   type SessionNotFound
-} from "../log/EventLog.ts"
+} from "@daybook/log/log/EventLog"
+import { ReadSql } from "@daybook/log/storage/Database"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import * as Recovery from "../runner/Recovery.ts"
+import type { RunError } from "../runner/RunError.ts"
 import { SessionRunner } from "../runner/SessionRunner.ts"
-import { ReadSql } from "../storage/Database.ts"
-import { CurrentLocation } from "./CurrentLocation.ts"
-import { firstOf } from "../Race.ts"
-import * as RunCoordinator from "./RunCoordinator.ts"
-import type { RunError } from "./RunError.ts"
-import type { Location } from "./Schemas.ts"
-import { SessionOwner } from "./SessionOwner.ts"
-import { SessionStore } from "./SessionStore.ts"
-import type { StoreError } from "./StoreError.ts"
+import { firstOf } from "../support/Race.ts"
 
 /** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"

@@ -3,23 +3,24 @@
  * its id is a conflict. The loser of a race reads what the winner wrote. Spec: specs/inbox.md IB-20..IB-31
  * (IN-1..IN-12).
  */
-import { SqlClient } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Either, Layer, Metric } from "effect"
-import { draft } from "../events/SessionEvents.ts"
-import { Identifiers, MessageID, SessionID } from "../Identifiers.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
-import { sameJson } from "../log/Replay.ts"
-import * as Metrics from "../Metrics.ts"
-import type { Input } from "./Message.ts"
+import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { Input } from "@daybook/log/domain/Message"
+import { validate } from "@daybook/log/domain/Validate"
+import { Delivery, type Prompt, PromptInput } from "@daybook/log/domain/Values"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { sameJson } from "@daybook/log/log/Replay"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import * as Metrics from "@daybook/log/support/Metrics"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
 import { checkBounds, checkSaid } from "./PromptBounds.ts"
-import { Delivery, PromptInput, type Prompt } from "./Schemas.ts"
-import { InboxFullError, InvalidInput, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
-import { SessionStore } from "./SessionStore.ts"
-import { validate } from "./Validate.ts"
+import { InboxFullError, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
 
 type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sessions>["prompt"]>>
 

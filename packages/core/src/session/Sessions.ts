@@ -3,27 +3,29 @@
  * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/inbox.md,
  * execution.md.
  */
-import { Context, Schema, type Effect, type Stream } from "effect"
-import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-import { MessageID, SessionID, type ActivityID } from "../Identifiers.ts"
+import { Context, type Effect, Schema, type Stream } from "effect"
+import type { Address } from "@daybook/log/domain/Address"
+import { type ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { Input, Message, Session } from "@daybook/log/domain/Message"
+import type { TodoItem } from "@daybook/log/domain/Todo"
+import type { Budget, Delivery, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
-  LogUnavailable,
   From,
+  LogUnavailable,
   ReadError,
   ReplayComplete,
   SessionNotFound,
   SubscriberOverflow
-} from "../log/EventLog.ts"
-import type { Address, House } from "./Address.ts"
-import type { Estimated, Usage } from "./Family.ts"
-import type { Input, Message, Session } from "./Message.ts"
-import type { PendingQuestion, QuestionClosed, QuestionRef } from "./Question.ts"
+} from "@daybook/log/log/EventLog"
+import type { Estimated, Usage } from "@daybook/log/store/Family"
+import type { ListOptions, MessagePage, MessagesOptions, Page } from "@daybook/log/store/Pages"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
-import type { StoreError } from "./StoreError.ts"
-import type { PriceUnknown, RunError } from "./RunError.ts"
-import type { Budget, Delivery, Location, ModelRef, PromptInput } from "./Schemas.ts"
-import type { TodoItem } from "./Todos.ts"
+import type { PriceUnknown, RunError } from "../runner/RunError.ts"
 
 /** The message id belongs to another session, prompt or delivery, or to a message (IN-5, IN-6). */
 export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
@@ -42,16 +44,6 @@ export class InboxFullError extends Schema.TaggedError<InboxFullError>("@daybook
 ) {
   override get message() {
     return `${this.sessionID} has ${this.limit} inputs waiting already; let it work, then try again`
-  }
-}
-
-/** An argument is not valid: `field` names it, `details` says what is expected. */
-export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/core/InvalidInput")("InvalidInput", {
-  field: Schema.String,
-  details: Schema.String
-}) {
-  override get message() {
-    return `${this.field}: ${this.details}`
   }
 }
 
@@ -120,52 +112,6 @@ export interface PromptOptions {
   readonly resume?: boolean | undefined
   /** False takes the text literally: mentions and templates are not expanded. Use it for text that no person wrote. */
   readonly expand?: boolean | undefined
-}
-
-/** Selects sessions and a page of them. */
-export interface ListOptions {
-  /** Only sessions of this folder, whatever spelling of its path is given. */
-  readonly directory?: string | undefined
-  /** Part of the title or of a prompt's text, case-insensitive; at most 1,000 characters. */
-  readonly search?: string | undefined
-  /**
-   * Only sessions of this agent or model in this scope. For an agent's private scope also sessions without an address.
-   */
-  readonly house?: House | undefined
-  /** Default: 50; maximum: 500. */
-  readonly limit?: number | undefined
-  /** The cursor of the previous page. */
-  readonly cursor?: string | undefined
-}
-
-/** One page of a list. */
-export interface Page<A> {
-  readonly items: ReadonlyArray<A>
-  /** Present if more follow. */
-  readonly cursor?: string
-}
-
-/** Selects a page of a transcript. */
-export interface MessagesOptions {
-  readonly sessionID: SessionID
-  /** Default: 50; maximum: 500. */
-  readonly limit?: number | undefined
-  /** Default: `asc`, oldest first. */
-  readonly order?: "asc" | "desc" | undefined
-  /**
-   * The page starts after the message with this sequence number (before it, for `desc`). Any sequence number is valid:
-   * to read around a message, request the pages before and after its `seq`.
-   */
-  readonly cursor?: number | undefined
-}
-
-/** One page of a transcript. */
-export interface MessagePage {
-  readonly items: ReadonlyArray<Message>
-  /** Number of messages of the session. */
-  readonly total: number
-  /** Present if more follow. */
-  readonly cursor?: number
 }
 
 /** The sessions of one database. */

@@ -2,14 +2,14 @@
  * Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
  * creates the session, and the commit decides which. Spec: IB-13.
  */
-import { SqlClient } from "@effect/sql"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Data, Effect } from "effect"
-import type { Draft } from "../events/SessionEvents.ts"
-import type { SessionID } from "../Identifiers.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { unavailable } from "@daybook/log/log/EventRow"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { TitleAmbiguous } from "./Sessions.ts"
-import { SessionStore } from "./SessionStore.ts"
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

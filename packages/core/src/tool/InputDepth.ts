@@ -2,7 +2,7 @@
  * Limits how deep a call's arguments may be nested, and how many values they may hold: deeper ones overflow the stack of
  * recursive readers, and more take seconds and gigabytes to check. Spec: LM-31, LM-32.
  */
-import { maxInputDepth, maxInputValues } from "../Limits.ts"
+import { maxInputDepth, maxInputValues } from "../support/Limits.ts"
 
 const tooDeep = `nested more than ${maxInputDepth} levels deep`
 const tooMany = `more than ${maxInputValues} values`

@@ -16,10 +16,10 @@
  *
  * The decoder refuses what still does not fit, and describes the converted input. Pure.
  */
-import { Tool } from "@effect/ai"
+import * as Tool from "@effect/ai/Tool"
 import { type Effect, type ParseResult, Predicate, Schema } from "effect"
 import { isExcessive } from "./InputDepth.ts"
-import { folded, habitsOf, type Habits } from "./InputHabits.ts"
+import { folded, type Habits, habitsOf } from "./InputHabits.ts"
 
 /** An advertised JSON schema. */
 type Form = Readonly<Record<string, unknown>>

@@ -3,41 +3,18 @@
  * rendering of its result for the model. `ToolRegistry.ts` registers tools and settles calls. Spec: TO-1, TO-2, TO-3,
  * TO-16, TO-17.
  */
-import type { Tool } from "@effect/ai"
+import type * as Tool from "@effect/ai/Tool"
 import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import type { Agent } from "../agent/Agents.ts"
-import type { MessageID, SessionID } from "../Identifiers.ts"
-import { clip, describeIssues } from "../Issues.ts"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { JsonRecord, Location } from "@daybook/log/domain/Values"
+import { clip, describeIssues } from "@daybook/log/support/Issues"
+import type { Agent } from "../domain/Agent.ts"
+import { ToolDeclined, ToolFailure, ToolStorageError } from "../domain/ToolError.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { PermissionSubject } from "../permission/PermissionSubject.ts"
-import type { JsonRecord, Location, ToolContent } from "../session/Schemas.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
 import { jsonSchemaTool } from "./WireTool.ts"
-
-/** The call failed. The model reads `message` and the run continues (TO-1..TO-4). */
-export class ToolFailure extends Schema.TaggedError<ToolFailure>("@daybook/core/ToolFailure")("ToolFailure", {
-  /**
-   * The kind, an open set: `tool.execution`, `tool.input`, `tool.output`, `tool.unknown`, `permission.denied` and so
-   * on.
-   */
-  type: Schema.NonEmptyString,
-  message: Schema.String
-}) {}
-
-/** A person declined the call: the whole drain stops (TO-5). */
-export class ToolDeclined extends Schema.TaggedError<ToolDeclined>("@daybook/core/ToolDeclined")("ToolDeclined", {
-  tool: Schema.String
-}) {}
-
-/** The store of complete tool outputs failed: the drain fails (TO-6). */
-export class ToolStorageError extends Schema.TaggedError<ToolStorageError>("@daybook/core/ToolStorageError")(
-  "ToolStorageError",
-  { operation: Schema.String, cause: Schema.Defect }
-) {
-  override get message() {
-    return `a tool's complete output could not be kept: ${this.operation} failed`
-  }
-}
 
 /** The call that a handler serves. */
 export interface ToolCall {
@@ -49,17 +26,6 @@ export interface ToolCall {
   readonly location: Location
   /** Reports progress; the runtime bounds how often and how much of it is stored. */
   readonly progress: (update: ToolOutput) => Effect.Effect<void>
-}
-
-/**
- * A result as stored and shown. The model reads `content`; `structured` holds facts for programs, and never repeats the
- * content. If `content` is empty, the model reads `structured` as JSON.
- */
-export interface ToolOutput {
-  readonly structured: JsonRecord
-  readonly content: ReadonlyArray<ToolContent>
-  /** Files with the complete output of truncated parts. */
-  readonly outputPaths?: ReadonlyArray<string>
 }
 
 /** What one call needs permission for; the tool's `permission` names the action. */

@@ -2,7 +2,7 @@
  * Keeps tools by name in layers: each registration overlays earlier ones, and closing its scope removes only that
  * layer, wherever it is by then (TO-15). Used by `ToolRegistry` and `HostTools`.
  */
-import type { Tool } from "@effect/ai"
+import type * as Tool from "@effect/ai/Tool"
 import { Effect, type Scope } from "effect"
 import type { ToolDefinition } from "./ToolDefinition.ts"
 import { wireTool } from "./WireTool.ts"
@@ -24,14 +24,28 @@ export interface ToolOverlay {
   readonly explain: (source: Explanation) => Effect.Effect<void, never, Scope.Scope>
   /** Why a tool is missing, if known. */
   readonly whyMissing: Explanation
+  /** Makes requests wait for tools that register later, until the scope closes. */
+  readonly awaitBeforeUse: (ready: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
+  /** Waits for all announced tools. */
+  readonly ready: Effect.Effect<void>
 }
 
 /** Why the tool with this name is missing; undefined if unknown. */
 export type Explanation = (name: string) => string | undefined
 
+/** Holds a value in a set until the scope closes. */
+const held = <A>(all: Set<A>, value: A): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => all.add(value)),
+      () => Effect.sync(() => all.delete(value))
+    )
+  )
+
 export const makeToolOverlay = (): ToolOverlay => {
   const stacks = new Map<string, ReadonlyArray<ToolEntry>>()
   const explanations = new Set<Explanation>()
+  const announced = new Set<Effect.Effect<void>>()
   const add = (entry: ToolEntry) => {
     const { name } = entry.definition.tool
     stacks.set(name, [...(stacks.get(name) ?? []), entry])
@@ -56,13 +70,9 @@ export const makeToolOverlay = (): ToolOverlay => {
       ),
     get: (name) => stacks.get(name)?.at(-1),
     names: () => stacks.keys(),
-    explain: (source) =>
-      Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => explanations.add(source)),
-          () => Effect.sync(() => explanations.delete(source))
-        )
-      ),
+    explain: (source) => held(explanations, source),
+    awaitBeforeUse: (ready) => held(announced, ready),
+    ready: Effect.suspend(() => Effect.all([...announced], { concurrency: "unbounded", discard: true })),
     whyMissing: (name) => {
       for (const source of explanations) {
         const reason = source(name)

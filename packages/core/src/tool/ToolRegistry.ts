@@ -3,27 +3,22 @@
  * Decides which tools an agent is offered, and settles calls. The runner starts, records and interrupts calls. Spec:
  * TO-1..TO-6, TO-15, TO-16.
  */
-import type { Tool } from "@effect/ai"
+import type * as Tool from "@effect/ai/Tool"
 import { Context, Data, Effect, Layer, type Scope } from "effect"
-import { refusalOf } from "./InputDepth.ts"
-import type { Agent } from "../agent/Agents.ts"
+import type { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import type { StoredError } from "@daybook/log/domain/Values"
+import type { Agent } from "../domain/Agent.ts"
+import { deniesAll, matches } from "../domain/Rule.ts"
+import { type ToolDeclined, ToolFailure, type ToolStorageError } from "../domain/ToolError.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import { Permission } from "../permission/Permission.ts"
-import { deniesAll, matches } from "../permission/Rule.ts"
 import { fitContent } from "../picture/PictureContent.ts"
 import { Pictures } from "../picture/Pictures.ts"
-import type { StoredError } from "../session/Schemas.ts"
-import { builtins } from "./builtin/index.ts"
+import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import { HostTools } from "./HostTools.ts"
-import {
-  ToolFailure,
-  type ToolCall,
-  type ToolDeclined,
-  type ToolDefinition,
-  type ToolOutput,
-  type ToolStorageError
-} from "./ToolDefinition.ts"
+import { refusalOf } from "./InputDepth.ts"
+import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
 import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
-import { ToolOutputStore } from "./ToolOutputStore.ts"
 
 /** A call's outcome, as stored and shown to the model. */
 export type Settled = Data.TaggedEnum<{
@@ -174,11 +169,15 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   })
 })
 
+/** The built-in tools of one Location. */
+export type Builtins = Effect.Effect<
+  ReadonlyArray<ToolDefinition>,
+  never,
+  CurrentLocation | Permission | ToolOutputStore
+>
+
 /** A registry with the given built-in tools. */
-export const layerWith = <E, R>(
+export const layer = <E, R>(
   builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
 ): Layer.Layer<ToolRegistry, E, R | HostTools | Permission | ToolOutputStore> =>
   Layer.effect(ToolRegistry, Effect.flatMap(builtins, make))
-
-/** A registry with Daybook's built-in tools. */
-export const layer = layerWith(builtins)

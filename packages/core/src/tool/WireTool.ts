@@ -3,7 +3,7 @@
  * is checked when the call is settled, so that bad input becomes a result for the model and does not break the
  * provider's stream (TO-3).
  */
-import { Tool } from "@effect/ai"
+import * as Tool from "@effect/ai/Tool"
 import { Context, Schema } from "effect"
 
 /** A tool with parameters from a JSON schema; it decodes any input and any result. */

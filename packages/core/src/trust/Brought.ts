@@ -3,11 +3,11 @@
  * The walk is bounded, follows no link, and reads each file once. Spec: specs/trust.md TR-4..TR-6.
  */
 import { createHash } from "node:crypto"
-import { constants, lstatSync, type Dirent } from "node:fs"
+import { constants, type Dirent, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Schema } from "effect"
-import { isWithin, readAtMost, stampOf } from "../config/TextFile.ts"
+import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
 import { holding } from "./FolderOwner.ts"
 
 /** One item that a project brings. The hash detects changes; small texts are kept to show what changed. */

@@ -1,7 +1,7 @@
 /** Finds the project of a Location and whether what it brings counts. Spec: TR-1, TR-20. */
 import * as path from "node:path"
 import { Effect } from "effect"
-import { projectRoot } from "../context/ProjectRoot.ts"
+import { projectRoot } from "./ProjectRoot.ts"
 import { isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
 
 export interface Project {

@@ -2,13 +2,15 @@
  * Renders the files of `context/` from what the last step was shown. They change only when a step begins. Pure. Spec:
  * FI-44..FI-57 in specs/files.md (PK-1..PK-6).
  */
-import type { Message, Sent, TodoItem } from "@daybook/core"
+import type { Sent } from "@daybook/core/request/Recorded"
+import type { Message } from "@daybook/log/domain/Message"
+import type { TodoItem } from "@daybook/log/domain/Todo"
 import { blobPath, blobRows } from "./Blobs.ts"
 import { itemsOf, makePack, summarySource } from "./Pack.ts"
 import { packBlobs } from "./PackBlobs.ts"
-import { packText } from "./PackText.ts"
 import type { PackState } from "./PackState.ts"
-import { checkpointOf, refRows, swapRows, type ReadSwap } from "./Swapped.ts"
+import { packText } from "./PackText.ts"
+import { checkpointOf, type ReadSwap, refRows, swapRows } from "./Swapped.ts"
 
 /** The input of the rendering. */
 export interface ContextInput {

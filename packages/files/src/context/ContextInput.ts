@@ -2,15 +2,12 @@
  * Reads the input of `context/` for one session at its last step: the history at that step, by keys, and the hashes of
  * swapped lines, each computed once. The cost follows what is shown. Spec: FI-53, FI-57 in specs/files.md.
  */
-import {
-  historyAt,
-  type EventLog,
-  type ReadError,
-  type SessionID,
-  type SessionStore,
-  type StoreError
-} from "@daybook/core"
 import { Effect } from "effect"
+import { historyAt } from "@daybook/core/request/Recorded"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import type { ContextInput } from "./ContextFiles.ts"
 import { sentOf } from "./Pack.ts"
 import type { PackState } from "./PackState.ts"

@@ -2,19 +2,13 @@
  * The pack: what the last step was shown, as items that name where each part is stored. Every part of the request is in
  * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
  */
-import {
-  conversation,
-  estimate,
-  type Lowered,
-  MessageID,
-  messageTokens,
-  shownBy,
-  type Estimate,
-  type FramedTool,
-  type Message,
-  type Sent
-} from "@daybook/core"
 import { Chunk, Predicate } from "effect"
+import type { FramedTool } from "@daybook/core/request/Frame"
+import { conversation, type Lowered } from "@daybook/core/request/Lowering"
+import { type Sent, shownBy } from "@daybook/core/request/Recorded"
+import { type Estimate, estimate, messageTokens } from "@daybook/core/request/TokenEstimate"
+import { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
 import { blobPath, hashOf } from "./Blobs.ts"
 import type { Line, PackState } from "./PackState.ts"
 

@@ -2,10 +2,10 @@
  * Selects the blobs of a pack: texts and definitions that are stored nowhere else, media, and long results that were
  * shown more than once. Pure. Spec: FI-50..FI-52 in specs/files.md (PK-5).
  */
-import { estimate } from "@daybook/core"
 import { Predicate } from "effect"
-import { blobsOf, type Blobs, type Referred } from "./Blobs.ts"
-import { messagesSource, messageText, toolsText, type Encoded, type Pack, type ShownMessage } from "./Pack.ts"
+import { estimate } from "@daybook/core/request/TokenEstimate"
+import { type Blobs, blobsOf, type Referred } from "./Blobs.ts"
+import { type Encoded, messagesSource, messageText, type Pack, type ShownMessage, toolsText } from "./Pack.ts"
 
 const packSource = "pack.json"
 

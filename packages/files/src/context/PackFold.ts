@@ -3,10 +3,12 @@
  * request is pending until that request's step begins, so the state is always that of the last step. Pure. Spec: FI-44,
  * FI-57 in specs/files.md.
  */
-import { foldFrame, TodoItem, type EventOfType, type SessionEvent } from "@daybook/core"
 import { Chunk, Option, Schema } from "effect"
+import { fold as foldFrame } from "@daybook/core/request/Frame"
+import { TodoItem } from "@daybook/log/domain/Todo"
+import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { MessageRow } from "../Rows.ts"
-import { nothingPending, type Line, type PackState, type Swap } from "./PackState.ts"
+import { type Line, nothingPending, type PackState, type Swap } from "./PackState.ts"
 
 /** A row, and the size of its line in bytes, newline included. */
 export interface WrittenLine {

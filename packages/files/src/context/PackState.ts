@@ -3,8 +3,12 @@
  * swapped ranges, and the todo list. Later changes are pending until the next step. Its size follows what is shown.
  * Pure. Spec: FI-44, FI-57 in specs/files.md.
  */
-import { ModelRef, nothingFolded, nothingPruned, RequestFramed, TodoItem, type Folded } from "@daybook/core"
 import { Chunk, Schema } from "effect"
+import { type Folded, nothingFolded } from "@daybook/core/request/Frame"
+import { nothingPruned } from "@daybook/core/request/Prune"
+import { TodoItem } from "@daybook/log/domain/Todo"
+import { ModelRef } from "@daybook/log/domain/Values"
+import { RequestFramed } from "@daybook/log/events/SessionEvents"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

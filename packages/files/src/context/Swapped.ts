@@ -3,7 +3,9 @@
  * placeholders, and the files that the summaries name. It only refers to lines, which stay in `messages.jsonl`, and
  * copies nothing. Pure. Spec: FI-53..FI-55 in specs/files.md (PK-3, PK-4).
  */
-import { isPruned, type Message, type Sent } from "@daybook/core"
+import { isPruned } from "@daybook/core/request/Prune"
+import type { Sent } from "@daybook/core/request/Recorded"
+import type { Message } from "@daybook/log/domain/Message"
 import { hashOf } from "./Blobs.ts"
 import { messagesSource, type Pack, type ShownMessage } from "./Pack.ts"
 import type { Swap } from "./PackState.ts"

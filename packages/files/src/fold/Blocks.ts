@@ -3,8 +3,10 @@
  * Pure. Spec: FI-23, FI-24, FI-28 in specs/files.md (FL-4, PK-5, DC-15).
  */
 import { createHash } from "node:crypto"
-import { attachmentIndex, dataBytes, type ExpandedPart, type Prompt, type ToolContent } from "@daybook/core"
 import { Either } from "effect"
+import { attachmentIndex } from "@daybook/core/prompt/AttachmentUri"
+import { dataBytes } from "@daybook/core/support/DataUri"
+import type { ExpandedPart, Prompt, ToolContent } from "@daybook/log/domain/Values"
 import type { ContentBlock } from "../Rows.ts"
 
 type TextBlock = Extract<ContentBlock, { readonly type: "text" }>

@@ -2,7 +2,7 @@
  * The mutable output of folding one event: the state after it, and its rows and blobs. Each call of the fold has one,
  * and only that call changes it.
  */
-import type { SessionEvent } from "@daybook/core"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { timeText } from "../Layout.ts"
 import type { Block, EventRow, MessageRow } from "../Rows.ts"
 import type { Blob, Content } from "./Blocks.ts"

@@ -2,13 +2,14 @@
  * Folds runs: from the start of an activity to its end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33 in
  * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
-import type { EventOfType, Prompt, StoredError } from "@daybook/core"
-import { runOf } from "../Run.ts"
+import type { Prompt, StoredError } from "@daybook/log/domain/Values"
+import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { shownDirectory } from "../Layout.ts"
+import { runOf } from "../Run.ts"
 import { codeOf } from "./ErrorCode.ts"
-import { place, set, type Out } from "./Out.ts"
-import * as Steps from "./Steps.ts"
+import { type Out, place, set } from "./Out.ts"
 import type { OpenRun, Said } from "./State.ts"
+import * as Steps from "./Steps.ts"
 import { lengthOf } from "./Texts.ts"
 
 /** The longest beginning of the text that fits the limit, cut between code points. */

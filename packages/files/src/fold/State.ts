@@ -2,9 +2,10 @@
  * The state of the fold. Apart from open runs it is small and can be stored as a checkpoint, from which the fold
  * continues as if from all events. Pure. Spec: FI-36 in specs/files.md.
  */
-import { Address, defaultAgent, ModelRef, Tokens } from "@daybook/core"
 import { Schema, Struct } from "effect"
-import { ContentBlock, RunID, StateWord, type Block } from "../Rows.ts"
+import { Address } from "@daybook/log/domain/Address"
+import { defaultAgent, ModelRef, Tokens } from "@daybook/log/domain/Values"
+import { type Block, ContentBlock, RunID, StateWord } from "../Rows.ts"
 import { Text } from "./Texts.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })

@@ -2,13 +2,13 @@
  * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
  * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
  */
-import type { EventOfType, StoredError } from "@daybook/core"
+import type { StoredError } from "@daybook/log/domain/Values"
+import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { timeText } from "../Layout.ts"
 import type { Block } from "../Rows.ts"
-import type { LongBlock } from "./Out.ts"
-import { toolContent, type Content } from "./Blocks.ts"
+import { type Content, toolContent } from "./Blocks.ts"
 import { codeOf } from "./ErrorCode.ts"
-import { blocksOf, ofRun, place, set, type Out } from "./Out.ts"
+import { blocksOf, type LongBlock, ofRun, type Out, place, set } from "./Out.ts"
 import type { OpenStep, Said, StepCall, StepText } from "./State.ts"
 import { headOf, isStored, lengthOf, remember } from "./Texts.ts"
 

@@ -11,11 +11,14 @@ import type {
   LanguageModelV3StreamPart,
   LanguageModelV3Usage
 } from "@ai-sdk/provider"
-import { refusalIn } from "@daybook/core"
-import { AiError, LanguageModel, Tool, type Response } from "@effect/ai"
+import * as AiError from "@effect/ai/AiError"
+import * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as Response from "@effect/ai/Response"
+import * as Tool from "@effect/ai/Tool"
 import { Array as Arr, Effect, Option, Predicate, Stream } from "effect"
+import { refusalIn } from "@daybook/core/http/HttpRefused"
 import { toPrompt, toTools } from "./AiSdkPrompt.ts"
-import { guard, parseOrText, refusedError, type Guard } from "./GuardedModel.ts"
+import { type Guard, guard, parseOrText, refusedError } from "./GuardedModel.ts"
 
 export interface Bridge extends Pick<Guard, "secrets" | "callIds" | "lower"> {
   readonly model: LanguageModelV3

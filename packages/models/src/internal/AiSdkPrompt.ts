@@ -15,7 +15,9 @@ import type {
   LanguageModelV3ToolResultOutput,
   LanguageModelV3ToolResultPart
 } from "@ai-sdk/provider"
-import { Tool, type LanguageModel, type Prompt } from "@effect/ai"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as Prompt from "@effect/ai/Prompt"
+import * as Tool from "@effect/ai/Tool"
 import { Predicate } from "effect"
 
 type ProviderOptions = { readonly providerOptions?: Record<string, JSONObject> }

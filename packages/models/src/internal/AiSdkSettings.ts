@@ -2,7 +2,7 @@
  * Converts request settings to the AI SDK's form, which has no common field for effort or additional JSON. Spec: MD-47.
  */
 import type { LanguageModelV3CallOptions } from "@ai-sdk/provider"
-import type { RequestSettings } from "@daybook/core"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { headersOf } from "./Settings.ts"
 
 type CallSettings = Pick<

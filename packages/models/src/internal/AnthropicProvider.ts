@@ -1,11 +1,14 @@
 /** Anthropic's Messages API through `@effect/ai-anthropic`. Loaded on first use: the library is large. */
-import { AnthropicClient, AnthropicLanguageModel } from "@effect/ai-anthropic"
-import { Prompt, type Response } from "@effect/ai"
-import { FetchHttpClient, HttpClient } from "@effect/platform"
+import * as AnthropicClient from "@effect/ai-anthropic/AnthropicClient"
+import * as AnthropicLanguageModel from "@effect/ai-anthropic/AnthropicLanguageModel"
+import * as Prompt from "@effect/ai/Prompt"
+import type * as Response from "@effect/ai/Response"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { makeAnthropicWire, shadowed } from "./AnthropicWire.ts"
 import { guard } from "./GuardedModel.ts"
-import { secretsOf, type Configurable } from "./Settings.ts"
+import { type Configurable, secretsOf } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 import { hostedAsText, mapAnswers, systemAsUser } from "./WireHistory.ts"
 

@@ -2,8 +2,8 @@
  * Completes a request to Anthropic's Messages API: settings under their wire names, limited to what the model, its
  * thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55..MD-57.
  */
-import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { defined, headersOf, lay } from "./Settings.ts"
 import type { Json } from "./WireFetch.ts"
 

@@ -4,8 +4,8 @@
  * dropped here. Spec: MD-20..MD-24.
  */
 import { Predicate } from "effect"
-import { finishRequest, requestHeaders, type AnthropicRequest } from "./AnthropicRequest.ts"
-import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
+import { type AnthropicRequest, finishRequest, requestHeaders } from "./AnthropicRequest.ts"
+import { type Json, offeredTools, parseObject, type Wire } from "./WireFetch.ts"
 import type { WireNames } from "./WireNames.ts"
 
 /** Local names that the library confuses with Anthropic's tools: they get an alias (MD-58). */

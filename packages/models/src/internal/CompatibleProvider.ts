@@ -4,8 +4,8 @@ import { Redacted } from "effect"
 import { bridge } from "./AiSdkModel.ts"
 import { callSettings } from "./AiSdkSettings.ts"
 import { makeEagerCalls } from "./EagerCalls.ts"
-import { headersOf, lay, secretsOf, type Configurable } from "./Settings.ts"
-import { wired, type Json } from "./WireFetch.ts"
+import { type Configurable, headersOf, lay, secretsOf } from "./Settings.ts"
+import { type Json, wired } from "./WireFetch.ts"
 import { hostedAsText, systemAsUser } from "./WireHistory.ts"
 
 export const make =

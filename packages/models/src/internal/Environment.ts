@@ -1,9 +1,9 @@
 /** Reads the providers and the default model from environment variables. Spec: MD-36..MD-39. */
-import { Config, ConfigError, Effect, Either, Option, Redacted, type Duration } from "effect"
+import { Config, ConfigError, type Duration, Effect, Either, Option, Redacted } from "effect"
 import * as Catalog from "../Catalog.ts"
-import type { Options, Provider } from "../Models.ts"
 import * as OfflineModel from "../OfflineModel.ts"
 import type { PolicySettings } from "../Policy.ts"
+import type { Options, Provider } from "../Providers.ts"
 
 /** An empty variable counts as absent: shells make it easy to set one by accident. */
 const optional = <A>(config: Config.Config<A>, isEmpty: (value: A) => boolean): Config.Config<Option.Option<A>> =>

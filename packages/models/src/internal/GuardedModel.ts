@@ -4,14 +4,20 @@
  * the end of its block. Usage has one definition. A stream ends with `finish` or an error. No failure is a defect or
  * contains a key. Spec: MD-10..MD-19, MD-58, MD-59.
  */
-import { HttpRefused, redactSecrets } from "@daybook/core"
-import { AiError, LanguageModel, Prompt, Response, Tool, type Toolkit } from "@effect/ai"
-import { FetchHttpClient } from "@effect/platform"
+import * as AiError from "@effect/ai/AiError"
+import * as LanguageModel from "@effect/ai/LanguageModel"
+import * as Prompt from "@effect/ai/Prompt"
+import * as Response from "@effect/ai/Response"
+import * as Tool from "@effect/ai/Tool"
+import type * as Toolkit from "@effect/ai/Toolkit"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
+import { HttpRefused } from "@daybook/core/http/HttpRefused"
+import { redactSecrets } from "@daybook/core/model/ProviderError"
 import { noting } from "./WireFetch.ts"
 import { withPlainFiles } from "./WireFiles.ts"
-import { withWireCalls, type CallIds } from "./WireHistory.ts"
-import { wireNames, type WireNames } from "./WireNames.ts"
+import { type CallIds, withWireCalls } from "./WireHistory.ts"
+import { type WireNames, wireNames } from "./WireNames.ts"
 
 type Tools = Record<string, Tool.Any>
 type Part = Response.StreamPart<Tools>

@@ -1,11 +1,13 @@
 /** OpenAI's Responses API through `@effect/ai-openai`. Loaded on first use: the library is large. */
-import { OpenAiClient, OpenAiLanguageModel } from "@effect/ai-openai"
-import { Prompt } from "@effect/ai"
-import { FetchHttpClient, HttpClient } from "@effect/platform"
+import * as OpenAiClient from "@effect/ai-openai/OpenAiClient"
+import * as OpenAiLanguageModel from "@effect/ai-openai/OpenAiLanguageModel"
+import * as Prompt from "@effect/ai/Prompt"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Layer, Predicate, type Redacted } from "effect"
 import { guard } from "./GuardedModel.ts"
 import { makeOpenAiWire } from "./OpenAiWire.ts"
-import { secretsOf, type Configurable } from "./Settings.ts"
+import { type Configurable, secretsOf } from "./Settings.ts"
 import { wired } from "./WireFetch.ts"
 import { mapAnswers } from "./WireHistory.ts"
 

@@ -3,11 +3,11 @@
  * failed response as a normal end, and ends its stream on tool input that is not JSON. `GuardedModel` completes the
  * calls whose end is dropped here. Spec: MD-20..MD-24.
  */
-import type { RequestSettings } from "@daybook/core"
 import { Predicate } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { unquote } from "./AnthropicWire.ts"
 import { defined, headersOf, lay } from "./Settings.ts"
-import { offeredTools, parseObject, type Json, type Wire } from "./WireFetch.ts"
+import { type Json, offeredTools, parseObject, type Wire } from "./WireFetch.ts"
 
 const serviceTiers: ReadonlySet<unknown> = new Set(["auto", "default", "flex", "scale", "priority"])
 

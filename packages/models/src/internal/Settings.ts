@@ -3,9 +3,9 @@
  * a request, nor its credentials.
  * Spec: MD-47..MD-51.
  */
-import type { RequestSettings } from "@daybook/core"
-import type { LanguageModel } from "@effect/ai"
-import { Redacted, type Effect } from "effect"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
+import { type Effect, Redacted } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Json } from "./WireFetch.ts"
 
 /** Makes the model with request settings; all share one client and its connections. */

@@ -3,8 +3,9 @@
  * request's JSON and a streamed answer's events to the provider library. Providers add fields, events and enumeration
  * values at any time; a library that decodes strictly would end the stream on them.
  */
-import { boundedBody, isEventStream, Limits, withBody } from "@daybook/core"
 import { Predicate } from "effect"
+import { boundedBody, isEventStream, withBody } from "@daybook/core/http/BoundedBody"
+import * as Limits from "@daybook/core/support/Limits"
 
 /** A JSON object of a wire protocol; fields are checked where they are used. */
 export type Json = Readonly<Record<string, unknown>>

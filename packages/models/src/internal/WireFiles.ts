@@ -2,8 +2,8 @@
  * Converts attachments to a form that every provider's library reads: bytes or an address, never base64 text; text
  * files as text; unsupported files as a sentence. Pure. Spec: MD-11.
  */
-import { mediaMime } from "@daybook/core"
-import { Prompt } from "@effect/ai"
+import * as Prompt from "@effect/ai/Prompt"
+import { mediaMime } from "@daybook/core/prompt/MediaKind"
 
 export const withPlainFiles = (prompt: Prompt.Prompt): Prompt.Prompt =>
   Prompt.fromMessages(

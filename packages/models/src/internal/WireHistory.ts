@@ -3,7 +3,7 @@
  * as offered; results of other providers' hosted tools as text. A message's form depends only on earlier messages, so
  * that these keep their bytes. Pure. Spec: MD-24, MD-54, MD-58, MD-59.
  */
-import { Prompt } from "@effect/ai"
+import * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
 import { freeName, type WireNames } from "./WireNames.ts"
 

@@ -3,7 +3,7 @@
  * name with the provider's own tool. A tool with such a name gets an alias; so does an invented name in the history.
  * Pure. Spec: MD-58.
  */
-import { Tool } from "@effect/ai"
+import * as Tool from "@effect/ai/Tool"
 
 export interface WireNames {
   /** The name sent to the provider. */

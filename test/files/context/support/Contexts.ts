@@ -1,12 +1,13 @@
 /** Renders the context files of every step of a stored session, as an exporter would have written them after that step. */
 import { createHash } from "node:crypto"
-import { EventLog, type SessionID } from "@daybook/core"
 import { Effect, Stream } from "effect"
-import { linesFrom, readerOf } from "../../../../packages/files/src/Pieces.ts"
-import * as Rendering from "../../../../packages/files/src/Rendering.ts"
-import { contextFiles, type ContextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
+import { type ContextFiles, contextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
 import { contextInput } from "../../../../packages/files/src/context/ContextInput.ts"
 import type { PackState } from "../../../../packages/files/src/context/PackState.ts"
+import { linesFrom, readerOf } from "../../../../packages/files/src/Pieces.ts"
+import * as Rendering from "../../../../packages/files/src/Rendering.ts"
+import type { SessionID } from "../../../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../../../packages/log/src/log/EventLog.ts"
 import { eventsOf } from "../../../runner/support/Runs.ts"
 
 export interface Context {

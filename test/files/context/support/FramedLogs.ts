@@ -3,8 +3,9 @@
  * updates that a later baseline contains, pruned and restored results, checkpoints that keep prompts, commands that end after a
  * step that showed them running.
  */
-import { draft, MessageID, type Draft } from "@daybook/core"
 import { FastCheck as fc } from "effect"
+import { MessageID } from "../../../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../../../packages/log/src/events/SessionEvents.ts"
 import { runnerLog } from "../../support/RunnerLogs.ts"
 
 const tool = (name: string, description: string) => ({ name, description, parameters: { type: "object" } })

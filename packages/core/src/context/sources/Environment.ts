@@ -1,7 +1,7 @@
 /** The session's folder and platform. Spec: specs/context.md CX-20. */
 import { Effect, Schema } from "effect"
-import { shownPath } from "../../tool/builtin/ShownPath.ts"
-import { available, source, type ContextSource } from "../SystemContext.ts"
+import { shownPath } from "../../support/ShownPath.ts"
+import { available, type ContextSource, source } from "../SystemContext.ts"
 
 const Environment = Schema.Struct({ directory: Schema.String, platform: Schema.String })
 type Environment = typeof Environment.Type

@@ -4,8 +4,8 @@
  * Spec: specs/context.md CX-22 (EP-6).
  */
 import { Effect, Schema } from "effect"
-import { ModelRef } from "../../session/Schemas.ts"
-import { available, source, unavailable, type ContextSource } from "../SystemContext.ts"
+import { ModelRef } from "@daybook/log/domain/Values"
+import { available, type ContextSource, source, unavailable } from "../SystemContext.ts"
 
 const Identity = Schema.Struct({ ref: ModelRef, name: Schema.String })
 type Identity = typeof Identity.Type

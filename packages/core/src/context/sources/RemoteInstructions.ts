@@ -4,14 +4,17 @@
  * session was told. An address that never answered is listed without a text, so that it does not block a session.
  * Spec: specs/context.md CX-27, CX-28.
  */
-import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Clock, Duration, Effect, Option, Stream } from "effect"
 import { refusalIn } from "../../http/HttpRefused.ts"
 import { safeFetch } from "../../http/SameOrigin.ts"
+import { warnOnce } from "../../support/WarnOnce.ts"
 import { decodeInstructions, maximumBytes } from "../InstructionFile.ts"
-import { bounded, instructionSource, type Entry } from "../Instructions.ts"
+import { bounded, type Entry, instructionSource } from "../Instructions.ts"
 import { available, type ContextSource } from "../SystemContext.ts"
-import { warnOnce } from "../WarnOnce.ts"
 
 export interface RemoteOptions {
   /** Timeout per address, from the request to the last byte. */

@@ -1,8 +1,8 @@
 /** Tells which skills the turn's agent may load, and when to use them. Spec: specs/context.md CX-29. */
 import { Context, Effect, Schema } from "effect"
-import { verdictOf } from "../../permission/Rule.ts"
+import { verdictOf } from "../../domain/Rule.ts"
 import type { Skills } from "../Skills.ts"
-import { absent, available, source, type ContextSource } from "../SystemContext.ts"
+import { absent, available, type ContextSource, source } from "../SystemContext.ts"
 
 const Guidance = Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String }))
 type Guidance = typeof Guidance.Type

@@ -1,0 +1,357 @@
+/**
+ * Reads the user's configuration file, YAML with snake_case keys, into the fields of `Daybook.Options`. Reads only that
+ * file, and reports all of its errors together. Spec: CF-1..CF-9.
+ */
+import { homedir } from "node:os"
+import * as path from "node:path"
+import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
+import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
+import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
+import type { SandboxSettings } from "@daybook/core/child/Sandbox"
+import {
+  amount,
+  boolean,
+  counting,
+  expects,
+  namePattern,
+  nameRule,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts,
+  whole
+} from "@daybook/core/definition/Fields"
+import {
+  decodeParsed,
+  Issue,
+  type KeyPath,
+  type Parsed,
+  parseYaml,
+  showIssues,
+  showPath
+} from "@daybook/core/definition/Yaml"
+import type { Agent } from "@daybook/core/domain/Agent"
+import type { Template } from "@daybook/core/prompt/Templates"
+import { readText } from "@daybook/core/support/TextFile"
+import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
+import type { Price } from "@daybook/log/domain/Values"
+import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
+import { expandVariables } from "./EnvironmentVariables.ts"
+
+/** The file is unusable; `issues` lists all of its errors. */
+export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/core/ConfigInvalid")("ConfigInvalid", {
+  file: Schema.String,
+  issues: Schema.Array(Issue)
+}) {
+  override get message() {
+    return `the configuration ${this.file} cannot be used:\n${showIssues(this.issues)}`
+  }
+}
+
+/** A configured reference: a file or folder that prompts can mention by name. */
+export interface Reference {
+  /** Absolute. */
+  readonly path: string
+  readonly description?: string
+}
+
+/**
+ * The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options`, except for `shared`.
+ */
+export interface Settings {
+  readonly compaction?: {
+    readonly enabled?: boolean
+    readonly reserveTokens?: number
+    readonly keepRecentTokens?: number
+    readonly prune?: boolean
+  }
+  /** As written: paths, globs, URLs. */
+  readonly instructions?: ReadonlyArray<string>
+  readonly references?: Readonly<Record<string, Reference>>
+  /** Absolute folders. */
+  readonly skills?: ReadonlyArray<string>
+  readonly agents?: ReadonlyArray<Agent>
+  readonly templates?: ReadonlyArray<Template>
+  /** Environment and headers are redacted. */
+  readonly mcp?: Readonly<Record<string, McpServer>>
+  /** Paths are absolute. */
+  readonly sandbox?: SandboxSettings
+  /** Variables passed to commands, by name. */
+  readonly environment?: EnvironmentGrants
+  /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
+  readonly trust?: { readonly folders?: ReadonlyArray<string> }
+  /** Budget of one session, in US dollars and tokens. */
+  readonly budget?: { readonly cost?: number; readonly tokens?: number }
+  /** US dollars per million tokens, by `provider/model`. */
+  readonly prices?: Readonly<Record<string, Price>>
+  /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
+  readonly shared?: Readonly<Record<string, SharedSpace>>
+}
+
+/** A shared space; without `agents`, it accepts every agent. */
+export interface SharedSpace {
+  readonly agents?: ReadonlyArray<string>
+  /** Who reads its files. */
+  readonly read: Audience
+  /** Who may send prompts to its agents through the space's socket; default: its owner. */
+  readonly write?: Audience
+  /** The group of its files and sockets, by number or name; default: the owner's. */
+  readonly group?: string | number
+}
+
+type Audience = "owner" | "group" | "everyone"
+
+const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
+
+const named = <A, I>(value: Schema.Schema<A, I>) =>
+  optional(Schema.Record({ key: Schema.String, value }).pipe(shaped("a map of names")))
+
+const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
+const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
+
+const WrittenPrice = Schema.Struct({
+  input: amount,
+  output: amount,
+  cache_read: optional(amount),
+  cache_write: optional(amount)
+}).pipe(shaped("a map of input and output, in US dollars per million tokens"))
+
+const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
+const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
+
+const toggle = optional(Schema.Literal("off", "on").pipe(expects("off or on")))
+const WrittenSandbox = Schema.Struct({
+  mode: toggle,
+  network: toggle,
+  writable: optional(texts),
+  readable: optional(texts),
+  auto_allow: optional(boolean),
+  processes: optional(counting),
+  memory: optional(counting)
+}).pipe(shaped("a map"))
+
+const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
+
+const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
+
+const audiences = ["owner", "group", "everyone"] as const
+const audience = optional(Schema.Literal(...audiences).pipe(expects("owner, group or everyone")))
+const WrittenSpace = Schema.Struct({
+  agents: optional(Schema.Array(agentName).pipe(shaped("a list of names"))),
+  read: audience,
+  write: audience,
+  group: optional(
+    Schema.Union(Schema.NonEmptyString, Schema.NonNegativeInt).pipe(expects("the name or the number of a group"))
+  )
+}).pipe(
+  shaped("a map"),
+  Schema.filter(({ read = "owner", write = "owner" }) => audiences.indexOf(write) <= audiences.indexOf(read), {
+    message: () => "expected read to be at least as wide as write"
+  })
+)
+
+const File = Schema.Struct({
+  compaction: optional(
+    Schema.Struct({
+      enabled: optional(boolean),
+      reserve_tokens: optional(counting),
+      keep_recent_tokens: optional(whole),
+      prune: optional(boolean)
+    }).pipe(shaped("a map"))
+  ),
+  instructions: optional(texts),
+  references: named(
+    selected<typeof WrittenReference.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenReference)
+        : (input, options) =>
+            ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (text) => ({ path: text }))
+    )
+  ),
+  skills: optional(texts),
+  agents: named(ConfiguredAgent),
+  templates: named(
+    selected<typeof WrittenTemplate.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenTemplate)
+        : (input, options) => ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (body) => ({ body }))
+    )
+  ),
+  mcp: named(
+    selected<McpServer>((value) =>
+      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
+    )
+  ),
+  environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
+  trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
+  sandbox: optional(WrittenSandbox),
+  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
+  prices: named(WrittenPrice),
+  shared: named(WrittenSpace)
+}).pipe(shaped("a map of settings"))
+
+/** Settings of MCP servers are never shown: arguments and URLs may hold secrets too. */
+const secret = (at: KeyPath) => at[0] === "mcp"
+
+/** Drops empty sections, for example one whose lines are all commented out. */
+const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
+  at,
+  value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
+})
+
+interface Naming {
+  readonly takes: (key: string) => boolean
+  readonly rule: string
+}
+
+const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
+
+/** The naming rule of each section. */
+const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "shared"]: Naming } = {
+  agents: names,
+  references: names,
+  templates: names,
+  mcp: {
+    takes: (key) => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(key),
+    rule: "at most 32 of a-z, 0-9, _ and -, the first a letter or digit"
+  },
+  prices: { takes: (key) => /^[^/\s]+\/\S+$/.test(key), rule: "provider/model" },
+  shared: { takes: isName, rule: addressRule }
+}
+
+/** Names that break their section's rule. */
+const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
+  Struct.keys(namings).flatMap((section) =>
+    Object.keys(file[section] ?? {})
+      .filter((key) => !namings[section].takes(key))
+      .map((key) => ({
+        path: showPath([section, key]),
+        ...at([section, key]),
+        details: `expected a name: ${namings[section].rule}`
+      }))
+  )
+
+const redacted = (values: Readonly<Record<string, string | Redacted.Redacted>>) =>
+  Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [key, Redacted.isRedacted(value) ? value : Redacted.make(value)])
+  )
+
+const located = <A extends { readonly writable?: ReadonlyArray<string>; readonly readable?: ReadonlyArray<string> }>(
+  sandbox: A,
+  absolute: (written: string) => string
+): A => ({
+  ...sandbox,
+  ...(sandbox.writable === undefined ? {} : { writable: sandbox.writable.map(absolute) }),
+  ...(sandbox.readable === undefined ? {} : { readable: sandbox.readable.map(absolute) })
+})
+
+const closed = (server: McpServer, absolute: (written: string) => string): McpServer =>
+  isStdio(server)
+    ? {
+        ...server,
+        ...(server.env === undefined ? {} : { env: redacted(server.env) }),
+        ...(server.sandbox === undefined ? {} : { sandbox: located(server.sandbox, absolute) })
+      }
+    : { ...server, ...(server.headers === undefined ? {} : { headers: redacted(server.headers) }) }
+
+const mapValues = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))
+
+/** Drops undefined fields. */
+const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
+  // The remaining fields keep their types, which `fromEntries` loses.
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof A]?: Exclude<A[K], undefined>
+  }
+
+const sandboxOf = (
+  { auto_allow: autoAllow, ...settings }: typeof WrittenSandbox.Type,
+  absolute: (written: string) => string
+): SandboxSettings => ({ ...located(settings, absolute), ...(autoAllow === undefined ? {} : { autoAllow }) })
+
+/** The file's folder, and what its texts refer to. */
+export interface Surroundings {
+  readonly folder: string
+  readonly home: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** Parses a configuration: its settings, or all of its errors. Pure. */
+export const parseConfig = (
+  text: string,
+  { environment, folder, home }: Surroundings
+): Either.Either<Settings, ReadonlyArray<Issue>> => {
+  const document = Either.map(parseYaml(text), withoutEmpty)
+  if (Either.isLeft(document)) return Either.left(document.left)
+  const { at } = document.right
+  const { issues: variables, value } = expandVariables(document.right, environment)
+  const decoded = decodeParsed(File, { at, value }, secret)
+  const unnamed = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
+  const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
+  if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
+  const {
+    agents,
+    budget,
+    compaction,
+    environment: granted,
+    instructions,
+    mcp,
+    prices,
+    references,
+    sandbox,
+    shared,
+    skills,
+    templates,
+    trust
+  } = decoded.right
+  const absolute = (written: string) =>
+    path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
+  return Either.right(
+    present({
+      compaction:
+        compaction &&
+        present({
+          enabled: compaction.enabled,
+          reserveTokens: compaction.reserve_tokens,
+          keepRecentTokens: compaction.keep_recent_tokens,
+          prune: compaction.prune
+        }),
+      instructions,
+      references: references && mapValues(references, (each) => ({ ...each, path: absolute(each.path) })),
+      skills: skills?.map(absolute),
+      agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
+      templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
+      mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
+      environment: granted,
+      trust: trust && present({ folders: trust.folders?.map(absolute) }),
+      sandbox: sandbox && sandboxOf(sandbox, absolute),
+      budget,
+      prices:
+        prices &&
+        mapValues(prices, ({ input, output, cache_read: cacheRead = input, cache_write: cacheWrite = input }) => ({
+          input,
+          output,
+          cacheRead,
+          cacheWrite
+        })),
+      shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
+    })
+  )
+}
+
+const maximumBytes = 1024 * 1024
+
+/** Overrides for `load`; default: the process's environment and the user's home folder. */
+export type LoadOptions = Partial<Pick<Surroundings, "environment" | "home">>
+
+/** Loads the settings of a file. A missing file has none. */
+export const load = Effect.fn("Config.load")(function* (file: string, options: LoadOptions = {}) {
+  const invalid = (issues: ReadonlyArray<Issue>) => new ConfigInvalid({ file, issues })
+  const text = yield* Effect.catchAll(readText(file, { maxBytes: maximumBytes }), ({ details, reason }) =>
+    reason === "missing" ? Effect.succeed("") : invalid([{ path: "", details }])
+  )
+  const { environment = process.env, home = homedir() } = options
+  const folder = path.dirname(path.resolve(file))
+  return yield* Either.mapLeft(parseConfig(text, { environment, folder, home }), invalid)
+})

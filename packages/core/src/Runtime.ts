@@ -1,0 +1,338 @@
+/**
+ * The runtime as one layer, with the tools that it is given. `@daybook/embedded` adds the built-in tools and MCP servers.
+ * Spec: specs/architecture.md.
+ */
+import { dirname, join, resolve } from "node:path"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as FileSystem from "@effect/platform/FileSystem"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Context, Effect, Layer } from "effect"
+import * as SessionOwner from "@daybook/log/coordination/SessionOwner"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Budget, Price } from "@daybook/log/domain/Values"
+import type { Projector } from "@daybook/log/log/Appends"
+import type { EventLog } from "@daybook/log/log/EventLog"
+import * as SqlEventLog from "@daybook/log/log/SqlEventLog"
+import * as Database from "@daybook/log/storage/Database"
+import { deepestFamily } from "@daybook/log/store/Family"
+import * as SessionStore from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import * as Agents from "./agent/Agents.ts"
+import * as Lineage from "./agent/Lineage.ts"
+import * as ChildEnvironment from "./child/ChildEnvironment.ts"
+import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
+import * as Sandbox from "./child/Sandbox.ts"
+import type { SandboxSettings } from "./child/Sandbox.ts"
+import * as Compaction from "./compaction/Compaction.ts"
+import type { CompactionSettings } from "./compaction/Limits.ts"
+import * as ContextEpoch from "./context/ContextEpoch.ts"
+import * as ContextRegistry from "./context/ContextRegistry.ts"
+import * as ContextSettings from "./context/ContextSettings.ts"
+import * as InstructionDiscovery from "./context/InstructionDiscovery.ts"
+import * as Skills from "./context/Skills.ts"
+import type { Agent } from "./domain/Agent.ts"
+import { ModelResolver, withPrices } from "./model/ModelResolver.ts"
+import * as Permission from "./permission/Permission.ts"
+import { layerHeadless, type PermissionAsker } from "./permission/PermissionAsker.ts"
+import type { PermissionStore } from "./permission/PermissionStore.ts"
+import * as SessionApprovals from "./permission/SessionApprovals.ts"
+import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
+import * as PromptExpander from "./prompt/PromptExpander.ts"
+import * as Templates from "./prompt/Templates.ts"
+import * as HostRequests from "./request/HostRequests.ts"
+import * as SessionRunner from "./runner/SessionRunner.ts"
+import * as ChildSessions from "./session/ChildSessions.ts"
+import * as Questions from "./session/Questions.ts"
+import * as SessionExecution from "./session/SessionExecution.ts"
+import * as SessionInput from "./session/SessionInput.ts"
+import { Sessions } from "./session/Sessions.ts"
+import * as SessionsLayer from "./session/SessionsLayer.ts"
+import * as SessionTools from "./session/tools/SessionTools.ts"
+import * as HostTools from "./tool/HostTools.ts"
+import * as ToolRegistry from "./tool/ToolRegistry.ts"
+import { ProjectTrust, type Trust, trustAll } from "./trust/ProjectTrust.ts"
+import * as References from "./workspace/References.ts"
+import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
+
+/** Options of the runtime. Only `filename` is required. `Extra` are the services of `extensions`. */
+export interface Options<Extra = never> {
+  /** Path of the database, or `:memory:` for a store that ends with the layer. */
+  readonly filename: string
+  /** The built-in tools, made once per Location. Default: none. */
+  readonly builtins?: ToolRegistry.Builtins
+  /**
+   * Adds tools to `HostTools` before any session runs, and may provide a `ResourceReader`: MCP servers, for example. The
+   * runtime provides its services too.
+   */
+  readonly extensions?: Layer.Layer<Extra, never, HostTools.HostTools>
+  /** Further agents besides `build`. */
+  readonly agents?: ReadonlyArray<Agent>
+  /** Answers permission questions. By default no one does: a call that needs a question is refused. */
+  readonly permissionAsker?: Layer.Layer<PermissionAsker>
+  /**
+   * Whether the host answers the models' questions (`Sessions.questions`). By default models do not get the `question`
+   * tool.
+   */
+  readonly questions?: boolean
+  /** How deep sessions may start sessions with `task`. Default: 3. 0 disables it. */
+  readonly taskDepth?: number
+  /** When and how much to compact. Omitted fields have their defaults (16,384 tokens reserved, 20,000 kept). */
+  readonly compaction?: Partial<CompactionSettings>
+  /** The total budget of a session and its children, unless the session has its own. */
+  readonly budget?: Budget
+  /**
+   * Prices by `provider/model`; they take precedence over the resolver's. Without a price, cost budgets are refused.
+   */
+  readonly prices?: Readonly<Record<string, Price>>
+  /** Maximum number of waiting inputs per session. Default: 1,000; minimum: 1. */
+  readonly inboxLimit?: number
+  /**
+   * Maximum number of steers promoted at one safe boundary. Default: 100; minimum: 1. The rest follow at the next
+   * boundary.
+   */
+  readonly steerBatchLimit?: number
+  /**
+   * The folder for the full text of truncated tool outputs. Default: beside the database; for `:memory:`, a temporary
+   * folder. False: they are not kept, and the truncated output says so.
+   */
+  readonly toolOutputs?: string | false
+  /**
+   * What to do at startup with work of dead processes. `manual` (default): nothing, so that nothing is spent unasked;
+   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: continues interrupted activities and runs every
+   * waiting prompt, including those admitted with `resume: false`.
+   */
+  readonly recovery?: "manual" | "resume"
+  /**
+   * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000; range:
+   * 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
+   */
+  readonly leaseMs?: number
+  /** Read models of other packages, written in each append's transaction. */
+  readonly projectors?: ReadonlyArray<Projector>
+  /** The user's folder, with `AGENTS.md` and `skills/`. By default no user files are read. */
+  readonly userFolder?: string
+  /** Further instructions: files, globs, and http(s) URLs. */
+  readonly instructions?: ReadonlyArray<string>
+  /** Further folders of skills. */
+  readonly skills?: ReadonlyArray<string>
+  /** Folders and files outside the Location. Prompts mention them as `@name`; `read` reads them as `name:path`. */
+  readonly references?: References.WrittenReferences
+  /** Names of environment variables that children inherit, besides a few harmless ones. */
+  readonly environment?: EnvironmentGrants
+  /**
+   * Which projects are trusted: whether their configuration and saved approvals apply. Default: `trustAll`, for
+   * applications that create their sessions' folders. An application that works in other people's folders passes
+   * `TrustStore.make` or its own rule.
+   */
+  readonly trust?: Trust
+  /** How commands and MCP servers are sandboxed. Default: not at all. */
+  readonly sandbox?: SandboxSettings
+  /** Texts that prompts insert as `/name`. */
+  readonly templates?: ReadonlyArray<Templates.Template>
+  /**
+   * Whether a project's instructions and skills are read. Default: true, unless DAYBOOK_DISABLE_PROJECT_CONFIG is set.
+   */
+  readonly projectConfig?: boolean
+}
+
+/** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
+export type Services =
+  | Sessions
+  | HostTools.HostTools
+  | HostRequests.HostRequests
+  | ContextRegistry.HostContext
+  | ContextSettings.ContextSettings
+  | EventLog
+  | Agents.Agents
+  | Identifiers.Identifiers
+  | PermissionStore
+  | SessionExecution.SessionExecution
+  | SessionOwner.SessionOwner
+  | SessionStore.SessionStore
+  | SqlClient.SqlClient
+  | Database.ReadSql
+
+/** Extensions of a host that has none. */
+const none = <Extra>(): Layer.Layer<Extra> => Layer.effectContext(Effect.succeed(Context.unsafeMake(new Map())))
+
+/** A private temporary folder, removed with the layer. */
+const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
+  Effect.acquireRelease(
+    Effect.mapError(
+      fs.makeTempDirectory({ prefix: "daybook-" }),
+      ({ message }) =>
+        new Database.DatabaseError({
+          filename: ":memory:",
+          reason: "cannot-open",
+          details: `no temporary folder could be made for tool outputs: ${message}`
+        })
+    ),
+    (folder) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))
+  )
+)
+
+/** The folder for outputs; undefined for a temporary one. */
+const outputsFolder = ({ filename, toolOutputs }: Options): string | undefined => {
+  if (typeof toolOutputs === "string") return toolOutputs
+  return filename === ":memory:" ? undefined : join(dirname(filename), "tool-output")
+}
+
+const outputs = (options: Options) => {
+  if (options.toolOutputs === false) return ToolOutputStore.layerNothing
+  const root = outputsFolder(options)
+  return root === undefined
+    ? Layer.unwrapScoped(Effect.map(temporaryFolder, (root) => ToolOutputStore.layer({ root })))
+    : ToolOutputStore.layer({ root })
+}
+
+/** The sandbox of child processes; it hides this runtime's files from them. */
+const sandbox = (options: Options) => {
+  const { filename, sandbox: settings = {}, userFolder } = options
+  const own = filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+  const folders = [outputsFolder(options), userFolder]
+  const hidden = [...own, ...folders.flatMap((name) => (name === undefined ? [] : [resolve(name)]))]
+  return Sandbox.layer({ ...settings, hidden: [...hidden, ...(settings.hidden ?? [])] })
+}
+
+/** Expands prompts with the templates of host, user and project, and the extensions' resources. */
+const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
+  PromptExpander.layer.pipe(
+    Layer.provide(
+      Layer.unwrapEffect(
+        Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+          Templates.layer({ templates: options.templates, userFolder, projectConfig })
+        )
+      )
+    ),
+    Layer.provide([ContextSettings.layer(options), References.layer(options.references), extensions])
+  )
+
+/** Agents of the host, the user's folder and the projects. */
+const agents = (options: Options) =>
+  Layer.unwrapEffect(
+    Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+      Agents.layer({ agents: options.agents, userFolder, projectConfig })
+    )
+  ).pipe(Layer.provide(ContextSettings.layer(options)))
+
+/** The tools of a Location: the host's choice, and those that need their session. */
+const tools = (options: Options) =>
+  Effect.zipWith(
+    options.builtins ?? Effect.succeed([]),
+    SessionTools.make({ questions: options.questions === true, taskDepth: taskDepth(options) }),
+    (builtins, ofSession) => [...builtins, ...ofSession]
+  )
+
+/** Built once per Location, when a drain first enters it. */
+const locationLayer = (options: Options) =>
+  SessionRunner.layer({
+    steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
+    budget: options.budget ?? {}
+  }).pipe(
+    Layer.provide([ToolRegistry.layer(tools(options)), ContextRegistry.layer]),
+    Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer]),
+    Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment), sandbox(options)])
+  )
+
+/** Limits the depth to that of the deepest family. */
+const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
+
+/** Maximum number of sessions resumed at the same time after startup. */
+const resumedAtOnce = 16
+
+/** Runs in the background: it can take a lease's time to find out whether an owner is alive. */
+const resumeLeft = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const [sessions, execution, store] = [
+      yield* Sessions,
+      yield* SessionExecution.SessionExecution,
+      yield* SessionStore.SessionStore
+    ]
+    const cutOff = yield* sessions.interrupted
+    const waiting = yield* sessions.waiting
+    const left = new Map<SessionID, Effect.Effect<void, unknown>>()
+    for (const { id } of waiting) left.set(id, Effect.zipRight(execution.wake(id), execution.settled(id)))
+    for (const { id } of cutOff) left.set(id, sessions.resume(id))
+    // The session's living owner may have read the inbox for the last time; this wake runs after the owner ends.
+    for (const { id } of yield* store.withWaiting) if (!left.has(id)) yield* execution.wake(id)
+    yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(goOn), {
+      concurrency: resumedAtOnce,
+      discard: true
+    })
+  }).pipe(
+    Effect.catchAllCause((cause) => Effect.logError("resuming the work of dead processes failed", cause)),
+    Effect.forkScoped
+  )
+)
+
+/**
+ * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
+ * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around
+ * your own LanguageModel. Closing the layer interrupts running work, settles it, and closes the database.
+ *
+ * @example
+ * ```ts
+ * Runtime.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
+ * ```
+ */
+export const layer = <Extra = never>(
+  options: Options<Extra>
+): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
+  const storage = Layer.mergeAll(
+    Database.layer({ filename: options.filename }),
+    Identifiers.layer,
+    agents(options),
+    NodeContext.layer
+  )
+  // Shared values: a layer used by reference is built once.
+  const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
+  const eventLog = SqlEventLog.layer({ projectors: options.projectors ?? [] })
+  const records = Layer.mergeAll(
+    extensions,
+    eventLog,
+    SessionStore.layer,
+    SessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    HostTools.layer,
+    ContextRegistry.layerHost,
+    ContextSettings.layer(options),
+    HostRequests.layer,
+    expander(options, extensions),
+    Layer.provide(SqlPermissionStore.layer, eventLog),
+    Layer.provide(SessionApprovals.layer, eventLog),
+    options.permissionAsker ?? layerHeadless,
+    outputs(options)
+  )
+  const sessions = ChildSessions.attached.pipe(
+    Layer.provideMerge(SessionsLayer.layer),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        SessionExecution.layer(locationLayer(options)),
+        SessionInput.layer({ inboxLimit: SessionStore.pageLimit(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) })
+      )
+    ),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        Compaction.layer(options.compaction),
+        ContextEpoch.layer,
+        Questions.layer,
+        ChildSessions.layer,
+        Lineage.layer({ taskDepth: taskDepth(options) })
+      )
+    ),
+    Layer.provideMerge(records),
+    Layer.provideMerge(storage)
+  )
+  const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
+  const { prices, trust = trustAll } = options
+  // Every service takes it when it is built, including those of each Location.
+  const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))
+  if (prices === undefined) return trusting
+  return Layer.provide(
+    trusting,
+    Layer.effect(
+      ModelResolver,
+      Effect.map(ModelResolver, (own) => withPrices(own, prices))
+    )
+  )
+}

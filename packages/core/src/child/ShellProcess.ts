@@ -1,0 +1,162 @@
+/**
+ * Runs a shell command in a process group of its own. When its scope closes, the whole group is terminated: asked to
+ * end, then killed. Uses `node:child_process`, because the platform's executor waits for ever for a process that
+ * ignores the first signal. A process that leaves the group (`setsid`) is not covered. Spec: TO-61..TO-63.
+ */
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import type { Readable } from "node:stream"
+import * as NodeStream from "@effect/platform-node/NodeStream"
+import { Deferred, Effect, type Scope, Stream } from "effect"
+import { ToolFailure } from "../domain/ToolError.ts"
+
+/** How long a group may take to end before it is killed, and how often it is checked. */
+const graceMillis = 2_000
+const lookMillis = 20
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+export interface Chunk {
+  readonly stream: "stdout" | "stderr"
+  readonly bytes: Uint8Array
+}
+
+/** A command and how to run it. */
+export interface Command {
+  readonly command: string
+  readonly cwd: string
+  readonly env: NodeJS.ProcessEnv
+  /** A program, with arguments, that runs the shell. */
+  readonly prefix?: ReadonlyArray<string>
+}
+
+export interface ShellProcess {
+  /** The id of the process and of its group. */
+  readonly pid: number
+  /**
+   * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended.
+   */
+  readonly output: Stream.Stream<Chunk, ToolFailure>
+  /** The shell's exit; its children may still run. */
+  readonly exit: Effect.Effect<Exit>
+  /** Ends the whole group: asks, waits, kills. */
+  readonly end: Effect.Effect<void>
+}
+
+const shell = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"
+
+const broken = (what: string, cause: unknown) =>
+  new ToolFailure({
+    type: "tool.execution",
+    message: `the command could not be ${what}: ${cause instanceof Error ? cause.message : "unknown fault"}`
+  })
+
+/** Signals the group; false if it has no member left. */
+const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
+  try {
+    return process.kill(-pid, signal)
+  } catch {
+    return false
+  }
+}
+
+/** Running groups. If the host exits without closing its scopes, they are killed. */
+const running = new Set<number>()
+const killRunning = () => running.forEach((pid) => signalGroup(pid, "SIGKILL"))
+
+const track = (pid: number) => {
+  if (running.size === 0) process.on("exit", killRunning)
+  running.add(pid)
+}
+const untrack = (pid: number) => {
+  running.delete(pid)
+  if (running.size === 0) process.off("exit", killRunning)
+}
+
+/** A pause on the system clock, because it waits for processes, whatever clock the program uses. */
+export const pause = (millis: number) =>
+  Effect.async<void>((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), millis)
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+/**
+ * Waits for output that is still in the pipe. A busy event loop runs timers before it reads pipes, so it gets some
+ * turns after the pause: one to read the output, the others to consume it.
+ */
+export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(turnOfLoop, 3))
+
+const endGroup = Effect.fnUntraced(function* (pid: number) {
+  if (!signalGroup(pid, "SIGTERM")) return
+  for (let waited = 0; waited < graceMillis; waited += lookMillis) {
+    yield* pause(lookMillis)
+    if (!signalGroup(pid, 0)) return
+  }
+  signalGroup(pid, "SIGKILL")
+})
+
+interface Started {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>
+  readonly pid: number
+}
+
+const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Deferred<Exit>) =>
+  Effect.async<Started, ToolFailure>((resume) => {
+    try {
+      const [file = shell, ...args] = [...prefix, shell, "-c", command]
+      const child = spawn(file, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
+      child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
+      child.on("error", (cause) => resume(broken("started", cause)))
+      child.on("spawn", () => {
+        if (child.pid === undefined) return
+        track(child.pid)
+        resume(Effect.succeed({ child, pid: child.pid }))
+      })
+    } catch (cause) {
+      // Some failures, such as a NUL in the command, are thrown instead of emitted.
+      resume(broken("started", cause))
+    }
+  })
+
+/** Starts a command with a closed standard input. */
+export const runShell = Effect.fn("ShellProcess.run")(function* (
+  options: Command
+): Effect.fn.Return<ShellProcess, ToolFailure, Scope.Scope> {
+  const exit = yield* Deferred.make<Exit>()
+  const ended = yield* Deferred.make<void>()
+  const endOnce = (pid: number) =>
+    Effect.uninterruptible(
+      Effect.whenEffect(
+        Effect.all([endGroup(pid), Effect.sync(() => untrack(pid)), Deferred.succeed(ended, undefined)]),
+        Effect.negate(Deferred.isDone(ended))
+      )
+    )
+  const { child, pid } = yield* Effect.acquireRelease(start(options, exit), (started) =>
+    Effect.zipRight(
+      endOnce(started.pid),
+      Effect.sync(() => {
+        started.child.stdout.destroy()
+        started.child.stderr.destroy()
+      })
+    )
+  )
+  const read = (stream: "stdout" | "stderr") =>
+    Stream.map(
+      NodeStream.fromReadable<ToolFailure, Uint8Array>(
+        () => child[stream],
+        (cause) => broken("read", cause)
+      ),
+      (bytes): Chunk => ({ stream, bytes })
+    )
+  return {
+    pid,
+    output: Stream.merge(read("stdout"), read("stderr")),
+    exit: Deferred.await(exit),
+    end: Effect.asVoid(endOnce(pid))
+  }
+})

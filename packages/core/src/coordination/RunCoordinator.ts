@@ -1,0 +1,262 @@
+/**
+ * Schedules drains: at most one per key at any time, however many callers request one; different keys overlap.
+ * It owns the drains' fibers and nothing else: it does not know what a drain does or where its work is stored. A wake
+ * carries no data, it means "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
+ *
+ *               run: forced, wake: unforced
+ *       idle ───────────────────────────────▶ active ◀──┐ success, woken meanwhile: drain again, same execution
+ *        ▲ ▲                                  │ │ │ └───┤
+ *        │ └───── ended, not woken meanwhile ─┘ │ └─────┘ failure, woken meanwhile: a successor execution
+ *        │                            interrupt │
+ *        │                                      ▼
+ *        └── cleaned up, no request ───────── stopping ──── cleaned up, new request: a successor ────────────▶ active
+ *
+ * Callers of `run` wait for an execution: one drain, and those that follow a success within it. Every transition is
+ * one synchronous step, so no interruption and no other fiber can come between.
+ */
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scope } from "effect"
+import * as FairScheduler from "@daybook/log/support/FairScheduler"
+
+/**
+ * The execution that a `run` waited for was interrupted, or the coordinator was closed. It is an error instead of an
+ * interruption, so that the waiter can distinguish "the work was stopped" from "I was stopped".
+ */
+export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
+  "RunInterrupted",
+  { key: Schema.String }
+) {
+  override get message() {
+    return `the run of ${this.key} was interrupted before it ended: what it recorded is kept, run it again to continue`
+  }
+}
+
+/** Serializes the drains of each key. Keys are compared as in a `Map`. */
+export interface RunCoordinator<Key, A, E> {
+  /** The keys that have a drain: scheduled, running or cleaning up (EX-9). */
+  readonly active: Effect.Effect<ReadonlyArray<Key>>
+  /**
+   * Joins the active execution, or starts a forced one, if necessary after the cleanup of an interrupted one (EX-2).
+   * Returns that execution's exit. Interrupting the caller does not stop an execution that has started (EX-3). A drain
+   * must not `run` its own key: it would wait for itself.
+   */
+  readonly run: (key: Key) => Effect.Effect<A, E | RunInterrupted>
+  /** Returns immediately; a drain starts after this call, unless `interrupt` is called first (EX-4). */
+  readonly wake: (key: Key) => Effect.Effect<void>
+  /** Stops everything requested before it; waits until that has ended, including finalizers. Idle: no-op (EX-6). */
+  readonly interrupt: (key: Key) => Effect.Effect<void>
+  /**
+   * Stops the drain if `still` returns true in the same step that stops it, then drains again what it left; waits like
+   * `interrupt`. Returns false and does nothing if `still` returns false or the key is idle (EX-13).
+   */
+  readonly cut: (key: Key, still: () => boolean) => Effect.Effect<boolean>
+  /** Waits until nothing is active for the key, with any outcome. Idle: returns immediately (EX-8). */
+  readonly settled: (key: Key) => Effect.Effect<void>
+}
+
+/** What callers of `run` wait for. */
+interface Execution<A, E> {
+  readonly done: Deferred.Deferred<A, E | RunInterrupted>
+  /** Callers of `run` that still wait. */
+  waiters: number
+  /** Requested by a wake: it starts even if every waiter has left. */
+  woken: boolean
+  /** Set when the execution fails. */
+  failure?: Cause.Cause<E | RunInterrupted>
+}
+
+/** A key that is not idle. */
+interface Entry<A, E> {
+  readonly idle: Deferred.Deferred<void>
+  current: Execution<A, E>
+  /** The one pending execution: requests since the current drain started that joining it does not serve. */
+  next: Execution<A, E> | undefined
+  stopping: boolean
+  fiber: Fiber.RuntimeFiber<A, E>
+}
+
+/** Logs the failure of a drain without waiters, annotated with its key. */
+export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), name, key)
+
+/**
+ * Creates a coordinator whose drains end with the scope: closing it interrupts all drains and waits for their cleanup.
+ * After that a wake does nothing and a run fails with `RunInterrupted` (EX-10).
+ *
+ * Drains run in the context of `make`, never in the caller's: a wake inside a transaction or a span must not include
+ * the drain in it (EX-11).
+ */
+export const make = <Key, A, E>(options: {
+  readonly drain: (key: Key, force: boolean) => Effect.Effect<A, E>
+  /** Receives failures that no caller of `run` received. Default: logs them. */
+  readonly report?: (key: Key, cause: Cause.Cause<unknown>) => Effect.Effect<void>
+}): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+    const scheduler = yield* FairScheduler.current
+    const entries = new Map<Key, Entry<A, E>>()
+    let closed = false
+
+    const makeExecution = (): Execution<A, E> => ({
+      done: Deferred.unsafeMake(FiberId.none),
+      waiters: 0,
+      woken: false
+    })
+
+    /**
+     * Each drain has its own fiber, so that fibers it forked end with it, not with the key's last drain. It starts on
+     * the scheduler, not on this stack: 10,000 drains that wake themselves use no stack (EX-9). `interruptible`,
+     * because `make` may be called in an uninterruptible region, while a layer is built.
+     */
+    const spawn = (key: Key, force: boolean, onExit: (exit: Exit.Exit<A, E>) => void): Fiber.RuntimeFiber<A, E> => {
+      const fiber = runFork(Effect.interruptible(Effect.suspend(() => options.drain(key, force))), {
+        immediate: false,
+        scheduler
+      })
+      fiber.addObserver(onExit)
+      return fiber
+    }
+
+    const begin = (key: Key, force: boolean): Execution<A, E> => {
+      const entry: Entry<A, E> = {
+        idle: Deferred.unsafeMake(FiberId.none),
+        current: makeExecution(),
+        next: undefined,
+        stopping: false,
+        fiber: spawn(key, force, (exit) => settle(key, entry, exit))
+      }
+      entries.set(key, entry)
+      return entry.current
+    }
+
+    /**
+     * Race: a wake against the end of a drain. This runs in the step in which the drain's fiber ends. A wake comes
+     * either before it and is in `next`, or after it and finds the key idle or the next drain active (EX-4).
+     */
+    const settle = (key: Key, entry: Entry<A, E>, exit: Exit.Exit<A, E>): void => {
+      const { current, next, stopping } = entry
+      entry.next = undefined
+      const respawn = (force: boolean) => {
+        entry.fiber = spawn(key, force, (exit) => settle(key, entry, exit))
+      }
+      if (Exit.isSuccess(exit) && next !== undefined && !stopping) return respawn(false)
+      if (next === undefined) {
+        entries.delete(key)
+      } else {
+        entry.current = next
+        entry.stopping = false
+        // While a drain is active, no caller waits for `next`; while it stops, every remaining caller of `run` does.
+        respawn(next.waiters > 0)
+      }
+      conclude(key, current, exit)
+      if (next === undefined) Deferred.unsafeDone(entry.idle, Exit.void)
+    }
+
+    /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-7). */
+    const conclude = (key: Key, execution: Execution<A, E>, exit: Exit.Exit<A, E>): void => {
+      if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
+      if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)
+      // Interruptions beside a failure are dropped: a waiter would take them for its own fiber's.
+      execution.failure = Cause.filter(exit.cause, (part) => !Cause.isInterruptType(part))
+      if (execution.waiters === 0) report(key, execution.failure)
+      Deferred.unsafeDone(execution.done, Exit.failCause(execution.failure))
+    }
+
+    const cancel = (key: Key, execution: Execution<A, E>): void =>
+      Deferred.unsafeDone(execution.done, Exit.fail(new RunInterrupted({ key: String(key) })))
+
+    const report = (key: Key, cause: Cause.Cause<unknown>): void => {
+      runFork(options.report === undefined ? unseen("key", String(key), cause) : options.report(key, cause))
+    }
+
+    /**
+     * Race: an interrupt against earlier requests. The pending wake, and runs that wait for a cleanup, are dropped in
+     * the step that stops the drain. Later requests find `next` empty and are new (EX-6).
+     */
+    const stop = (key: Key, entry: Entry<A, E>, by: FiberId.FiberId): void => {
+      const { next } = entry
+      entry.next = undefined
+      entry.stopping = true
+      if (next !== undefined) cancel(key, next)
+      entry.fiber.unsafeInterruptAsFork(by)
+    }
+
+    /** Race: a run against the end of the cleanup. Before it, the run is in `next`; after it, the key is idle. */
+    const join = (key: Key): Execution<A, E> => {
+      const entry = entries.get(key)
+      if (entry === undefined) return begin(key, true)
+      return entry.stopping ? (entry.next ??= makeExecution()) : entry.current
+    }
+
+    const leave = (key: Key, execution: Execution<A, E>): Effect.Effect<void> =>
+      Effect.sync(() => {
+        execution.waiters -= 1
+        if (execution.waiters > 0) return
+        // Race: the failure went to a waiter that was interrupted before it received it.
+        if (execution.failure !== undefined) return report(key, execution.failure)
+        // A run that still waits for a cleanup has not started; it is dropped with its last caller (EX-3).
+        const entry = entries.get(key)
+        if (entry?.next === execution && !execution.woken) entry.next = undefined
+      })
+
+    // Joining and leaving are paired: no interruption between counting and waiting.
+    const run = Effect.fn("RunCoordinator.run")((key: Key) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.suspend((): Effect.Effect<A, E | RunInterrupted> => {
+          if (closed) return Effect.fail(new RunInterrupted({ key: String(key) }))
+          const execution = join(key)
+          execution.waiters += 1
+          return restore(Deferred.await(execution.done)).pipe(Effect.onInterrupt(() => leave(key, execution)))
+        })
+      )
+    )
+
+    const wake = (key: Key) =>
+      Effect.sync(() => {
+        if (closed) return
+        const entry = entries.get(key)
+        if (entry === undefined) begin(key, false)
+        else (entry.next ??= makeExecution()).woken = true
+      })
+
+    // Interrupting the caller only ends its waiting: the key is already stopped.
+    const interrupt = Effect.fn("RunCoordinator.interrupt")((key: Key) =>
+      Effect.withFiberRuntime<void>((fiber) => {
+        const entry = entries.get(key)
+        if (entry === undefined) return Effect.void
+        stop(key, entry, fiber.id())
+        return Effect.asVoid(Effect.exit(Deferred.await(entry.current.done)))
+      })
+    )
+
+    // Race: a cut against an earlier interrupt. The interrupt already dropped the pending requests; none are added
+    // here.
+    const cut = Effect.fn("RunCoordinator.cut")((key: Key, still: () => boolean) =>
+      Effect.withFiberRuntime<boolean>((fiber) => {
+        const entry = entries.get(key)
+        if (entry === undefined || !still()) return Effect.succeed(false)
+        if (!entry.stopping) {
+          stop(key, entry, fiber.id())
+          entry.next = { ...makeExecution(), woken: true }
+        }
+        return Effect.as(Effect.exit(Deferred.await(entry.current.done)), true)
+      })
+    )
+
+    const settled = Effect.fn("RunCoordinator.settled")((key: Key) =>
+      Effect.suspend(() => {
+        const entry = entries.get(key)
+        return entry === undefined ? Effect.void : Deferred.await(entry.idle)
+      })
+    )
+
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        closed = true
+        const open = Array.from(entries)
+        for (const [key, entry] of open) stop(key, entry, FiberId.none)
+        return Effect.forEach(open, ([, entry]) => Deferred.await(entry.idle), { discard: true })
+      })
+    )
+
+    return { active: Effect.sync(() => Array.from(entries.keys())), run, wake, interrupt, cut, settled }
+  })

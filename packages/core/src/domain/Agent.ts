@@ -1,0 +1,70 @@
+/** Defines an agent: how a session behaves and what it may do. Spec: CF-10..CF-19. */
+import { Schema } from "effect"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import type { Rule } from "./Rule.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** No such agent, or its file is unusable. */
+export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/core/AgentNotFound")("AgentNotFound", {
+  agent: Schema.String,
+  known: Schema.Array(Schema.String),
+  /** The problem of the file that defines this agent. */
+  problem: Schema.optionalWith(Schema.String, { exact: true })
+}) {
+  override get message() {
+    return this.problem === undefined
+      ? `there is no agent "${this.agent}"; known: ${this.known.join(", ")}`
+      : `agent "${this.agent}" cannot be used: ${this.problem}`
+  }
+}
+
+/** Where an agent may work: as a session's agent (`primary`), for a `task` of another agent (`subagent`), or both. */
+export const AgentMode = Schema.Literal("primary", "subagent", "all")
+
+export type AgentMode = typeof AgentMode.Type
+
+/** A named behaviour of a session: its prompt, its permissions, and its limits. */
+export interface Agent {
+  readonly name: string
+  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
+  readonly description?: string
+  /** Default: `all`. */
+  readonly mode?: AgentMode
+  /** The agent's system text, before the context's baseline; replaces the base instructions of the model's family. */
+  readonly prompt?: string
+  /** Ordered rules; the last match decides. */
+  readonly permissions: ReadonlyArray<Rule>
+  /** Provider turns per activity; default: 25. */
+  readonly turnLimit?: number
+  /** Used by sessions without a model. */
+  readonly model?: ModelRef
+  readonly settings?: RequestSettings
+  /** Sent once when a session switches to this agent, and when it leaves it. */
+  readonly enterReminder?: string
+  readonly leaveReminder?: string
+}
+
+/** Whether a session may be created with the agent or switched to it. */
+export const canLead = ({ mode = "all" }: Agent): boolean => mode !== "subagent"
+
+/** Whether `task` may start the agent in a child session. */
+export const canAssist = ({ mode = "all" }: Agent): boolean => mode !== "primary"
+
+/**
+ * Request options besides the prompt. An adapter ignores what its provider does not support. `body` is merged into the
+ * request's JSON and `headers` into its headers, for settings without a field here.
+ */
+export const RequestSettings = Schema.Struct({
+  maxOutputTokens: optional(Schema.Int.pipe(Schema.positive())),
+  temperature: optional(Schema.Finite),
+  topP: optional(Schema.Finite),
+  topK: optional(Schema.Int.pipe(Schema.positive())),
+  stop: optional(Schema.Array(Schema.NonEmptyString)),
+  /** The effort, in the provider's terms; the model's variant takes precedence. */
+  effort: optional(Schema.NonEmptyString),
+  headers: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.String })),
+  body: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Unknown }))
+})
+
+export type RequestSettings = typeof RequestSettings.Type

@@ -1,0 +1,200 @@
+/**
+ * Runs one provider attempt: its stream of parts within the model policy's limits, the classification of its faults,
+ * and the wait before a retry. Records nothing. Spec: EX-T9..EX-T12 (TU-12, TO-7, TO-8).
+ */
+import type * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as Tool from "@effect/ai/Tool"
+import type * as Toolkit from "@effect/ai/Toolkit"
+import { Clock, Duration, Effect, Random, Stream } from "effect"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
+import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
+import { classifyError, type ProviderFailure } from "./ProviderError.ts"
+import type { StreamPart } from "./StreamPart.ts"
+import type { Used } from "./Usage.ts"
+
+export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
+
+/** The stream itself failed or ended early (TO-8). */
+export type Broken = { readonly _tag: "Broken"; readonly failure: ProviderFailure; readonly error?: unknown }
+/** The provider reported an error inside the stream (TO-7). */
+export type Reported = { readonly _tag: "Reported"; readonly failure: ProviderFailure }
+/** Why a stream did not end normally. */
+export type StreamFault = Reported | Broken
+
+export const broken = (message: string, retryable: boolean): Broken => ({
+  _tag: "Broken",
+  failure: { message, retryable, overflow: false, refused: false }
+})
+
+export const reported = (error: unknown): Reported => ({ _tag: "Reported", failure: classifyError(error) })
+
+export const isFault = (error: { readonly _tag: string }): error is StreamFault =>
+  error._tag === "Reported" || error._tag === "Broken"
+
+/** The wire tools as a toolkit. Its handler is never called: the runner settles calls. */
+const toolkitOf = (definitions: ReadonlyArray<Tool.Any>): Toolkit.WithHandler<Record<string, Tool.Any>> => ({
+  tools: Object.fromEntries(definitions.map((definition) => [definition.name, definition])),
+  handle: () => Effect.dieMessage("tool calls are settled by the runner")
+})
+
+/** Characters that a part adds to an answer: its text, or its data in stored form. */
+const lengthOf = (part: StreamPart): number => {
+  switch (part.type) {
+    case "text-delta":
+    case "reasoning-delta":
+    case "tool-params-delta":
+      return part.delta.length
+    case "file":
+      return part.data.length
+    default:
+      return 0
+  }
+}
+
+const begins: ReadonlySet<StreamPart["type"]> = new Set([
+  "text-start",
+  "reasoning-start",
+  "tool-params-start",
+  "tool-call",
+  "tool-result",
+  "file",
+  "source"
+])
+
+/** Maximum characters per block of an answer, by part type. */
+const blockLimits: ReadonlyMap<StreamPart["type"], number> = new Map([
+  ["text-delta", maxTextLength],
+  ["reasoning-delta", maxBlockLength],
+  ["tool-params-delta", maxBlockLength]
+])
+
+/** Counts one answer. Returns which limit the next part exceeds, if any (LM-12). */
+const makeMeter = () => {
+  let [total, blocks] = [0, 0]
+  const open = new Map<string, number>()
+  return (part: StreamPart): string | undefined => {
+    const length = lengthOf(part)
+    total += length
+    if (total > maxAnswerLength) return `the answer has more than ${maxAnswerLength} characters, which is the limit`
+    if (begins.has(part.type) && ++blocks > maxAnswerBlocks) {
+      return `the answer has more than ${maxAnswerBlocks} texts and calls, which is the limit`
+    }
+    const limit = blockLimits.get(part.type)
+    if (limit === undefined || !("id" in part)) return undefined
+    const key = `${part.type} ${part.id}`
+    const own = (open.get(key) ?? 0) + length
+    open.set(key, own)
+    return own > limit
+      ? `one text, block of reasoning or call of the answer has more than ${limit} characters, which is the limit`
+      : undefined
+  }
+}
+
+/** Fails the answer when it exceeds a limit. Chunks are preserved: parts that arrive together are stored together. */
+const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPart, E | Broken> =>
+  Stream.suspend(() => {
+    const beyond = makeMeter()
+    return Stream.mapChunksEffect(parts, (chunk) => {
+      for (const part of chunk) {
+        const words = beyond(part)
+        if (words !== undefined) return Effect.fail(broken(words, false))
+      }
+      return Effect.succeed(chunk)
+    })
+  })
+
+/** Sends one request. The finish part ends the answer; later parts are not read. */
+export const partsOf = (
+  { info, model, policy }: ResolvedModel,
+  prompt: ModelPrompt,
+  tools: ReadonlyArray<Tool.Any>,
+  toolChoice: "auto" | "required" = "auto"
+): Stream.Stream<StreamPart, Broken> => {
+  const parts = Stream.mapError(
+    model.streamText({ prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true }),
+    (error): Broken => ({ _tag: "Broken", failure: classifyError(error, info.ref.id), error })
+  )
+  const { inactivity } = policy
+  const watched =
+    inactivity === undefined
+      ? parts
+      : Stream.timeoutFail(
+          parts,
+          () => broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true),
+          inactivity
+        )
+  return Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
+}
+
+/** Limits the duration of a whole attempt. */
+export const within =
+  ({ timeout }: ModelPolicy) =>
+  <A, E, R>(attempt: Effect.Effect<A, E, R>): Effect.Effect<A, E | Broken, R> =>
+    timeout === undefined
+      ? attempt
+      : Effect.timeoutFail(attempt, {
+          duration: timeout,
+          onTimeout: () => broken(`the provider took longer than ${Duration.format(timeout)}`, true)
+        })
+
+/** Longest retry delay accepted from a provider when the policy sets none. */
+const maxRetryAfter = Duration.minutes(15)
+
+/** The remaining delay that the provider asked for; undefined when it has passed. */
+const askedWait = ({ retryAfterMs, retryAtMs }: ProviderFailure): Effect.Effect<Duration.Duration | undefined> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const ms = retryAfterMs ?? (retryAtMs === undefined ? 0 : retryAtMs - now)
+    return ms > 0 ? Duration.millis(Math.ceil(ms)) : undefined
+  })
+
+const inWords = (wait: Duration.Duration): string =>
+  Duration.greaterThan(wait, Duration.days(365)) ? "more than a year" : Duration.format(wait)
+
+const withWords = (fault: StreamFault, words: string): StreamFault => ({
+  ...fault,
+  failure: { ...fault.failure, message: `${fault.failure.message}; ${words}` }
+})
+
+/**
+ * The wait before the next attempt, after `attempts` attempts: the provider's delay, else exponential backoff with
+ * jitter. Fails with the fault, and the requested delay in its message, when the policy allows no further attempt.
+ */
+export const waitBefore = Effect.fnUntraced(function* (
+  { retry }: ModelPolicy,
+  fault: StreamFault,
+  attempts: number
+): Effect.fn.Return<Duration.Duration, StreamFault> {
+  const asked = yield* askedWait(fault.failure)
+  if (retry === undefined || attempts > retry.times || !fault.failure.retryable) {
+    return yield* Effect.fail(asked === undefined ? fault : withWords(fault, `it asks to wait ${inWords(asked)}`))
+  }
+  if (asked === undefined) {
+    const jitter = yield* Random.nextRange(0.8, 1.2)
+    const wait = Duration.millis(Math.round(Duration.toMillis(retry.baseDelay) * 2 ** (attempts - 1) * jitter))
+    return Duration.min(wait, retry.maxDelay)
+  }
+  const longest = retry.maxRetryAfter ?? maxRetryAfter
+  if (Duration.lessThanOrEqualTo(asked, longest)) return asked
+  const words = `it asks to wait ${inWords(asked)}, longer than the ${inWords(longest)} allowed: resume the session then`
+  return yield* Effect.fail(withWords(fault, words))
+})
+
+/** Whether the provider may charge tokens for this failed request, because it started to work on it. */
+export const isCharged = ({ _tag, failure }: StreamFault, output: boolean): boolean =>
+  output || (_tag === "Broken" && !failure.refused)
+
+/** The event for a failed attempt: the wait before the next one, and the usage estimate. */
+export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration, used: Used | undefined) =>
+  draft("session.next.retried", {
+    attempt,
+    waitMs: Math.ceil(Duration.toMillis(wait)),
+    ...used,
+    error: {
+      message: failure.message,
+      isRetryable: failure.retryable,
+      ...(failure.statusCode === undefined ? {} : { statusCode: failure.statusCode }),
+      ...(failure.responseHeaders === undefined ? {} : { responseHeaders: failure.responseHeaders }),
+      ...(failure.responseBody === undefined ? {} : { responseBody: failure.responseBody })
+    }
+  })

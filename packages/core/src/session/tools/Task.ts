@@ -1,0 +1,130 @@
+/** The tool `task`: another agent works in a child session, and its last answer is returned. Spec: TO-101..TO-106. */
+import { createHash } from "node:crypto"
+import * as Tool from "@effect/ai/Tool"
+import { Effect, Schema } from "effect"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { defaultAgent } from "@daybook/log/domain/Values"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Agents } from "../../agent/Agents.ts"
+import { type Agent, canAssist } from "../../domain/Agent.ts"
+import { literal } from "../../domain/Rule.ts"
+import { ToolFailure } from "../../domain/ToolError.ts"
+import { Permission } from "../../permission/Permission.ts"
+import { define, type ToolCall } from "../../tool/ToolDefinition.ts"
+import { type ChildResult, ChildSessions } from "../ChildSessions.ts"
+
+const parameters = {
+  agent: Schema.optionalWith(
+    Schema.NonEmptyString.pipe(Schema.maxLength(200)).annotations({ description: "Which agent does it" }),
+    { exact: true }
+  ),
+  description: Schema.NonEmptyString.pipe(Schema.maxLength(200)).annotations({
+    description: "The task in a few words, as its title"
+  }),
+  prompt: Schema.NonEmptyString.pipe(Schema.maxLength(100_000)).annotations({
+    description: "The whole task: the agent sees nothing of this conversation"
+  })
+}
+
+const success = Schema.Struct({ sessionID: SessionID, state: Schema.Literal("completed"), text: Schema.String })
+
+/** How many agents the description lists; the others can be used too. */
+const namedAgents = 30
+
+const about = (agents: ReadonlyArray<Agent>): string => {
+  const lines = agents
+    .filter(canAssist)
+    .slice(0, namedAgents)
+    .map(({ description, name }) =>
+      description === undefined ? `- ${name}` : `- ${name}: ${description.slice(0, 200)}`
+    )
+  return [
+    "Hands a piece of work to an agent with a session of its own, waits for it, and returns its last answer. Several " +
+      "calls in one answer run side by side. Agents:",
+    ...lines
+  ].join("\n")
+}
+
+/** The child's name, derived from the call, so that the same call always has the same child. */
+const childName = ({ callID, messageID, sessionID }: ToolCall): string =>
+  createHash("sha256")
+    .update(JSON.stringify([sessionID, messageID, callID]))
+    .digest("hex")
+    .slice(0, 40)
+
+const refuse = (type: string, message: string) => new ToolFailure({ type, message })
+
+/** The failure that the parent's model reads if the child did not complete. */
+const failureOf = ({ failure, session }: ChildResult): ToolFailure | undefined => {
+  if (failure === undefined) return undefined
+  const child = `the session of the task, ${session.id},`
+  if (failure._tag !== "RunInterrupted") return refuse("task.failed", `${child} failed: ${failure.message}`)
+  return session.activity?.error?.type === "declined"
+    ? refuse("task.declined", `${child} was stopped by a person: ${session.activity.error.message}`)
+    : refuse("task.interrupted", `${child} was interrupted before it was done`)
+}
+
+/** `task`, for the sessions of the current Location. */
+export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly taskDepth: number }) {
+  const agents = yield* Agents
+  const permission = yield* Permission
+  const children = yield* ChildSessions
+  const store = yield* SessionStore
+  const here = yield* CurrentLocation
+
+  /** The named agent; without a name the caller's agent if it may take tasks, else the default agent. */
+  const chosen = Effect.fnUntraced(function* (name: string | undefined, caller: Agent) {
+    const wanted = name ?? (canAssist(caller) ? caller.name : defaultAgent)
+    const found = yield* Effect.mapError(agents.get(wanted, here), ({ message }) => refuse("tool.input", message))
+    if (canAssist(found)) return found
+    const usable = (yield* agents.list(here)).filter(canAssist).map((agent) => agent.name)
+    return yield* refuse("tool.input", `agent "${wanted}" takes no tasks; there are: ${usable.join(", ")}`)
+  })
+
+  const tool = Tool.make("task", { description: about(yield* agents.list(here)), parameters, success })
+
+  return define(tool, {
+    handler: Effect.fn("Tool.task")(function* ({ agent: name, description, prompt }, call) {
+      const agent = yield* chosen(name, call.agent)
+      yield* permission.authorize({
+        ...call,
+        permission: "task",
+        subject: Effect.succeed({ type: "task", agent: agent.name, description, prompt }),
+        resources: [agent.name],
+        title: `Give agent ${agent.name} a task: ${description}`,
+        always: [literal(agent.name)]
+      })
+      const hash = childName(call)
+      const unavailable = ({ message }: { readonly message: string }) =>
+        refuse("tool.execution", `the task could not be started: ${message}`)
+      const parent = yield* Effect.mapError(store.get(call.sessionID), unavailable)
+      const depth = (yield* Effect.mapError(store.ancestors(call.sessionID), unavailable)).length
+      if (depth >= taskDepth) return yield* refuse("task.depth", `tasks do not go deeper than ${taskDepth}`)
+      const model = parent.model ?? call.agent.model
+      const result = yield* Effect.mapError(
+        children.run({
+          session: {
+            id: SessionID.make(`ses_${hash}`),
+            parentID: call.sessionID,
+            location: call.location,
+            title: description,
+            agent: agent.name,
+            model: agent.model === undefined ? model : undefined
+          },
+          prompt: { id: MessageID.make(`msg_${hash}`), prompt: { text: prompt } },
+          depth: depth + 1,
+          created: ({ id }) => call.progress({ structured: { sessionID: id }, content: [] })
+        }),
+        unavailable
+      )
+      const failed = failureOf(result)
+      if (failed !== undefined) return yield* failed
+      return { sessionID: result.session.id, state: "completed" as const, text: result.text }
+    }),
+    render: ({ text, ...structured }) => ({
+      structured,
+      content: [{ type: "text", text: text === "" ? "The agent ended without an answer." : text }]
+    })
+  })
+})

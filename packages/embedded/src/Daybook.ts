@@ -1,0 +1,46 @@
+/**
+ * The embedded runtime: sessions on one database with the built-in tools and MCP servers, as one layer. Spec:
+ * specs/architecture.md.
+ */
+import { dirname, join } from "node:path"
+import type { Layer } from "effect"
+import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import * as Runtime from "@daybook/core/Runtime"
+import type { DatabaseError } from "@daybook/log/storage/Database"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import * as Mcp from "@daybook/mcp/Mcp"
+import { builtins } from "@daybook/tools/BuiltinTools"
+
+/** Options of the runtime. Only `filename` is required. */
+export interface Options extends Omit<Runtime.Options<Mcp.Mcp>, "extensions"> {
+  /** MCP servers by name. Models get their tools, and prompts mention their resources as `@name:uri`. */
+  readonly mcp?: Mcp.McpServers
+  /**
+   * How MCP servers without `cwd` start. `folder`: the working directory, kept empty; default: `mcp` beside the
+   * database, a temporary folder for `:memory:`. `path`: their `PATH`; default: this process's.
+   */
+  readonly serverStart?: Mcp.StartOptions
+}
+
+/** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
+export type Services = Runtime.Services | Mcp.Mcp
+
+/**
+ * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
+ * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or
+ * `ModelResolver.layerLanguageModel` around your own LanguageModel. `builtins: Effect.succeed([])` leaves out the
+ * built-in tools. Closing the layer interrupts running work, settles it, and closes the database.
+ *
+ * @example
+ * ```ts
+ * Daybook.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
+ * ```
+ */
+export const layer = ({
+  mcp = {},
+  serverStart,
+  ...options
+}: Options): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
+  const folder = options.filename === ":memory:" ? undefined : join(dirname(options.filename), "mcp")
+  return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, { folder, ...serverStart }) })
+}

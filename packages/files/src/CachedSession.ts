@@ -1,0 +1,27 @@
+/** Defines a cached session of a writer, and how its export fails. */
+import type {
+  CursorAhead,
+  CursorExpired,
+  EventUnreadable,
+  LogUnavailable,
+  SessionNotFound
+} from "@daybook/log/log/EventLog"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import * as Keeper from "./Keeper.ts"
+import type { SessionRecord } from "./Ledger.ts"
+import * as Rendering from "./Rendering.ts"
+
+/** The errors of a session's export. `SessionNotFound` means that the session was removed meanwhile. */
+export type WriteError =
+  Keeper.KeepError | SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | StoreError
+
+/** A cached session. */
+export interface Known {
+  record: SessionRecord
+  rendering: Rendering.Rendering
+  readonly folder: Keeper.Folder
+  /** Whether its whole log has been read since it was loaded. */
+  whole: boolean
+  /** Whether its files may hold more than the record, which was lost or is older. */
+  ahead: boolean
+}

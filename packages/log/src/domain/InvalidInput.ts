@@ -1,0 +1,12 @@
+/** Defines the error for an invalid argument of a caller. */
+import { Schema } from "effect"
+
+/** An argument is not valid: `field` names it, `details` says what is expected. */
+export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/core/InvalidInput")("InvalidInput", {
+  field: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.field}: ${this.details}`
+  }
+}

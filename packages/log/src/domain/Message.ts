@@ -1,0 +1,190 @@
+/** Defines sessions and messages as readers see them: the decoded projection. Spec: specs/projections.md. */
+import { Schema } from "effect"
+import { Address } from "./Address.ts"
+import { ActivityID, MessageID, SessionID } from "./Identifiers.ts"
+import {
+  ActivityOutcome,
+  Budget,
+  Delivery,
+  JsonRecord,
+  Location,
+  ModelRef,
+  Price,
+  Prompt,
+  ProviderMetadata,
+  StoredError,
+  Tokens,
+  ToolContent
+} from "./Values.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** A session's current state. Times are milliseconds since the epoch. */
+export const Session = Schema.Struct({
+  id: SessionID,
+  parentID: optional(SessionID),
+  location: Location,
+  title: optional(Schema.String),
+  agent: optional(Schema.String),
+  model: optional(ModelRef),
+  /** Cost in US dollars, and tokens, of all steps so far. */
+  cost: Schema.Finite,
+  tokens: Tokens,
+  /** The last activity. `running` without a living process means that it was cut off (TU-13). */
+  activity: optional(
+    Schema.Struct({
+      id: ActivityID,
+      state: Schema.Literal("running", ...ActivityOutcome.literals),
+      /** Why the activity failed or was interrupted. */
+      error: optional(StoredError)
+    })
+  ),
+  /** A compaction that is requested or running. */
+  compaction: optional(
+    Schema.Struct({
+      id: MessageID,
+      state: Schema.Literal("requested", "running"),
+      /** A compaction requested while this one runs. */
+      next: optional(MessageID)
+    })
+  ),
+  /** Tool results in messages up to this sequence number are shown to the model as placeholders. */
+  prunedSeq: optional(Schema.Int),
+  /** The hash of the last request's frame (RQ-30). */
+  frame: optional(Schema.String),
+  /** The budget of the session and its children; absent: the host's limit applies. */
+  budget: optional(Budget),
+  /** The session's address for clients; without one, clients find it by its id. */
+  address: optional(Address),
+  /** The folder that its agent sees as `/`. */
+  root: optional(Schema.String),
+  createdAt: Schema.Int,
+  updatedAt: Schema.Int
+})
+export type Session = typeof Session.Type
+
+const base = {
+  id: MessageID,
+  /** The sequence number of the event that made the message visible; orders the transcript. */
+  seq: Schema.Int,
+  createdAt: Schema.Int
+}
+
+/** A text of an answer. */
+export const TextPart = Schema.Struct({
+  type: Schema.Literal("text"),
+  id: Schema.String,
+  /** Absent while the text is still being streamed. */
+  text: optional(Schema.String)
+})
+/** A block of reasoning, with the provider's metadata. */
+export const ReasoningPart = Schema.Struct({
+  type: Schema.Literal("reasoning"),
+  id: Schema.String,
+  text: optional(Schema.String),
+  providerMetadata: optional(ProviderMetadata)
+})
+/** A tool call in its states: pending -> running -> completed | error. */
+export const ToolPart = Schema.Struct({
+  type: Schema.Literal("tool"),
+  /** The provider's call id; unique only within its message (TU-10). */
+  id: Schema.String,
+  name: Schema.String,
+  state: Schema.Literal("pending", "running", "completed", "error"),
+  /** The raw input text, once complete. */
+  raw: optional(Schema.String),
+  input: optional(JsonRecord),
+  /** Metadata of call and result are stored separately (TO-11). */
+  provider: optional(
+    Schema.Struct({
+      executed: Schema.Boolean,
+      metadata: optional(ProviderMetadata),
+      resultMetadata: optional(ProviderMetadata)
+    })
+  ),
+  structured: optional(JsonRecord),
+  content: optional(Schema.Array(ToolContent)),
+  outputPaths: optional(Schema.Array(Schema.String)),
+  error: optional(StoredError),
+  result: optional(Schema.Unknown),
+  createdAt: Schema.Int,
+  ranAt: optional(Schema.Int),
+  completedAt: optional(Schema.Int)
+})
+export type ToolPart = typeof ToolPart.Type
+/** A part of an assistant message, in order. */
+export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
+export type Part = typeof Part.Type
+
+/** A promoted prompt. */
+export const UserMessage = Schema.Struct({
+  type: Schema.Literal("user"),
+  ...base,
+  ...Prompt.fields
+})
+export type UserMessage = typeof UserMessage.Type
+/** An answer of a model: one step with its parts, usage and error. */
+export const AssistantMessage = Schema.Struct({
+  type: Schema.Literal("assistant"),
+  ...base,
+  agent: Schema.String,
+  model: ModelRef,
+  content: Schema.Array(Part),
+  snapshot: optional(Schema.String),
+  finish: optional(Schema.String),
+  cost: optional(Schema.Finite),
+  tokens: optional(Tokens),
+  /** Cost and tokens are Daybook's estimate, not the provider's count. */
+  estimated: optional(Schema.Literal(true)),
+  inputEstimate: optional(Schema.NonNegativeInt),
+  price: optional(Price),
+  error: optional(StoredError),
+  completedAt: optional(Schema.Int)
+})
+export type AssistantMessage = typeof AssistantMessage.Type
+/** A message of the visible transcript. */
+export const Message = Schema.Union(
+  UserMessage,
+  AssistantMessage,
+  Schema.Struct({ type: Schema.Literal("system"), ...base, text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("synthetic"), ...base, text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("shell"),
+    ...base,
+    callID: Schema.String,
+    command: Schema.String,
+    output: optional(Schema.String),
+    completedAt: optional(Schema.Int)
+  }),
+  Schema.Struct({ type: Schema.Literal("agent-switched"), ...base, agent: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("model-switched"), ...base, model: ModelRef }),
+  Schema.Struct({
+    type: Schema.Literal("compaction"),
+    ...base,
+    reason: Schema.Literal("auto", "manual"),
+    summary: Schema.String,
+    recent: Schema.String,
+    /** The prompt that opened the current activity, verbatim up to a limit. */
+    task: optional(Schema.String),
+    /** Prompts from this sequence number on follow the checkpoint verbatim. */
+    firstKeptSeq: optional(Schema.Int),
+    readFiles: optional(Schema.Array(Schema.String)),
+    modifiedFiles: optional(Schema.Array(Schema.String))
+  })
+)
+export type Message = typeof Message.Type
+
+/** An admitted prompt: the receipt that every exact retry returns (IN-4). */
+export const Input = Schema.Struct({
+  id: MessageID,
+  sessionID: SessionID,
+  prompt: Prompt,
+  delivery: Delivery,
+  admittedSeq: Schema.Int,
+  /** Set when the prompt is promoted; equals the message's `seq`. */
+  promotedSeq: optional(Schema.Int),
+  /** Set when the prompt is withdrawn. */
+  withdrawnSeq: optional(Schema.Int),
+  createdAt: Schema.Int
+})
+export type Input = typeof Input.Type

@@ -1,0 +1,135 @@
+/**
+ * Decodes stored rows to current events and encodes drafts. A stored name is `<type>.<version>`. Old versions keep
+ * their schema and an upcast to the current one for ever. Unknown names are reported as unknown, so that readers can
+ * skip them. Spec: EV-D2..EV-D4.
+ */
+import { Either, Option, ParseResult, Schema } from "effect"
+import type { ParseError } from "effect/ParseResult"
+import { MessageID } from "../domain/Identifiers.ts"
+import { compile } from "./Conforms.ts"
+import { CompactionEnded, type Draft, durableDefinitions, type DurableType } from "./SessionEvents.ts"
+
+type Data = Draft["data"]
+type Codec = {
+  readonly type: DurableType
+  /** The version of the decoded payload: always the current one. */
+  readonly version: number
+  readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
+}
+
+/** Returns conforming payloads unchanged; the schema decodes, encodes or rejects the others. */
+const unlessConforming = <A>(
+  schema: Schema.Schema.All,
+  otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>
+): ((data: A) => Either.Either<Data, ParseResult.ParseIssue>) => {
+  const conforms = compile(schema.ast)
+  // A payload that conforms to the schema has its type.
+  return (data) => (conforms(data) ? Either.right(data as Data) : otherwise(data))
+}
+
+const current = (definition: (typeof durableDefinitions)[number]): readonly [string, Codec] => [
+  `${definition.type}.${definition.version}`,
+  {
+    type: definition.type,
+    version: definition.version,
+    decode: unlessConforming(
+      definition.data,
+      ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)
+    )
+  }
+]
+
+const CompactionEnded1 = Schema.Struct({
+  messageID: MessageID,
+  text: Schema.String,
+  include: Schema.optionalWith(Schema.String, { exact: true })
+})
+
+/** Version 1 had no reason and kept the recent context, if any, in `include`. */
+const compactionEnded1: readonly [string, Codec] = [
+  "session.next.compaction.ended.1",
+  {
+    type: CompactionEnded.type,
+    version: CompactionEnded.version,
+    decode: (data) =>
+      Either.map(ParseResult.decodeUnknownEither(CompactionEnded1)(data), (old) => ({
+        messageID: old.messageID,
+        reason: "auto" as const,
+        text: old.text,
+        recent: old.include ?? ""
+      }))
+  }
+]
+
+const codecs = new Map<string, Codec>([...durableDefinitions.map(current), compactionEnded1])
+
+const encoders = new Map(
+  durableDefinitions.map((definition) => [
+    definition.type as string,
+    {
+      stored: `${definition.type}.${definition.version}`,
+      version: definition.version,
+      // Every payload schema equals its encoded form.
+      encode: unlessConforming(definition.data, ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>))
+    }
+  ])
+)
+
+/** Whether this build can read the stored name. */
+export const isKnown = (stored: string): boolean => codecs.has(stored)
+
+/** Every stored name that this build can read; for documentation and tests. */
+export const storedNames = (): ReadonlyArray<string> => [...codecs.keys()]
+
+/** Splits a stored name into type and version: `a.b.2` is `a.b` at version 2. */
+export const splitStored = (stored: string): { readonly type: string; readonly version: number } => {
+  const dot = stored.lastIndexOf(".")
+  return { type: stored.slice(0, dot), version: Number(stored.slice(dot + 1)) }
+}
+
+export interface Decoded {
+  readonly type: DurableType
+  readonly version: number
+  readonly data: Data
+}
+
+/** Decodes a payload by its stored name: none for an unknown name, a parse error for invalid data of a known one. */
+export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> => {
+  const codec = codecs.get(stored)
+  if (codec === undefined) return Option.none()
+  const decoded = codec.decode(data)
+  return Option.some(
+    Either.isRight(decoded)
+      ? Either.right({ type: codec.type, version: codec.version, data: decoded.right })
+      : Either.left(ParseResult.parseError(decoded.left))
+  )
+}
+
+export interface Encoded {
+  readonly stored: string
+  readonly version: number
+  /** The stored JSON. */
+  readonly text: string
+  /** `text`, parsed again. The writer continues with it, so that writer and readers see the same value (EV-D4). */
+  readonly data: Data
+}
+
+const invalid = (actual: unknown, message: string) =>
+  ParseResult.parseError(new ParseResult.Type(Schema.Unknown.ast, actual, message))
+
+/** Encodes a draft at its type's current version. The error names the field at fault. */
+export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
+  const encoder = encoders.get(draft.type)
+  if (encoder === undefined) return Either.left(invalid(draft.type, "unknown event type"))
+  const encoded = encoder.encode(draft.data)
+  if (Either.isLeft(encoded)) return Either.left(ParseResult.parseError(encoded.left))
+  return Either.try({
+    try: () => {
+      const text = JSON.stringify(encoded.right)
+      // Parsed from the text, so that `data` is exactly what readers get.
+      return { stored: encoder.stored, version: encoder.version, text, data: JSON.parse(text) as Data }
+    },
+    // A cycle or a BigInt, in a field with unknown content.
+    catch: () => invalid(draft.type, "the payload holds a value that JSON cannot")
+  })
+}

@@ -1,0 +1,347 @@
+/**
+ * The event log: append-only, gap-free events per session, in one global order. This file is the contract;
+ * `SqlEventLog.ts` implements it on SQLite. The log does not know turns or models. Spec: specs/log.md.
+ */
+import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { EventID, SessionID } from "../domain/Identifiers.ts"
+import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import type { OpenText } from "./OpenTexts.ts"
+
+/** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
+export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/SeqConflict")("SeqConflict", {
+  sessionID: Schema.String,
+  /** The last sequence number the caller saw; -1 for an empty session. */
+  expected: Schema.Number,
+  actual: Schema.Int
+}) {
+  override get message() {
+    return `${this.sessionID} is at seq ${this.actual}, not ${this.expected}: read what is new and try again`
+  }
+}
+
+/** Another process took over the session, so this owner must stop. Nothing was stored. */
+export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/core/OwnerLost")("OwnerLost", {
+  sessionID: Schema.String,
+  ownerID: Schema.String,
+  epoch: Schema.Int
+}) {
+  override get message() {
+    return `${this.ownerID} no longer owns ${this.sessionID} (epoch ${this.epoch} has passed): stop working on it`
+  }
+}
+
+/** A draft or a replayed event does not fit its schema. Nothing was stored. */
+export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>("@daybook/core/InvalidDurableEvent")(
+  "InvalidDurableEvent",
+  { type: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `invalid event ${this.type}: ${this.details}`
+  }
+}
+
+/** The event contradicts the session's state, for example a message id that is already used. Nothing was stored. */
+export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/core/EventRefused")("EventRefused", {
+  sessionID: Schema.String,
+  /** The table whose rule rejected the event; `details` describes the rule. */
+  table: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID}: ${this.details} (${this.table})`
+  }
+}
+
+/** The database is unavailable: busy for too long, read-only, full, corrupt or closed. `reason` says which. */
+export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook/core/LogUnavailable")(
+  "LogUnavailable",
+  {
+    operation: Schema.String,
+    reason: Schema.Literal("busy", "read-only", "disk-full", "corrupt", "io", "closed", "unknown"),
+    cause: Schema.Defect
+  }
+) {
+  override get message() {
+    return `the database could not ${this.operation}: ${this.reason}`
+  }
+}
+
+/** A stored event was changed outside Daybook, is missing, or does not decode. The row stays unchanged. */
+export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/core/EventUnreadable")(
+  "EventUnreadable",
+  {
+    sessionID: Schema.String,
+    seq: Schema.Int,
+    /** Position in the global order; absent when the row is missing. */
+    position: Schema.optionalWith(Schema.Int, { exact: true }),
+    type: Schema.String,
+    details: Schema.String
+  }
+) {
+  override get message() {
+    return (
+      `event ${this.seq} of ${this.sessionID} (${this.type}) cannot be read: ${this.details}; ` +
+      "`daybook doctor` says what else is damaged and what to do"
+    )
+  }
+}
+
+/** No such session. `sessionID` is the caller's text and may not be a valid id. */
+export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/core/SessionNotFound")(
+  "SessionNotFound",
+  {
+    sessionID: Schema.String,
+    /** The session existed and was removed, even if a new session has its id. */
+    removed: Schema.optionalWith(Schema.Literal(true), { exact: true })
+  }
+) {
+  override get message() {
+    return this.removed === true
+      ? `session ${this.sessionID} was removed; read again from its beginning if there is a new one under its id`
+      : `there is no session ${this.sessionID}`
+  }
+}
+
+/** The cursor is beyond the latest event or is NaN. It belongs to another database or to a removed session. */
+export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/CursorAhead")("CursorAhead", {
+  cursor: Schema.Number,
+  latest: Schema.Int
+}) {
+  override get message() {
+    return `cursor ${this.cursor} is ahead of the latest event, ${this.latest}`
+  }
+}
+
+/** Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state. */
+export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/core/CursorExpired")("CursorExpired", {
+  cursor: Schema.Number,
+  /** The oldest valid cursor. */
+  floor: Schema.Int
+}) {
+  override get message() {
+    return `events after ${this.cursor} are no longer kept; the oldest cursor is ${this.floor}`
+  }
+}
+
+export type { OpenText } from "./OpenTexts.ts"
+
+/** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
+export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/core/SubscriberOverflow")(
+  "SubscriberOverflow",
+  { sessionID: Schema.String, capacity: Schema.Int }
+) {
+  override get message() {
+    return `a live subscriber of ${this.sessionID} fell ${this.capacity} events behind and was ended`
+  }
+}
+
+/** The live events of one session from now on, and the deltas before that of texts in progress. */
+export interface LiveSubscription {
+  readonly live: Stream.Stream<LiveEvent, SubscriberOverflow>
+  readonly soFar: ReadonlyArray<OpenText>
+}
+
+/** The log rejects a replayed event. Nothing was stored. */
+export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/core/ReplayRefused")("ReplayRefused", {
+  reason: Schema.Literal(
+    "divergence",
+    "gap",
+    "event-id-taken",
+    "mixed-sessions",
+    "session-mismatch",
+    "unknown-type",
+    "foreign-owner"
+  ),
+  sessionID: Schema.String,
+  seq: Schema.Int,
+  details: Schema.String
+}) {
+  override get message() {
+    return `cannot replay event ${this.seq} of ${this.sessionID}: ${this.details}`
+  }
+}
+
+/** Every error of reading a session's stored events. */
+export type ReadError = SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
+/** Every error of an append, except the failure of its commit hook. */
+export type AppendError = SeqConflict | OwnerLost | InvalidDurableEvent | EventRefused | LogUnavailable
+
+/** Proof of ownership in the runner's appends. The append's transaction rejects a stale token. */
+export interface OwnerToken {
+  readonly ownerID: string
+  readonly epoch: number
+}
+
+/** Preconditions and extra work of an append. */
+export interface AppendOptions<E = never> {
+  /** The latest sequence number the decision is based on; -1 for a session without events. */
+  readonly expectedSeq?: number
+  readonly owner?: OwnerToken
+  /**
+   * Runs in the append's transaction after the projections and sees them (EV-3). Run only SQL here: the hook may run
+   * again when another append of the same group commit is refused. If it fails, nothing of this append is stored.
+   */
+  readonly commit?: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, E>
+}
+
+/** Marks where a tail's replay ends and following begins. It is not a durable event and moves no cursor. */
+export interface ReplayComplete {
+  readonly type: "replay.complete"
+  /** The cursor at the seam. */
+  readonly cursor: number
+}
+
+/** An event of another log, to be replayed with its id and sequence number. */
+export interface ForeignEvent {
+  readonly id: EventID
+  readonly sessionID: SessionID
+  readonly seq: number
+  /** The stored name, `<type>.<version>`. */
+  readonly type: string
+  /** Milliseconds since the epoch. */
+  readonly created: number
+  readonly data: unknown
+}
+
+/** The record of a removed session; all its rows are deleted. */
+export interface Removal {
+  /** Number of the removal: starts at 1, grows, is never reused. */
+  readonly number: number
+  readonly sessionID: SessionID
+  /** The newest position at removal. Events of this id up to it are gone; later ones belong to a new session. */
+  readonly position: number
+}
+
+/** Who replays, and whether tails wake. */
+export interface ReplayOptions {
+  /** Wakes tails for the replayed events. Off by default: replay rebuilds rows and announces nothing (RP-5). */
+  readonly notify?: boolean
+  /** The replaying owner. An exact or new replay claims a session without a replay owner (RP-6). */
+  readonly ownerID?: string
+  /** If another owner replays the session, fails with `foreign-owner`. By default the replay is ignored. */
+  readonly strictOwner?: boolean
+}
+
+/** The current end of a session's log. */
+export interface Head {
+  /** The latest sequence number. */
+  readonly seq: number
+  /** Identifies this life of the session: a session recreated under the same id has another incarnation. */
+  readonly incarnation: number
+}
+
+/** Selects events of one session. Without `after`, from the beginning. */
+export interface From {
+  readonly sessionID: SessionID
+  readonly after?: number | undefined
+  /**
+   * The incarnation the cursor belongs to. Once it has ended, the cursor fails with `SessionNotFound` and `removed`.
+   */
+  readonly incarnation?: number | undefined
+}
+
+/** The event log of one database. */
+export class EventLog extends Context.Tag("@daybook/core/EventLog")<
+  EventLog,
+  {
+    /**
+     * Stores the drafts at the session's next sequence numbers, with their projections and the commit hook, in one
+     * durable transaction, and returns the stored events (EV-1). When it returns, the events survive a power cut. It is
+     * uninterruptible, so the outcome is always known, except after `LogUnavailable`.
+     */
+    readonly append: <E = never>(
+      sessionID: SessionID,
+      drafts: NonEmptyReadonlyArray<Draft>,
+      options?: AppendOptions<E>
+    ) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E>
+    /**
+     * Returns the stored events with `seq > after`, ascending; reads at most `limit` rows (default and maximum 512).
+     * Unknown types are skipped. `cursor` is the last row's sequence number, the start of the next page; `hasMore` says
+     * whether rows follow. If you pass the page's `incarnation`, the next page is of the same session or fails.
+     */
+    readonly read: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
+      {
+        readonly events: ReadonlyArray<SessionEvent>
+        readonly cursor: number
+        readonly incarnation: number
+        readonly hasMore: boolean
+      },
+      ReadError
+    >
+    /**
+     * Replays the events after the cursor, then follows, without gap or repetition (TL-1). The tail stays with the
+     * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
+     */
+    readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
+    /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
+    readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+    /** Replays the events of all sessions after a position, in global order, then follows. */
+    readonly feed: (options?: {
+      readonly after?: number | undefined
+    }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
+    /**
+     * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
+     * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
+     * unreadable event; a page that would start with one fails with its position.
+     */
+    readonly readFeed: (options?: {
+      readonly after?: number | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<
+      { readonly events: ReadonlyArray<SessionEvent>; readonly position: number; readonly hasMore: boolean },
+      CursorAhead | EventUnreadable | LogUnavailable
+    >
+    /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
+    readonly removals: (options?: {
+      readonly after?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
+    /**
+     * Live events of one session from now on, through this subscriber's buffer of `capacity` events (default 4,096,
+     * maximum 65,536).
+     */
+    readonly live: (options: {
+      readonly sessionID: SessionID
+      readonly capacity?: number | undefined
+    }) => Stream.Stream<LiveEvent, SubscriberOverflow>
+    /**
+     * `live`, already registered when this returns and until the scope closes. Except after an overflow, no delta is
+     * missing from a text that starts in the log after that. For a text that this process has in progress, `soFar`
+     * holds the earlier deltas.
+     */
+    readonly subscribe: (options: {
+      readonly sessionID: SessionID
+      readonly capacity?: number | undefined
+    }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
+    /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
+    readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
+    /**
+     * The sequence number of the event with this id; undefined if the session has no such event. A key lookup, whatever
+     * the session's length.
+     */
+    readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
+    /** The latest sequence number and its incarnation: together an unambiguous cursor. */
+    readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
+    /** The latest sequence number; -1 for a session without events. */
+    readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+    /** Replays contiguous events of one session from another log, with their ids and sequence numbers (RP-1..RP-5). */
+    readonly replay: (
+      events: ReadonlyArray<ForeignEvent>,
+      options?: ReplayOptions
+    ) => Effect.Effect<void, ReplayRefused | InvalidDurableEvent | EventRefused | LogUnavailable>
+    /** Sets the only owner whose replays the session accepts (RP-6). This is not execution ownership. */
+    readonly claimReplay: (sessionID: SessionID, ownerID: string) => Effect.Effect<void, LogUnavailable>
+    /**
+     * Deletes the session and everything that belongs to it, in one transaction (EV-10). Returns whether it existed.
+     */
+    readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+    /**
+     * Calls the listener with the events of each append of this process, before the append returns, until the scope
+     * closes. Concurrent appends call listeners concurrently; positions give the order. A listener's defect is logged
+     * and isolated (EV-7); its interruption interrupts the append. The events stay stored either way.
+     */
+    readonly listen: (
+      listener: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+    ) => Effect.Effect<void, never, Scope.Scope>
+  }
+>() {}

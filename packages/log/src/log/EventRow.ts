@@ -1,0 +1,192 @@
+/** Owns the `event` table's rows: their columns, page queries, and conversion to events. */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import type * as Statement from "@effect/sql/Statement"
+import { Effect, Either, Option, Schema } from "effect"
+import { EventID, SessionID } from "../domain/Identifiers.ts"
+import * as Registry from "../events/Registry.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { checksumOf } from "./Checksum.ts"
+import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
+
+export interface EventRow {
+  readonly position: number
+  readonly id: EventID
+  readonly session_id: SessionID
+  readonly seq: number
+  readonly type: string
+  readonly created: number
+  readonly data: string
+}
+
+const isEventID = Schema.is(EventID)
+const isSessionID = Schema.is(SessionID)
+
+/** The last valid session id: the rows of a page belong to one session or a few. */
+let knownSession: unknown
+
+const isKnownSession = (id: unknown): boolean => {
+  if (id === knownSession) return true
+  if (!isSessionID(id)) return false
+  knownSession = id
+  return true
+}
+
+/** Checked by hand: the table is STRICT, and decoding with a schema costs more than reading the row. */
+const isRow = (raw: Raw): raw is Raw & EventRow =>
+  typeof raw["id"] === "string" &&
+  isKnownSession(raw["session_id"]) &&
+  typeof raw["position"] === "number" &&
+  typeof raw["seq"] === "number" &&
+  typeof raw["type"] === "string" &&
+  typeof raw["created"] === "number" &&
+  typeof raw["data"] === "string" &&
+  isEventID(raw["id"])
+
+/** Rows per page: bounds a reader's memory, whatever the length of the log. */
+export const pageSize = 512
+/** A longer payload is a page of its own, so a page holds at most 32 MiB or one event. */
+const longPayload = 64 * 1024
+
+/** The columns that an insert writes. */
+export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
+
+type Raw = Readonly<Record<string, unknown>>
+
+/** Requests rows as arrays and names the columns here, which takes half the time of the driver's objects. */
+const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
+  Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
+
+/** A page is read without long payloads (the row's header holds their length) and ends before the first one. */
+const payload = (sql: SqlClient.SqlClient, limit: number) =>
+  limit === 1 ? sql`data` : sql`CASE WHEN octet_length(data) <= ${longPayload} THEN data END`
+
+/**
+ * Truncates the rows at the first missing payload; the first `from` rows need none. Also returns the effective limit.
+ */
+export const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
+  const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
+  return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
+}
+
+/** Selects one page of a session's rows after a cursor, with their checksums. A long payload comes alone. */
+export const selectCheckedPage = (
+  sql: SqlClient.SqlClient,
+  sessionID: string,
+  after: number,
+  most: number = pageSize
+): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
+  Effect.flatMap(
+    sql<Raw>`SELECT position, id, session_id, seq, type, created, ${payload(sql, most)} AS data, checksum FROM event
+      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${most}`,
+    (found) => {
+      const { limit, rows } = beforeLong(found, most)
+      return limit === 0 ? selectCheckedPage(sql, sessionID, after, 1) : Effect.succeed(rows)
+    }
+  )
+
+/**
+ * Selects one page of a session's rows after a cursor. Long payloads are null unless the limit is 1. The first row also
+ * holds the session's head and incarnation, of the same snapshot, as one text: every further column slows every row.
+ */
+export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
+  rowsOf(
+    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)}, checksum,
+        iif(seq = ${after + 1}, (SELECT seq || ' ' || coalesce(incarnation, 0) FROM event_sequence
+          WHERE session_id = ${sessionID}), NULL) FROM event
+      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
+    ([position, id, seq, type, created, data, checksum, head]) => ({
+      position,
+      id,
+      session_id: sessionID,
+      seq,
+      type,
+      created,
+      data,
+      checksum,
+      head
+    })
+  )
+
+/** Selects one page of all sessions' rows after a position. */
+export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
+  rowsOf(
+    sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)}, checksum FROM event
+      WHERE position > ${after} ORDER BY position LIMIT ${limit}`,
+    ([position, id, session_id, seq, type, created, data, checksum]) => ({
+      position,
+      id,
+      session_id,
+      seq,
+      type,
+      created,
+      data,
+      checksum
+    })
+  )
+
+const unreadable = (row: Raw, details: string) =>
+  new EventUnreadable({
+    sessionID: String(row["session_id"]),
+    seq: typeof row["seq"] === "number" ? row["seq"] : -1,
+    ...(typeof row["position"] === "number" ? { position: row["position"] } : {}),
+    type: String(row["type"]),
+    details
+  })
+
+const parseJson = (text: string): Either.Either<unknown, string> =>
+  Either.try({ try: () => JSON.parse(text), catch: (cause) => (cause instanceof Error ? cause.message : "bad JSON") })
+
+/** Decodes a row without verifying its checksum. */
+export const decodeRow = (raw: Raw & EventRow): Option.Option<Either.Either<SessionEvent, EventUnreadable>> => {
+  const { created, data, id, position, seq, session_id, type } = raw
+  if (!Registry.isKnown(type)) return Option.none()
+  const parsed = parseJson(data)
+  if (Either.isLeft(parsed)) return Option.some(Either.left(unreadable(raw, parsed.left)))
+  return Option.map(Registry.decode(type, parsed.right), (decoded) => {
+    if (Either.isLeft(decoded)) return Either.left(unreadable(raw, decoded.left.message))
+    const { data, type, version } = decoded.right
+    // The registry returns each type with its own payload; the lookup hides that from the compiler.
+    return Either.right({ position, seq, id, sessionID: session_id, version, created, type, data } as SessionEvent)
+  })
+}
+
+/**
+ * Decodes a row. None for a type that this build does not know; an error if the checksum differs or a known type does
+ * not decode.
+ */
+export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, EventUnreadable>> =>
+  !isRow(raw)
+    ? Option.some(Either.left(unreadable(raw, "its id or session id is not valid")))
+    : checksumOf(raw) !== raw["checksum"]
+      ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
+      : decodeRow(raw)
+
+/** A decoded page: its events without unknown types, up to the first unreadable row. */
+export interface Decoded {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Rows before the unreadable one; all rows if there is none. */
+  readonly rows: number
+  readonly stopped: EventUnreadable | undefined
+}
+
+/** Decodes a page's rows, up to the first unreadable one. */
+export const toEvents = (rows: ReadonlyArray<Raw>): Decoded => {
+  const events: Array<SessionEvent> = []
+  for (let index = 0; index < rows.length; index++) {
+    const event = toEvent(rows[index] ?? {})
+    if (Option.isNone(event)) continue
+    if (Either.isLeft(event.value)) return { events, rows: index, stopped: event.value.left }
+    events.push(event.value.right)
+  }
+  return { events, rows: rows.length, stopped: undefined }
+}
+
+/** Converts a driver error to the log's error. */
+export const unavailable =
+  (operation: string) =>
+  (error: SqlError.SqlError): LogUnavailable => {
+    const reason = reasonOf(error)
+    return new LogUnavailable({ operation, reason: reason === "constraint" ? "unknown" : reason, cause: error.cause })
+  }

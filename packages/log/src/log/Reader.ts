@@ -1,0 +1,280 @@
+/**
+ * Reads the log: pages, tails and the feed. A tail registers its signal before it reads, pages to the end, marks the
+ * seam once, then reads again after each wake. So there is no gap and no repetition between replay and following
+ * (TL-1).
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Chunk, Effect, Either, Option, Stream } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { retryBusy } from "../storage/Database.ts"
+import * as Metrics from "../support/Metrics.ts"
+import {
+  CursorAhead,
+  CursorExpired,
+  EventUnreadable,
+  type From,
+  type Head,
+  type LogUnavailable,
+  type ReadError,
+  type ReplayComplete,
+  SessionNotFound
+} from "./EventLog.ts"
+import { beforeLong, pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
+import type { Tail, Tails } from "./Tails.ts"
+
+type Page = {
+  readonly events: ReadonlyArray<SessionEvent>
+  readonly cursor: number
+  readonly hasMore: boolean
+  /** Pages of one session: the incarnation they belong to. */
+  readonly incarnation?: number | undefined
+}
+
+type SessionPage = Page & { readonly incarnation: number }
+
+type Rows = ReadonlyArray<Record<string, unknown>>
+
+const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number => {
+  const last = rows.at(-1)?.[column]
+  return typeof last === "number" ? last : after
+}
+
+/** Returns the session's head and floor; `SessionNotFound` if it has no events, even if it is claimed for replay. */
+export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  sql<{ readonly seq: number; readonly floor: number; readonly incarnation: number | null }>`
+    SELECT seq, floor, incarnation FROM event_sequence WHERE session_id = ${sessionID}`.pipe(
+    retryBusy,
+    Effect.mapError(unavailable("read")),
+    Effect.flatMap(([row]): Effect.Effect<Head & { readonly floor: number }, SessionNotFound> =>
+      row === undefined || row.seq < 0
+        ? new SessionNotFound({ sessionID })
+        : Effect.succeed({ ...row, incarnation: row.incarnation ?? 0 })
+    )
+  )
+
+/** Rounds a cursor down to a whole number. NaN stays NaN and is rejected as ahead of every event. */
+const cursorOf = (after: number | undefined, start: number): number => Math.floor(after ?? start)
+
+/** A place in a session. The incarnation is the previous page's or the caller's, if known. */
+type Place = {
+  readonly sessionID: SessionID
+  readonly after: number
+  readonly incarnation: number | undefined
+}
+
+const removed = ({ sessionID }: Place) => new SessionNotFound({ sessionID, removed: true })
+
+/** Checks the place against the session's head, if the rows do not follow it contiguously. */
+const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
+  head(sql, place.sessionID).pipe(
+    Effect.catchTag("SessionNotFound", (error) => (place.incarnation === undefined ? error : removed(place))),
+    Effect.flatMap((found): Effect.Effect<Head, SessionNotFound | CursorAhead | CursorExpired> => {
+      const { floor, incarnation, seq } = found
+      if (incarnation !== (place.incarnation ?? incarnation)) return removed(place)
+      if (!(place.after <= seq)) return new CursorAhead({ cursor: place.after, latest: seq })
+      return place.after < floor ? new CursorExpired({ cursor: place.after, floor }) : Effect.succeed(found)
+    })
+  )
+
+/** How many rows follow the place contiguously. */
+const following = (place: Place, rows: Rows): number => {
+  if (lastOf(rows, place.after, "seq") - place.after === rows.length) return rows.length
+  return rows.findIndex((row, index) => row["seq"] !== place.after + 1 + index)
+}
+
+/**
+ * Builds a page from contiguous rows; their incarnation and head come from the same snapshot. The page ends before an
+ * unreadable event; the next page starts with that event and fails.
+ */
+const contiguous = (
+  place: Place,
+  rows: Rows,
+  first: Rows[number]
+): Either.Either<SessionPage, EventUnreadable | SessionNotFound> => {
+  const [latest = 0, incarnation = 0] = String(first["head"]).split(" ").map(Number)
+  if (incarnation !== (place.incarnation ?? incarnation)) return Either.left(removed(place))
+  const { events, rows: read, stopped } = toEvents(rows)
+  if (read === 0 && stopped !== undefined) return Either.left(stopped)
+  const cursor = place.after + read
+  return Either.right({ events, cursor, incarnation, hasMore: cursor < latest })
+}
+
+const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
+  Effect.gen(function* () {
+    for (let empty = false; ; empty = true) {
+      const found = yield* Effect.mapError(
+        retryBusy(selectPage(sql, place.sessionID, place.after, most)),
+        unavailable("read")
+      )
+      const { limit, rows } = beforeLong(found, most)
+      // The next row has a long payload: read it alone.
+      if (limit === 0) return yield* page(sql, place, 1)
+      const [first] = rows
+      const good = following(place, rows)
+      if (first !== undefined && good > 0) {
+        return yield* contiguous(place, good === rows.length ? rows : rows.slice(0, good), first)
+      }
+      const { incarnation, seq } = yield* checkPlace(sql, place)
+      if (first !== undefined) return yield* missing(place)
+      if (seq <= place.after) return { events: [], cursor: place.after, incarnation, hasMore: false }
+      // Either an event arrived after the first look, or its row is missing and a second look does not find it.
+      if (empty) return yield* missing(place)
+    }
+  })
+
+/** A gap that pruning did not make: something outside Daybook changed the file. */
+const missing = ({ after, sessionID }: Place): EventUnreadable =>
+  new EventUnreadable({ sessionID, seq: after + 1, type: "unknown", details: "the row is missing" })
+
+const feedPage = (
+  sql: SqlClient.SqlClient,
+  after: number,
+  most: number
+): Effect.Effect<Page, EventUnreadable | LogUnavailable> =>
+  selectFeedPage(sql, after, most).pipe(
+    retryBusy,
+    Effect.mapError(unavailable("read")),
+    Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
+      const { limit, rows } = beforeLong(found, most)
+      if (limit === 0) return feedPage(sql, after, 1)
+      const { events, rows: read, stopped } = toEvents(rows)
+      if (read === 0 && stopped !== undefined) return stopped
+      // The page ends before the unreadable row; the next page starts with it and fails.
+      const cursor = lastOf(read === rows.length ? rows : rows.slice(0, read), after, "position")
+      return Effect.succeed({ events, cursor, hasMore: stopped !== undefined || rows.length === limit })
+    })
+  )
+
+export const read = (sql: SqlClient.SqlClient) =>
+  Effect.fn("EventLog.read")(function* (options: From & { readonly limit?: number | undefined }) {
+    const place: Place = {
+      sessionID: options.sessionID,
+      after: cursorOf(options.after, -1),
+      incarnation: options.incarnation
+    }
+    // NaN becomes the default.
+    const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
+    return yield* page(sql, place, limit)
+  })
+
+type State = {
+  readonly cursor: number
+  /** The session's incarnation, known after the first page. */
+  readonly incarnation: number | undefined
+  readonly step: "look" | "mark" | "wait"
+  readonly marked: boolean
+}
+
+type Following<E, Item> = {
+  readonly tail: Tail
+  readonly start: number
+  readonly incarnation?: number | undefined
+  readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
+  readonly position: (event: SessionEvent) => number
+  /** The marker between replay and following, if any. */
+  readonly seam: (cursor: number) => Chunk.Chunk<Item>
+}
+
+/** Reads pages to the end, emits the seam once, then reads a page after each wake. */
+const follow = <E, Item>({
+  incarnation: of,
+  next,
+  position,
+  seam,
+  start,
+  tail
+}: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
+  Stream.unfoldChunkEffect<State, SessionEvent | Item, E, never>(
+    { cursor: start, incarnation: of, step: "look", marked: false },
+    Effect.fnUntraced(function* ({ cursor, incarnation, marked, step }: State) {
+      if (step === "mark") {
+        const state: State = { cursor, incarnation, step: "wait", marked: true }
+        return Option.some([seam(cursor), state] as const)
+      }
+      if (step === "wait") yield* tail.wake
+      const recent = tail.recent(cursor, incarnation)
+      const last = recent?.at(-1)
+      const found: Page =
+        recent === undefined || last === undefined
+          ? yield* next(cursor, incarnation)
+          : // ~|More may follow that is not kept: a signal rings for it, then or earlier.|Events beyond the kept ones ring the signal themselves, so no further page is needed now.
+            { events: recent, cursor: position(last), incarnation, hasMore: false }
+      if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
+      const state: State = {
+        cursor: found.cursor,
+        incarnation: found.incarnation,
+        step: found.hasMore ? "look" : marked ? "wait" : "mark",
+        marked
+      }
+      return Option.some([Chunk.unsafeFromArray<SessionEvent | Item>(found.events), state] as const)
+    })
+  )
+
+/** The seam marker for tails that request it; `noMarker` is for the others. */
+export const marker = (cursor: number): Chunk.Chunk<ReplayComplete> => Chunk.of({ type: "replay.complete", cursor })
+export const noMarker = (): Chunk.Chunk<never> => Chunk.empty()
+
+type Seam<Item> = Following<never, Item>["seam"]
+
+export const tail =
+  <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
+  (options: From): Stream.Stream<SessionEvent | Item, ReadError> =>
+    Stream.unwrapScoped(
+      Effect.map(tails.follow(options.sessionID), (followed) =>
+        follow({
+          tail: followed,
+          start: cursorOf(options.after, -1),
+          incarnation: options.incarnation,
+          next: (after, incarnation) => page(sql, { sessionID: options.sessionID, after, incarnation }, pageSize),
+          position: ({ seq }) => seq,
+          seam
+        })
+      )
+    )
+
+/** The newest position ever assigned. */
+const lastPosition = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(
+    retryBusy,
+    Effect.mapError(unavailable("read")),
+    Effect.map(([latest]) => latest?.seq ?? 0)
+  )
+
+export const feed =
+  (sql: SqlClient.SqlClient, tails: Tails) =>
+  (
+    options: { readonly after?: number | undefined } = {}
+  ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> =>
+    Stream.unwrapScoped(
+      Effect.gen(function* () {
+        const start = cursorOf(options.after, 0)
+        const followed = yield* tails.follow(undefined)
+        const latest = yield* lastPosition(sql)
+        if (!(start <= latest)) return yield* new CursorAhead({ cursor: start, latest })
+        return follow({
+          tail: followed,
+          start,
+          next: (after) => feedPage(sql, after, pageSize),
+          position: ({ position }) => position,
+          seam: noMarker
+        })
+      })
+    )
+
+/** Reads one page of all sessions' events. Options as for `read`. */
+export const readFeed = (sql: SqlClient.SqlClient) =>
+  Effect.fn("EventLog.readFeed")(function* (
+    options: { readonly after?: number | undefined; readonly limit?: number | undefined } = {}
+  ) {
+    const after = cursorOf(options.after, 0)
+    const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
+    const latest = yield* lastPosition(sql)
+    if (!(after <= latest)) return yield* new CursorAhead({ cursor: after, latest })
+    const { cursor, events, hasMore } = yield* feedPage(sql, after, limit)
+    const follows = feedPage(sql, cursor, 1).pipe(
+      Effect.map((next) => next.cursor > cursor),
+      Effect.catchTag("EventUnreadable", () => Effect.succeed(true))
+    )
+    return { events, position: cursor, hasMore: hasMore && (yield* follows) }
+  })

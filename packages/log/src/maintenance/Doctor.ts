@@ -1,0 +1,285 @@
+/**
+ * Verifies the database: file, connection, and each session's log and projections. Reports what is wrong and what to
+ * do. Writes nothing: it folds the events into a scratch database and compares the projections with it, one session per
+ * snapshot, page by page. Spec: ST-12..ST-14.
+ */
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
+import type { AnyRow } from "../projection/Change.ts"
+import { type TableName, tableNames, tables } from "../projection/Tables.ts"
+import { applicationID, type DatabaseError, ReadSql, schemaVersion, scratch, snapshot } from "../storage/Database.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { selectSessions, writePage } from "./Rebuild.ts"
+
+/** One problem of the database. */
+export interface Finding {
+  /** `error`: something is lost or wrong. `warning`: nothing is lost, but the build or a setting does not fit. */
+  readonly severity: "error" | "warning"
+  /** Absent for findings about the database as a whole. */
+  readonly sessionID?: string
+  readonly what: string
+  readonly fix: string
+}
+
+type Sql = SqlClient.SqlClient
+type Head = { readonly session_id: string; readonly seq: number; readonly floor: number }
+
+const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
+const rebuildIt = "nothing is lost: `daybook doctor --rebuild SESSION` rebuilds this session's rows from its events"
+
+const error = (what: string, fix: string, sessionID?: string): Finding => ({
+  severity: "error",
+  ...(sessionID === undefined ? {} : { sessionID }),
+  what,
+  fix
+})
+
+const warning = (what: string, fix: string, sessionID?: string): Finding => ({
+  ...error(what, fix, sessionID),
+  severity: "warning"
+})
+
+const pragma = (sql: Sql, name: string) =>
+  Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => rows.map((row) => row.map(String).join(" ")))
+
+/** The required settings of the writing connection. */
+const settings = [
+  ["journal_mode", "wal"],
+  ["synchronous", "2"],
+  ["foreign_keys", "1"],
+  ["auto_vacuum", "2"],
+  ["application_id", String(applicationID)]
+] as const
+
+const checkSettings = Effect.fnUntraced(function* (sql: Sql) {
+  const findings: Array<Finding> = []
+  for (const [name, expected] of settings) {
+    const [found = "nothing"] = yield* pragma(sql, name)
+    if (found === expected || (name === "journal_mode" && found === "memory")) continue
+    const fix = name === "auto_vacuum" ? "run VACUUM after setting it" : "open the database with Daybook only"
+    findings.push(warning(`${name} is ${found}, not ${expected}`, fix))
+  }
+  const rows = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+  const latest = rows[0]?.latest ?? 0
+  if (latest !== schemaVersion) {
+    const what = `the schema is version ${latest}, this build knows ${schemaVersion}`
+    findings.push(error(what, latest > schemaVersion ? "use a newer Daybook" : "open the database once for writing"))
+  }
+  return findings
+})
+
+/** Maximum number of findings per kind; a corrupt file can have millions. */
+const enough = 20
+
+const checkFile = Effect.fnUntraced(function* (sql: Sql) {
+  const integrity = yield* pragma(sql, `integrity_check(${enough})`)
+  const broken = integrity.filter((line) => line !== "ok").map((line) => error(`the file is damaged: ${line}`, restore))
+  const orphans = yield* sql<{ readonly table: string; readonly rowid: number | null; readonly parent: string }>`
+    SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT ${enough}`
+  return [
+    ...broken,
+    ...orphans.map(({ parent, rowid, table }) =>
+      error(`row ${rowid ?? "?"} of ${table} belongs to no row of ${parent}`, "restore the database from a copy")
+    )
+  ]
+})
+
+/** The scratch database. `aside` runs its statements outside the transaction that reads the stored rows. */
+interface Fold {
+  readonly sql: Sql
+  readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
+const makeFold = Effect.gen(function* () {
+  const sql = yield* scratch
+  const connection = yield* Effect.mapError(sql.reserve, unavailable("verify"))
+  // Statements join the transaction of the context, even those of another client, so provide the scratch connection
+  // here.
+  return {
+    sql,
+    aside: (effect) => Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
+  } satisfies Fold
+})
+
+/**
+ * Reads the events, folds them into the scratch database, and reports wrong sequence numbers, positions and contents.
+ */
+const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session_id }: Head) {
+  const sessionID = SessionID.make(session_id, { disableValidation: true })
+  const findings: Array<Finding> = []
+  const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
+  let [cursor, position, unknown, folded] = [floor, 0, 0, floor < 0]
+  for (;;) {
+    const rows = yield* selectCheckedPage(sql, session_id, cursor)
+    const events: Array<SessionEvent> = []
+    for (const row of rows) {
+      const at = Number(row["seq"])
+      if (at !== cursor + 1) found(`the events from ${cursor + 1} to ${at - 1} are missing`, restore)
+      if (Number(row["position"]) <= position) found(`event ${at} has a position before that of ${cursor}`, restore)
+      ;[cursor, position] = [at, Number(row["position"])]
+      const event = toEvent(row)
+      if (Option.isNone(event)) unknown += 1
+      else if (Either.isRight(event.value)) events.push(event.value.right)
+      else found(`event ${at} (${event.value.left.type}) cannot be read: ${event.value.left.details}`, restore)
+    }
+    // Projections are compared only if every event folds.
+    folded &&= findings.length === 0
+    if (folded) {
+      yield* Effect.catchTag(fold.aside(writePage(fold.sql, sessionID, events)), "EventRefused", (refusal) =>
+        Effect.sync(() => {
+          folded = false
+          found(`its events contradict each other: ${refusal.message}`, restore)
+        })
+      )
+    }
+    if (rows.length === 0 || findings.length > enough) break
+  }
+  if (findings.length === 0 && cursor !== seq) found(`its head is ${seq}, its last event is ${cursor}`, restore)
+  if (unknown > 0) {
+    const what = `${unknown} of its events are of types that this build does not know; they are skipped`
+    findings.push(warning(what, "use a newer Daybook to see them", session_id))
+  }
+  return { findings, folded }
+})
+
+/** A session's rows in the order of a key, so that a page reads only its own rows. */
+interface Listing {
+  readonly table: Exclude<TableName, "session">
+  readonly where: string
+  readonly order: ReadonlyArray<string>
+  /** The column with the sequence number of the event that created the row. */
+  readonly made: string
+}
+
+const listings: ReadonlyArray<Listing> = [
+  { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"], made: "admitted_seq" },
+  { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"], made: "admitted_seq" },
+  { table: "session_message", where: "TRUE", order: ["seq"], made: "seq" },
+  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"], made: "seq" },
+  { table: "session_instruction", where: "TRUE", order: ["seq"], made: "seq" }
+]
+
+const selectRows = (sql: Sql, { order, table, where }: Listing, sessionID: string, after: AnyRow | undefined) => {
+  const key = order.join(", ")
+  const beyond = after === undefined ? "" : `AND (${key}) > (${order.map(() => "?").join(", ")}) `
+  return sql.unsafe<AnyRow>(
+    `SELECT ${tables[table].columns.join(", ")} FROM ${table} WHERE session_id = ? AND ${where} ` +
+      `${beyond}ORDER BY ${key} LIMIT ${pageSize}`,
+    [sessionID, ...(after === undefined ? [] : order.map((column) => after[column]))]
+  )
+}
+
+const differing = (table: TableName, stored: AnyRow, folded: AnyRow) =>
+  tables[table].columns.filter((column) => stored[column] !== folded[column])
+
+const difference = (
+  { made, order, table }: Listing,
+  stored: AnyRow | undefined,
+  folded: AnyRow | undefined
+): string | undefined => {
+  if (stored === undefined) return `${table} has no row for event ${folded?.[made] ?? "?"}`
+  if (folded === undefined) return `${table} has a row for event ${stored[made] ?? "?"} that no event makes`
+  if (order.some((column) => stored[column] !== folded[column])) {
+    return `${table} has a row for event ${stored[made]} where that of event ${folded[made]} belongs`
+  }
+  const columns = differing(table, stored, folded)
+  return columns.length === 0 ? undefined : `${table} differs from event ${stored[made]}: ${columns.join(", ")}`
+}
+
+/** The first difference between stored rows and folded rows. */
+const compareRows = Effect.fnUntraced(function* (
+  sql: Sql,
+  fold: Fold,
+  listing: Listing,
+  sessionID: string
+): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
+  let after: AnyRow | undefined
+  for (;;) {
+    const stored = yield* selectRows(sql, listing, sessionID, after)
+    const folded = yield* fold.aside(selectRows(fold.sql, listing, sessionID, after))
+    for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
+      const found = difference(listing, stored[index], folded[index])
+      if (found !== undefined) return Option.some(found)
+    }
+    if (stored.length < pageSize) return Option.none()
+    after = stored.at(-1)
+  }
+})
+
+const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
+  const select = `SELECT ${tables.session.columns.join(", ")} FROM session WHERE id = ?`
+  const [stored] = yield* sql.unsafe<AnyRow>(select, [sessionID])
+  const [folded] = yield* fold.aside(fold.sql.unsafe<AnyRow>(select, [sessionID]))
+  if (stored === undefined || folded === undefined) {
+    return stored === folded
+      ? Option.none()
+      : Option.some("its row in session is missing, or exists without a creation event")
+  }
+  const columns = differing("session", stored, folded)
+  return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
+})
+
+const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
+  const differences = [
+    yield* compareSession(sql, fold, sessionID),
+    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, sessionID)))
+  ]
+  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
+})
+
+/** A promoted prompt must be the message of its promotion; a withdrawn prompt must not be a message. */
+const checkPromoted = Effect.fnUntraced(function* (sql: Sql, sessionID: string) {
+  const rows = yield* sql<{ readonly id: string }>`
+    SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
+    WHERE i.session_id = ${sessionID} 
+      AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
+  return rows.map(({ id }) => error(`the promotion of ${id} does not match its message`, rebuildIt, sessionID))
+})
+
+/** Turns a read of a damaged page into a finding, so that verification continues. */
+const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
+  reasonOf(failure) === "corrupt"
+    ? Effect.succeed([error("the file is damaged: a page of it cannot be read", restore, sessionID)])
+    : Effect.fail(unavailable("verify")(failure))
+
+/** Checks one session in one snapshot, so that a concurrent commit is not a finding. */
+const checkSession = Effect.fnUntraced(
+  function* (sql: Sql, fold: Fold, sessionID: string) {
+    yield* Effect.forEach(tableNames, (table) => fold.aside(fold.sql.unsafe(`DELETE FROM ${table}`)))
+    const [head] = yield* sql<Head>`SELECT session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
+    if (head === undefined) return []
+    const { findings, folded } = yield* checkEvents(sql, fold, head)
+    const projections = folded ? yield* checkProjections(sql, fold, sessionID) : []
+    const promoted = projections.length === 0 ? yield* checkPromoted(sql, sessionID) : []
+    return [...findings, ...projections, ...promoted]
+  },
+  (effect, sql) => snapshot(sql)(effect)
+)
+
+/**
+ * Every problem of the database, one finding at a time; an empty stream means that the database is sound. Memory is
+ * bounded, whatever the size of the file; appends continue meanwhile.
+ */
+export const verify: Stream.Stream<Finding, LogUnavailable | DatabaseError, Sql | ReadSql> = Stream.unwrapScoped(
+  Effect.gen(function* () {
+    const [sql, read, fold] = [yield* SqlClient.SqlClient, yield* ReadSql, yield* makeFold]
+    const whole = Stream.make(checkSettings(sql), checkFile(read)).pipe(
+      Stream.flatMap((check) => Stream.fromIterableEffect(Effect.catchAll(check, broken())))
+    )
+    const ids = Stream.paginateChunkEffect("", (after) =>
+      Effect.map(Effect.mapError(selectSessions(read, after, pageSize), unavailable("verify")), (rows) => [
+        Chunk.fromIterable(rows.map(({ session_id }) => session_id)),
+        Option.map(Arr.last(rows), ({ session_id }) => session_id)
+      ])
+    )
+    const sessions = Stream.flatMap(ids, (id) =>
+      Stream.fromIterableEffect(Effect.catchAll(checkSession(read, fold, id), broken(id)))
+    )
+    return Stream.concat(whole, sessions)
+  })
+)

@@ -1,0 +1,210 @@
+/**
+ * Writes joined changes to the projected tables in a few statements, however many rows. Runs inside the caller's
+ * transaction. Statements come in a few sizes only, so that the driver's cache of prepared statements stays effective.
+ * Spec: PJ-4.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Array as Arr, Effect, Predicate } from "effect"
+import { execute, executeRaw } from "../storage/Database.ts"
+import { type AnyRow, type AnyUpdate, describe, type Joined, type Refusal } from "./Change.ts"
+import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
+
+/** Rows per statement, largest first; any number of rows is a sum of a few of these. */
+const sizes = [64, 16, 4, 1] as const
+
+/** Splits rows into runs of the sizes above. */
+export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
+  const runs: Array<Arr.NonEmptyReadonlyArray<A>> = []
+  let from = 0
+  for (const size of sizes) {
+    for (; rows.length - from >= size; from += size) {
+      const run = rows.slice(from, from + size)
+      if (Arr.isNonEmptyReadonlyArray(run)) runs.push(run)
+    }
+  }
+  return runs
+}
+
+/** Runs the effect for each run of rows, in order. Usually there is one run. */
+export const eachRun = <A, E, R>(
+  rows: ReadonlyArray<A>,
+  run: (rows: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<unknown, E, R>
+): Effect.Effect<unknown, E, R> => {
+  const runs = inRuns(rows)
+  return runs.length === 1 && runs[0] !== undefined ? run(runs[0]) : Effect.forEach(runs, run, { discard: true })
+}
+
+/** Statement texts by name. There are a few dozen, and building one costs as much as running it. */
+const texts = new Map<string, string>()
+
+const textOf = (name: string, write: () => string): string => {
+  const known = texts.get(name)
+  if (known !== undefined) return known
+  const text = write()
+  texts.set(name, text)
+  return text
+}
+
+const placeholders = (columns: number, rows: number): string => {
+  const row = `(${Array.from({ length: columns }, () => "?").join(", ")})`
+  return Array.from({ length: rows }, () => row).join(", ")
+}
+
+const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<Value> => {
+  const flat: Array<Value> = []
+  for (const row of rows) for (const column of columns) flat.push(row[column] ?? null)
+  return flat
+}
+
+/** Inserts the rows in as few statements as the sizes allow. */
+export const insertRows = (
+  sql: SqlClient.SqlClient,
+  table: string,
+  columns: ReadonlyArray<string>,
+  rows: ReadonlyArray<AnyRow>
+): Effect.Effect<unknown, SqlError.SqlError> =>
+  eachRun(rows, (run) =>
+    executeRaw(
+      sql,
+      textOf(
+        `insert ${table} ${run.length}`,
+        () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
+      ),
+      values(run, columns)
+    )
+  )
+
+const changedRows = (result: unknown): number =>
+  Predicate.hasProperty(result, "changes") && typeof result.changes === "number" ? result.changes : 0
+
+type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
+
+/** `cost = cost + ? + ?`: one sum per column, its amounts in order. */
+const sums = (
+  add: ReadonlyArray<string>,
+  current: (column: string) => string,
+  amount: (index: number) => string
+): ReadonlyArray<string> =>
+  Arr.dedupe(add).map((name) => {
+    const amounts = add.flatMap((other, index) => (other === name ? [amount(index)] : []))
+    return `${name} = ${[current(name), ...amounts].join(" + ")}`
+  })
+
+/** Builds the statement for updates of one shape: the same columns set and the same columns added to. */
+export const updateStatement = (table: TableName, { add, set }: Shape, rows: number): string => {
+  const { key, once } = tables[table]
+  const guarded = set.filter((column) => (once as ReadonlyArray<string>).includes(column))
+  if (rows === 1) {
+    const assign = [
+      ...set.map((name) => `${name} = ?`),
+      ...sums(
+        add,
+        (name) => name,
+        () => "?"
+      )
+    ]
+    const where = [...key.map((column) => `${column} = ?`), ...guarded.map((column) => `${column} IS NULL`)]
+    return `UPDATE ${table} SET ${assign.join(", ")} WHERE ${where.join(" AND ")}`
+  }
+  const column = (index: number) => `v.column${index + 1}`
+  const assign = [
+    ...set.map((name, i) => `${name} = ${column(i)}`),
+    ...sums(
+      add,
+      (name) => `t.${name}`,
+      (i) => column(set.length + i)
+    )
+  ]
+  const where = [
+    ...key.map((name, i) => `t.${name} = ${column(set.length + add.length + i)}`),
+    ...guarded.map((name) => `t.${name} IS NULL`)
+  ]
+  const width = set.length + add.length + key.length
+  return (
+    `UPDATE ${table} AS t SET ${assign.join(", ")} ` +
+    `FROM (VALUES ${placeholders(width, rows)}) AS v WHERE ${where.join(" AND ")}`
+  )
+}
+
+const updateRows = (
+  sql: SqlClient.SqlClient,
+  table: TableName,
+  updates: Iterable<AnyUpdate>
+): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+  const byShape = new Map<
+    string,
+    { readonly name: string; readonly shape: Shape; readonly updates: Array<AnyUpdate> }
+  >()
+  for (const update of updates) {
+    const shape = { set: Object.keys(update.set), add: update.add.map(([column]) => column) }
+    const name = `${shape.set.join()}+${shape.add.join()}`
+    const group = byShape.get(name)
+    if (group === undefined) byShape.set(name, { name, shape, updates: [update] })
+    else group.updates.push(update)
+  }
+  const { key } = tables[table]
+  return Effect.forEach(
+    byShape.values(),
+    ({ name, shape, updates: group }) =>
+      eachRun(group, (run) => {
+        const parameters: Array<Value> = []
+        for (const update of run) {
+          for (const column of shape.set) parameters.push(update.set[column] ?? null)
+          for (const [, amount] of update.add) parameters.push(amount)
+          for (const column of key) parameters.push(update.key[column] ?? null)
+        }
+        const write = () => updateStatement(table, shape, run.length)
+        // Only a rebuild or a replay writes many steps of one session at once: not worth caching.
+        const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
+        return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
+          changedRows(result) === run.length
+            ? Effect.void
+            : Effect.fail<Refusal>({
+                table,
+                details: `${describe(table, run[0].key)} does not exist, or a column that is set once is already set`
+              })
+        )
+      }),
+    { discard: true }
+  )
+}
+
+/**
+ * Finds a message id that belongs to a waiting input or to another promoted one (IN-6). Messages and inputs are both
+ * checked here, before the commit.
+ */
+const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<unknown, SqlError.SqlError | Refusal> => {
+  const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
+    ({ id }) => id ?? null
+  )
+  return eachRun(ids, (run) =>
+    Effect.flatMap(
+      execute<{ readonly id: string }>(
+        sql,
+        "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
+          `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
+        run
+      ),
+      ([clash]) =>
+        clash === undefined
+          ? Effect.void
+          : Effect.fail<Refusal>({
+              table: "session_message",
+              details: `${clash.id} is reserved by an admitted prompt`
+            })
+    )
+  )
+}
+
+/** Writes all changes, or refuses them all. */
+export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+  const steps: Array<Effect.Effect<unknown, SqlError.SqlError | Refusal>> = []
+  for (const table of tableNames) {
+    const { inserts, updates } = joined[table]
+    if (inserts.size > 0) steps.push(insertRows(sql, table, tables[table].columns, [...inserts.values()]))
+    if (updates.size > 0) steps.push(updateRows(sql, table, updates.values()))
+  }
+  steps.push(reservedIDs(sql, joined))
+  return Effect.forEach(steps, (step) => step, { discard: true })
+}

@@ -1,0 +1,396 @@
+/**
+ * Opens the database: pragmas, version check, migrations, write transactions, and the second connection for reads.
+ * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
+ */
+import { constants } from "node:fs"
+import { access, realpath, stat } from "node:fs/promises"
+import { dirname } from "node:path"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as Migrator from "@effect/sql/Migrator"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
+import { default as initial } from "./migrations/0001_initial.ts"
+import { default as context } from "./migrations/0002_context.ts"
+import { default as addresses } from "./migrations/0003_addresses.ts"
+import { default as leases } from "./migrations/0004_leases.ts"
+import { default as incarnations } from "./migrations/0005_incarnations.ts"
+import { default as approvals } from "./migrations/0006_approvals.ts"
+import { makePrivate } from "./PrivateFile.ts"
+import { reasonOf, StorageReason } from "./StorageReason.ts"
+
+/** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
+export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/core/DatabaseError")("DatabaseError", {
+  filename: Schema.String,
+  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open")),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.filename}: ${this.details}`
+  }
+}
+
+/**
+ * A separate read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing
+ * connection.
+ */
+export class ReadSql extends Context.Tag("@daybook/core/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
+
+/** Which database to open. */
+export interface DatabaseOptions {
+  /** A path, or `:memory:`. */
+  readonly filename: string
+}
+
+/** The application id in SQLite's header, "DayB": marks a Daybook database. */
+export const applicationID = 0x44617942
+
+const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
+  "0001_initial": initial,
+  "0002_context": context,
+  "0003_addresses": addresses,
+  "0004_leases": leases,
+  "0005_incarnations": incarnations,
+  "0006_approvals": approvals
+}
+
+/** The newest schema version that this build knows. */
+export const schemaVersion = Object.keys(migrations).length
+
+/** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
+const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
+  Schedule.union(Schedule.spaced("250 millis")),
+  Schedule.jittered,
+  Schedule.upTo("10 seconds")
+)
+
+const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
+
+/**
+ * Retries while the database is busy, for about ten seconds. The first retry is immediate and usually enough; the
+ * others follow the schedule.
+ */
+export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
+
+const failedInside = (error: SqlError.SqlError): boolean =>
+  error.cause instanceof Error && error.cause.message.includes("within a transaction")
+
+/**
+ * Runs the effect between `begin` and a commit, and rolls back if it fails or is interrupted. Every database failure is
+ * typed, including that of the commit: the driver's `withTransaction` turns them into defects, which no retry sees.
+ */
+const bracketed =
+  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.scoped(
+        Effect.flatMap(restore(sql.reserve), (connection) => {
+          const run = (statement: string) => connection.executeRaw(statement, [])
+          // After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back.
+          const undo = Effect.ignore(Effect.retry(run("ROLLBACK"), { times: 1 }))
+          // The connection is reserved, so an open transaction is left over from a failed rollback.
+          const start = Effect.catchIf(run(begin), failedInside, () => Effect.zipRight(run("ROLLBACK"), run(begin)))
+          const inside = restore(
+            Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
+          )
+          return Effect.zipRight(
+            start,
+            Effect.matchCauseEffect(inside, {
+              onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
+              onSuccess: (value) =>
+                Effect.as(
+                  Effect.tapErrorCause(run("COMMIT"), () => undo),
+                  value
+                )
+            })
+          )
+        })
+      )
+    )
+
+/**
+ * Runs the effect in a savepoint of the current transaction: if it fails, only its own writes are rolled back. If that
+ * rollback fails, the error is a `SqlError` and the transaction is lost.
+ */
+const nested = <A, E, R>(
+  [connection, depth]: readonly [Effect.Effect.Success<SqlClient.SqlClient["reserve"]>, number],
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError.SqlError, R> =>
+  Effect.uninterruptibleMask((restore) => {
+    const name = `daybook_${depth + 1}`
+    const run = (statement: string) => connection.executeRaw(`${statement} ${name}`, [])
+    const undo = Effect.zipRight(run("ROLLBACK TO"), run("RELEASE"))
+    const inside = restore(
+      Effect.provideService(effect, SqlClient.TransactionConnection, [connection, depth + 1] as const)
+    )
+    return Effect.zipRight(
+      run("SAVEPOINT"),
+      Effect.matchCauseEffect(inside, {
+        onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
+        onSuccess: (value) => Effect.as(run("RELEASE"), value)
+      })
+    )
+  })
+
+const transaction =
+  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.withFiberRuntime(({ currentContext }) => {
+      const around = Context.getOption(currentContext, SqlClient.TransactionConnection)
+      return Option.isSome(around) ? nested(around.value, effect) : bracketed(sql, begin)(effect)
+    })
+
+/**
+ * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
+ * cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
+ * savepoint: if it fails, only its own writes are rolled back.
+ */
+export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN IMMEDIATE")
+
+/** Runs the reads in one transaction, so that all of them see the same commit. */
+export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
+
+/**
+ * Runs one statement. Inside a transaction it goes directly to the connection: a statement's usual span and scope cost
+ * several times as much as a short statement, and a group commit runs many of them.
+ */
+export const execute = <Row>(
+  sql: SqlClient.SqlClient,
+  text: string,
+  parameters: ReadonlyArray<string | number | null>
+): Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError> =>
+  Effect.withFiberRuntime(({ currentContext }) => {
+    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
+    return Option.isSome(transaction)
+      ? transaction.value[0].execute(text, parameters, undefined)
+      : sql.unsafe<Row & object>(text, parameters)
+  })
+
+/** Like `execute`, for a statement without rows. Returns the driver's result, with the number of changed rows. */
+export const executeRaw = (
+  sql: SqlClient.SqlClient,
+  text: string,
+  parameters: ReadonlyArray<string | number | null>
+): Effect.Effect<unknown, SqlError.SqlError> =>
+  Effect.withFiberRuntime(({ currentContext }) => {
+    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
+    return Option.isSome(transaction)
+      ? transaction.value[0].executeRaw(text, parameters)
+      : sql.unsafe(text, parameters).raw
+  })
+
+const makeWritable =
+  "make it writable, or choose a writable place and copy the database there, with its -wal file if there is one"
+
+const sentences: Record<string, string> = {
+  busy: "another process holds the database; try again when it is done",
+  "read-only": `the database cannot be written: its file, its folder or their disk is read-only for this user; ${makeWritable}`,
+  "disk-full": "the disk is full; make room and try again",
+  corrupt: "the file is damaged or no SQLite database; restore it from a copy",
+  io: "the disk could not be read or written",
+  closed: "the database is closed",
+  unknown: "the database could not be opened"
+}
+
+const refuse = (filename: string, failure: unknown): DatabaseError => {
+  // A migration error wraps the statement's error.
+  const cause = failure instanceof Migrator.MigrationError ? failure.cause : failure
+  const reason = reasonOf(cause)
+  const said = cause instanceof SqlError.SqlError ? cause.cause : cause
+  const detail = said instanceof Error ? said.message : ""
+  return reason === "unknown"
+    ? new DatabaseError({ filename, reason: "cannot-open", details: `the database could not be opened: ${detail}` })
+    : new DatabaseError({ filename, reason, details: sentences[reason] ?? detail })
+}
+
+const open = (
+  options: SqliteClient.SqliteClientConfig
+): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
+  // The driver throws if the file cannot be opened.
+  SqliteClient.make(options).pipe(Effect.catchAllDefect((cause) => refuse(options.filename, cause)))
+
+const pragma = (sql: SqlClient.SqlClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+/**
+ * Rejects a file that is not Daybook's or has a newer schema; otherwise returns its schema version, 0 for a file
+ * without tables. Queries only tables that exist, because the driver remembers a statement that failed to prepare. Runs
+ * in a snapshot, because another process may create the database between two of these reads.
+ */
+const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
+  const ours = yield* pragma(sql, "application_id")
+  const names = yield* sql<{ readonly name: string }>`SELECT name FROM sqlite_master WHERE type = 'table'`
+  if (names.length === 0) return 0
+  if (ours !== applicationID || !names.some(({ name }) => name === "migration")) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "not-daybook",
+      details: "this SQLite file is not a Daybook database; choose another one"
+    })
+  }
+  const rows = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+  const latest = rows[0]?.latest ?? 0
+  if (latest > schemaVersion) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "newer-version",
+      details: `the database has schema ${latest}, this build knows ${schemaVersion}; use a newer Daybook`
+    })
+  }
+  return latest
+})
+
+/** Maximum size of the write-ahead log on disk, in bytes: twice its size at a checkpoint. */
+export const walLimit = 16 * 1024 * 1024
+
+/**
+ * SQLite opens an unwritable file read-only and reports it only at the first write. This write changes nothing and
+ * makes it report now. If another process is writing, the file is writable.
+ */
+const checkWritable = (sql: SqlClient.SqlClient) =>
+  Effect.catchIf(immediately(sql)(sql`DELETE FROM migration WHERE migration_id < 0`), isBusy, () => Effect.void)
+
+/** Whether the error means that the file cannot be written. A missing file does not count. */
+const isUnwritable = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "code") && (error.code === "EACCES" || error.code === "EPERM" || error.code === "EROFS")
+
+/**
+ * Returns the first path that this process may not write, of an existing database's files and folder. It runs before
+ * SQLite opens the file: beside a read-only database SQLite leaves read-only files, and because of them it would still
+ * refuse the database after it was made writable.
+ */
+const findUnwritable = async (filename: string): Promise<string | undefined> => {
+  const real = await realpath(filename).catch(() => undefined)
+  if (real === undefined) return undefined
+  for (const path of [real, dirname(real), `${real}-wal`, `${real}-shm`]) {
+    const refused = await access(path, constants.W_OK).then(() => false, isUnwritable)
+    if (refused) return path
+  }
+  return undefined
+}
+
+/**
+ * Checkpoints and truncates the write-ahead log if it has outgrown its limit. It grows while a long reader needs it,
+ * and after that reader ends there may be no commit that would checkpoint it.
+ */
+const trim = (sql: SqlClient.SqlClient, filename: string) =>
+  Effect.tryPromise(() => stat(`${filename}-wal`)).pipe(
+    Effect.flatMap(({ size }) => Effect.when(sql`PRAGMA wal_checkpoint(TRUNCATE)`, () => size > walLimit)),
+    Effect.ignore
+  )
+
+const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
+  yield* sql`PRAGMA busy_timeout = 50`
+  // Set before the first table exists; later it would need a VACUUM.
+  const latest = yield* snapshot(sql)(checkVersion(sql, filename))
+  if (latest === 0) yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
+  const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`
+  if (journal?.journal_mode !== (filename === ":memory:" ? "memory" : "wal")) {
+    return yield* new DatabaseError({
+      filename,
+      reason: "cannot-open",
+      details: "this file system cannot hold a write-ahead log; put the database on a local disk"
+    })
+  }
+  // The driver's default, NORMAL, loses acknowledged commits at a power cut.
+  yield* sql`PRAGMA synchronous = FULL`
+  yield* sql`PRAGMA foreign_keys = ON`
+  // An in-memory database leaves nothing on disk, not even large sorts and statement journals.
+  if (filename === ":memory:") yield* sql`PRAGMA temp_store = MEMORY`
+  yield* sql`PRAGMA cache_size = -64000`
+  // Pages that many commits touch are copied back once. A log longer than 8 MB only slows each commit's flush.
+  yield* sql`PRAGMA wal_autocheckpoint = 2000`
+  yield* sql.unsafe(`PRAGMA journal_size_limit = ${walLimit}`)
+  if (latest === schemaVersion) return yield* checkWritable(sql)
+  yield* immediately(sql)(
+    Effect.zipRight(
+      sql.unsafe(`PRAGMA application_id = ${applicationID}`),
+      Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "migration" })
+    ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  )
+})
+
+const writer = (options: DatabaseOptions) =>
+  Effect.gen(function* () {
+    // SQLite treats an empty name as a temporary file, and reads a name only up to a NUL.
+    if (options.filename === "" || options.filename.includes("\0")) {
+      return yield* new DatabaseError({
+        filename: JSON.stringify(options.filename),
+        reason: "cannot-open",
+        details: "this is not a valid file name; give a path, or :memory:"
+      })
+    }
+    const unwritable =
+      options.filename === ":memory:" ? undefined : yield* Effect.promise(() => findUnwritable(options.filename))
+    if (unwritable !== undefined) {
+      const details = `the database cannot be written: ${unwritable} is read-only for this user; ${makeWritable}`
+      return yield* new DatabaseError({ filename: options.filename, reason: "read-only", details })
+    }
+    if (options.filename !== ":memory:") yield* Effect.promise(() => makePrivate(options.filename.trim()))
+    const sql = yield* open({ filename: options.filename, disableWAL: true })
+    yield* prepare(sql, options.filename).pipe(
+      retryBusy,
+      Effect.catchTags({
+        SqlError: (error) => refuse(options.filename, error),
+        MigrationError: (error) => refuse(options.filename, error)
+      }),
+      Effect.catchAllCause((cause) =>
+        Option.match(Cause.dieOption(cause), {
+          onNone: () => Effect.failCause(cause),
+          onSome: (defect) => refuse(options.filename, defect)
+        })
+      )
+    )
+    return sql
+  })
+
+const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
+  options.filename === ":memory:"
+    ? Effect.succeed<SqlClient.SqlClient>(sql)
+    : open({ filename: options.filename, readonly: true, disableWAL: true }).pipe(
+        Effect.tap((client) =>
+          Effect.mapError(client`PRAGMA busy_timeout = 1000`, (error) => refuse(options.filename, error))
+        )
+      )
+
+const trimEvery = "10 seconds"
+
+/** Opens the database, migrates it, and provides both connections for the life of the layer. */
+export const layer = (
+  options: DatabaseOptions
+): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const sql = yield* writer(options)
+      const read = yield* reader(options, sql)
+      if (options.filename !== ":memory:") {
+        yield* Effect.forkScoped(Effect.repeat(trim(sql, options.filename), Schedule.spaced(trimEvery)))
+      }
+      return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
+        Context.add(SqliteClient.SqliteClient, sql),
+        Context.add(ReadSql, read)
+      )
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/**
+ * Creates an empty database with this build's schema, for comparisons. It is deleted with the scope, and SQLite moves
+ * it to a temporary file when it grows. It holds one session at a time, without the rows that the session's keys refer
+ * to.
+ */
+export const scratch: Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope> = Effect.gen(function* () {
+  const sql = yield* open({ filename: "", disableWAL: true })
+  const empty = Effect.forEach(["journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"], (setting) =>
+    sql.unsafe(`PRAGMA ${setting}`)
+  )
+  yield* Effect.zipRight(
+    empty,
+    Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "migration" })
+  ).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.mapError((error) => refuse("the scratch database", error))
+  )
+  return sql
+}).pipe(Effect.provide(Reactivity.layer))

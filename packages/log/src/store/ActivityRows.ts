@@ -1,0 +1,104 @@
+/**
+ * Finds in the log, by key, where an activity's work began and what its prompts requested. A resume continues the
+ * previous activity, and so does a steer that was sent to an activity that was cut off. Spec: RQ-45.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Effect, Schema } from "effect"
+import { MessageID, type SessionID } from "../domain/Identifiers.ts"
+import { OutputFormat, Tools } from "../domain/Values.ts"
+import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
+import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
+import type { EventUnreadable } from "../log/EventLog.ts"
+import { selectOfTypes } from "./ShownRows.ts"
+
+type Failure = SqlError.SqlError | EventUnreadable
+
+/** What opens an activity. `admittedSeq` is the sequence number of its first steer's admission. */
+export interface Opening {
+  readonly trigger: "steer" | "queue" | "resume"
+  readonly admittedSeq: number | undefined
+}
+
+const boundaries = [ActivityStarted, ActivitySettled]
+
+/** Whether an activity that opens before this event continues the previous activity's work. */
+const goesOn = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number,
+  { admittedSeq, trigger }: Opening
+): Effect.Effect<boolean, Failure> => {
+  if (trigger !== "steer" || admittedSeq === undefined) return Effect.succeed(trigger === "resume")
+  return Effect.map(selectOfTypes(sql, sessionID, boundaries, before, 1), ([last]) =>
+    last?.type === "session.next.activity.settled"
+      ? last.data.outcome !== "completed" && admittedSeq < last.seq
+      : last !== undefined
+  )
+}
+
+/** The admission of the first prompt promoted after an event. */
+const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) =>
+  Effect.map(
+    sql<{ readonly admitted_seq: number }>`SELECT admitted_seq FROM session_input
+      WHERE session_id = ${sessionID} AND promoted_seq > ${after} AND withdrawn_seq IS NULL
+      ORDER BY promoted_seq LIMIT 1`,
+    ([row]) => row?.admitted_seq
+  )
+
+/** The start of the first activity in the chain that the last one continues; undefined if the log has none. */
+const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<number | undefined, Failure> =>
+  Effect.gen(function* () {
+    let before = Number.MAX_SAFE_INTEGER
+    for (;;) {
+      const [event] = yield* selectOfTypes(sql, sessionID, [ActivityStarted], before, 1)
+      if (event?.type !== "session.next.activity.started") return undefined
+      const { trigger } = event.data
+      const admittedSeq = trigger === "steer" ? yield* firstAdmission(sql, sessionID, event.seq) : undefined
+      if (!(yield* goesOn(sql, sessionID, event.seq, { trigger, admittedSeq }))) return event.seq
+      before = event.seq
+    }
+  })
+
+const Stored = Schema.Struct({
+  id: MessageID,
+  promoted_seq: Schema.Int,
+  tools: Schema.NullOr(Schema.parseJson(Tools)),
+  output: Schema.NullOr(Schema.parseJson(OutputFormat))
+})
+
+const decode = Schema.decodeUnknown(Schema.Array(Stored))
+
+/** The work that an activity continues: what opened it and what it requests. */
+export interface Continued {
+  readonly wishes: Wishes
+  /** The prompts promoted when the work began. */
+  readonly opening: ReadonlyArray<MessageID>
+}
+
+/** For an activity that continues nothing. */
+export const nothingContinued: Continued = { wishes: noWishes, opening: [] }
+
+/** The wishes and opening prompts that an activity inherits, before its own first prompts are read. */
+export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
+  Effect.gen(function* () {
+    if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return nothingContinued
+    const start = yield* selectStart(sql, sessionID)
+    // Older logs have no activities: then only the last prompt counts.
+    const from =
+      start === undefined
+        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
+        : sql`${start}`
+    const rows = yield* sql`
+      SELECT id, promoted_seq, json_extract(prompt, '$.tools') AS tools, json_extract(prompt, '$.output') AS output FROM session_input
+      WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
+    const asked = yield* decode(rows)
+    const wishes = asked.reduce<Wishes>(
+      (held, { output, tools }) => join(held, { ...(tools ? { tools } : {}), ...(output ? { output } : {}) }),
+      noWishes
+    )
+    // Prompts of one boundary are one append, so their sequence numbers are contiguous.
+    const [first] = asked
+    const together = asked.filter(({ promoted_seq: seq }, at) => seq === (first?.promoted_seq ?? 0) + at)
+    return { wishes, opening: together.map(({ id }) => id) } satisfies Continued
+  })

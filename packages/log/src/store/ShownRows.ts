@@ -1,0 +1,203 @@
+/**
+ * Finds, by key, the rows that the model was shown just before an event: the last checkpoint, what it kept, the step,
+ * and its frame. Spec: RQ-34 (EP-10, CP-49).
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } from "../events/SessionEvents.ts"
+import type { EventUnreadable } from "../log/EventLog.ts"
+import { toEvents } from "../log/EventRow.ts"
+import type { InputRow, MessageRow } from "../projection/Tables.ts"
+
+type Found<A> = Effect.Effect<A, SqlError.SqlError>
+
+export interface Checkpoint {
+  readonly seq: number
+  /** Prompts from this sequence number on follow it. */
+  readonly kept: number | null
+}
+
+/** The last checkpoint before an event. */
+export const selectCheckpoint = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Found<Checkpoint | undefined> =>
+  Effect.map(
+    sql<Checkpoint>`SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
+      WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
+    ([row]) => row
+  )
+
+/**
+ * System messages after the baseline stay visible across a checkpoint; those that the baseline contains do not (EP-10).
+ */
+export const selectTold = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  baselineSeq: number,
+  checkpoint: number
+): Found<ReadonlyArray<MessageRow>> =>
+  checkpoint === 0
+    ? Effect.succeed([])
+    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+        AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
+
+/** Prompts without an answer follow the checkpoint (CP-49). */
+export const selectKept = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  checkpoint: Checkpoint | undefined
+): Found<ReadonlyArray<MessageRow>> =>
+  typeof checkpoint?.kept !== "number"
+    ? Effect.succeed([])
+    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+        AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
+
+/** The message of the last step at or before an event. */
+const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number): Found<MessageRow | undefined> =>
+  Effect.map(
+    sql<MessageRow>`SELECT * FROM session_message
+      WHERE session_id = ${sessionID} AND type = 'assistant' AND seq <= ${at} ORDER BY seq DESC LIMIT 1`,
+    ([row]) => row
+  )
+
+type Framed = EventOfType<"session.next.request.framed">
+
+interface StoredType {
+  readonly type: string
+  readonly version: number
+}
+
+/** The last events of these types before a sequence number, newest first. Payloads of other types are not read. */
+export const selectOfTypes = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  types: ReadonlyArray<StoredType>,
+  before: number,
+  limit: number
+): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
+  Effect.flatMap(
+    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
+      WHERE session_id = ${sessionID} AND seq < ${before}
+      AND type IN ${sql.in(types.map(({ type, version }) => `${type}.${version}`))} ORDER BY seq DESC LIMIT ${limit}`,
+    (rows): Effect.Effect<ReadonlyArray<SessionEvent>, EventUnreadable> => {
+      const { events, stopped } = toEvents(rows)
+      return stopped ?? Effect.succeed(events)
+    }
+  )
+
+/** Whether these events alone define the whole frame. */
+const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
+  const offered = framed.findLast(({ data }) => data.tools !== undefined)?.data.tools?.offered
+  const defined = new Set(framed.flatMap(({ data }) => data.tools?.defined ?? []).map(({ name }) => name))
+  return (
+    offered?.every((name) => defined.has(name)) === true &&
+    framed.some(({ data }) => data.system !== undefined) &&
+    framed.some(({ data }) => data.baselineSeq !== undefined) &&
+    framed.some(({ data }) => data.settings !== undefined)
+  )
+}
+
+/** Frame events per query: usually the last few suffice. */
+const portion = 8
+
+/** The events that the frame is folded from, oldest first, back to where they define all of it. */
+const selectFramed = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Effect.Effect<ReadonlyArray<Framed>, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    let framed: ReadonlyArray<Framed> = []
+    for (;;) {
+      const oldest = framed[0]?.seq ?? before
+      const found = yield* selectOfTypes(sql, sessionID, [RequestFramed], oldest, portion)
+      const earlier = found.flatMap((event) => (event.type === "session.next.request.framed" ? [event] : []))
+      framed = [...earlier.toReversed(), ...framed]
+      if (found.length < portion || isWhole(framed)) return framed
+    }
+  })
+
+/** The sequence number up to which results were pruned; undefined if nothing was ever pruned. */
+const selectPruned = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Effect.Effect<number | undefined, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    const [session] = yield* sql<{ readonly pruned_seq: number | null }>`
+      SELECT pruned_seq FROM session WHERE id = ${sessionID}`
+    // A session that was never pruned needs no search.
+    if (typeof session?.pruned_seq !== "number") return undefined
+    const [event] = yield* selectOfTypes(sql, sessionID, [ContextPruned], before, 1)
+    return event?.type === "session.next.context.pruned" ? event.data.through : undefined
+  })
+
+/** A step and its request's frame. */
+export interface FramedStep {
+  /** The row of its message. */
+  readonly row: MessageRow
+  /** The events that its frame is folded from, oldest first. */
+  readonly framed: ReadonlyArray<Framed>
+  readonly prunedSeq: number | undefined
+}
+
+/** The last step at or before an event; undefined if there was none. */
+export const selectFramedStep = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  at: number
+): Effect.Effect<FramedStep | undefined, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    const row = yield* selectStep(sql, sessionID, at)
+    if (row === undefined) return undefined
+    const framed = yield* selectFramed(sql, sessionID, row.seq)
+    return { row, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
+  })
+
+/** The inputs promoted in a range of the transcript. */
+export const selectPrompts = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  from: number,
+  to: number
+): Found<ReadonlyArray<InputRow>> =>
+  sql<InputRow>`SELECT * FROM session_input
+    WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
+
+/** The start of the shown context. */
+export interface ContextStart {
+  /** The checkpoint's sequence number, or 0 without a checkpoint. */
+  readonly from: number
+  /** System messages before the checkpoint that the baseline does not contain. */
+  readonly told: ReadonlyArray<MessageRow>
+  /** Prompts that follow the checkpoint verbatim. */
+  readonly kept: ReadonlyArray<MessageRow>
+  /**
+   * The inputs of the kept prompts, and, in their waiting state, the inputs admitted before `from` and promoted since.
+   */
+  readonly inputs: ReadonlyArray<InputRow>
+}
+
+/** The state when the last checkpoint before an event was made, to fold later events from. */
+export const selectContextStart = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
+): Found<ContextStart> =>
+  Effect.gen(function* () {
+    const checkpoint = yield* selectCheckpoint(sql, sessionID, before)
+    const from = checkpoint?.seq ?? 0
+    const told = yield* selectTold(sql, sessionID, baselineSeq, from)
+    const kept = yield* selectKept(sql, sessionID, checkpoint)
+    const [first, last] = [kept[0], kept.at(-1)]
+    const prompts =
+      first === undefined || last === undefined ? [] : yield* selectPrompts(sql, sessionID, first.seq, last.seq)
+    const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+      AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
+    const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
+    return { from, told, kept, inputs: [...prompts, ...waiting] }
+  })

@@ -1,0 +1,63 @@
+/** Defines what a host says about its providers. Spec: specs/models.md. */
+import type { LanguageModelV3 } from "@ai-sdk/provider"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
+import { Effect, type Redacted } from "effect"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+import * as Policy from "./Policy.ts"
+
+/** A reference to a model. */
+export type Ref = ModelInfo["ref"]
+
+/** A host's facts about a model: overrides of the catalogue, or a model that it lacks. */
+export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
+  /** The words allowed after a colon, sent as the effort. */
+  readonly variants?: ReadonlyArray<string>
+  readonly policy?: Policy.PolicySettings
+  /** The model's tokenizer. Without it the runtime estimates, except for OpenAI's models. */
+  readonly countTokens?: (text: string) => number
+}
+
+/** What every kind of provider has. */
+export interface ProviderBase {
+  readonly models?: Readonly<Record<string, ModelSettings>>
+  readonly policy?: Policy.PolicySettings
+  /** Replaces the HTTP client, for a proxy or a recorder. */
+  readonly fetch?: typeof globalThis.fetch
+}
+
+/** A provider and its wire protocol. */
+export type Provider = ProviderBase &
+  (
+    | { readonly api: "anthropic" | "openai"; readonly apiKey: Redacted.Redacted; readonly baseUrl?: string }
+    | {
+        readonly api: "openai-compatible"
+        readonly baseUrl: string
+        readonly apiKey?: Redacted.Redacted
+        readonly headers?: Readonly<Record<string, string>>
+      }
+    | {
+        /** Any provider of the AI SDK. */
+        readonly api: "ai-sdk"
+        readonly model: (id: string) => LanguageModelV3 | PromiseLike<LanguageModelV3>
+        readonly secrets?: ReadonlyArray<Redacted.Redacted>
+      }
+    | {
+        /** A model instance of the host. */
+        readonly api: "language-model"
+        readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
+      }
+  )
+
+/** The providers and defaults of a resolver. */
+export interface Options {
+  /** By provider name, the part before the slash of a model reference. */
+  readonly providers: Readonly<Record<string, Provider>>
+  /** The model of sessions without one; if absent, resolving fails with a hint. */
+  readonly default?: Ref
+  /** Applies to every provider over HTTP. */
+  readonly policy?: Policy.PolicySettings
+  /** Hints for missing providers, by provider name. */
+  readonly hints?: Readonly<Record<string, string>>
+  /** The hint when neither the session nor `default` names a model. */
+  readonly defaultHint?: string
+}

@@ -1,0 +1,254 @@
+/**
+ * The tool `bash`: runs a shell command. Without a sandbox, the command has the host user's authority, and the
+ * permission is the boundary, judged by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1, SB-1.
+ */
+import * as Tool from "@effect/ai/Tool"
+import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
+import { childEnvironment, Granted } from "@daybook/core/child/ChildEnvironment"
+import { bounded } from "@daybook/core/child/ControlGroup"
+import { type Confined, Sandbox } from "@daybook/core/child/Sandbox"
+import { watch } from "@daybook/core/child/SandboxWatch"
+import { type Chunk, drain, type Exit, runShell } from "@daybook/core/child/ShellProcess"
+import { literal } from "@daybook/core/domain/Rule"
+import { ToolFailure } from "@daybook/core/domain/ToolError"
+import type { ToolOutput } from "@daybook/core/domain/ToolOutput"
+import { readCommandLine } from "@daybook/core/permission/CommandLine"
+import { lineVerdict, whyAsked } from "@daybook/core/permission/CommandRules"
+import { Permission } from "@daybook/core/permission/Permission"
+import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
+import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
+import { type OutputFile, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
+import type { ToolContent } from "@daybook/log/domain/Values"
+import { pathsOutside } from "./CommandAdvice.ts"
+import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
+
+export const bashLimits = {
+  /** Seconds. */
+  timeout: 120,
+  maximumTimeout: 600,
+  /** More output ends the command: a disk is finite. */
+  outputBytes: 256 * 1024 * 1024,
+  progressCharacters: 2_000
+}
+
+/** How long the last output may take after the command has ended. */
+const drainMillis = 1_000
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const BashTool = Tool.make("bash", {
+  description:
+    "Runs a shell command in the working directory and waits for its end. Standard input is closed. Processes that it " +
+    "leaves in the background end with it. A long output is shown in part, and the whole is kept in a file.",
+  parameters: {
+    command: Schema.NonEmptyString.annotations({ description: "The command, as for sh -c" }),
+    workdir: optional(Schema.NonEmptyString).annotations({
+      description: "Folder to run in; the working directory by default"
+    }),
+    timeout: optional(Schema.Int.pipe(Schema.between(1, bashLimits.maximumTimeout))).annotations({
+      description: `Seconds until the command is ended; ${bashLimits.timeout} by default`
+    })
+  },
+  success: Schema.Struct({
+    exitCode: Schema.NullOr(Schema.Int),
+    signal: optional(Schema.String),
+    /** Why the runtime ended the command. */
+    stopped: optional(Schema.Literal("timeout", "output", "processes", "memory")),
+    bytes: Schema.Int,
+    warnings: Schema.Array(Schema.String),
+    notices: Schema.Array(Schema.String),
+    outputPath: optional(Schema.String),
+    text: Schema.String
+  })
+})
+type Result = typeof BashTool.successSchema.Type
+
+/** Loaded at the first command, because most starts run none. */
+const shellGrammar = Effect.promise(() => import("unbash"))
+
+const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
+
+/** Records the command's output in the window, and in a file as soon as the window truncates it. */
+const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow, maximum: number) => {
+  /** Output that is not in a file yet; undefined once the window truncates it. */
+  let held: Array<Uint8Array> | undefined = []
+  let file: OutputFile | undefined
+  return {
+    file: () => file,
+    /** False if the command has printed too much. */
+    take: Effect.fnUntraced(function* ({ bytes, stream }: Chunk) {
+      window.add(stream, bytes)
+      if (file !== undefined) yield* file.write(bytes)
+      held?.push(bytes)
+      if (held !== undefined && window.cut()) {
+        file = yield* store.open(call)
+        if (file !== undefined) yield* file.write(Buffer.concat(held))
+        held = undefined
+      }
+      const text = window.latest(bashLimits.progressCharacters)
+      yield* call.progress({ structured: { bytes: window.bytes() }, content: [{ type: "text", text }] })
+      return window.bytes() <= maximum
+    })
+  }
+}
+
+type Why = NonNullable<Result["stopped"]>
+type Outcome = { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: Why }
+
+const stopped = (why: Why): Outcome => ({ type: "stopped", why })
+
+const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => {
+  switch (why) {
+    case "output":
+      return `Stopped: it printed more than ${maximum} bytes.`
+    case "timeout":
+      return `Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`
+    case "processes":
+      return `Stopped: the sandbox allows ${confined?.limits.processes ?? 0} processes and threads at a time.`
+    case "memory":
+      return `Stopped: the sandbox allows ${confined?.limits.bytes ?? 0} bytes of memory for all processes together.`
+  }
+}
+
+const describe = (outcome: Outcome, command: Run): ReadonlyArray<string> => {
+  if (outcome.type === "stopped") return [describeStop(outcome.why, command)]
+  const { code, signal } = outcome.exit
+  if (code === 0) return []
+  const ended = signal === null ? `Exit code ${code}.` : `Ended by signal ${signal}.`
+  return command.confined === undefined ? [ended] : [ended, command.confined.summary]
+}
+
+interface Run {
+  readonly text: string
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly confined: Confined | undefined
+  readonly seconds: number
+  /** Bytes of output. */
+  readonly maximum: number
+  readonly warnings: ReadonlyArray<string>
+}
+
+const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: ToolCall, command: Run) {
+  const { confined, cwd, maximum, seconds, warnings } = command
+  const window = makeOutputWindow()
+  const recorder = makeRecorder(store, call, window, maximum)
+  const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
+  const shell = yield* runShell(
+    confined === undefined
+      ? { command: command.text, cwd, env: command.env }
+      : { command: command.text, cwd: "/", env: confined.env, prefix: [...bounds, ...confined.prefix] }
+  )
+  const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
+  const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
+  // The pump ends early if it fails, if there is too much output, or if the command closes its output and continues.
+  const pumped = Effect.flatMap(Fiber.join(pump), () =>
+    window.bytes() > maximum ? Effect.succeed(stopped("output")) : ended
+  )
+  const passed =
+    confined === undefined
+      ? Effect.never
+      : Effect.map(
+          watch(() => shell.pid, confined.limits),
+          stopped
+        )
+  const outcome = yield* Effect.timeoutTo(Effect.raceAll([ended, pumped, passed]), {
+    duration: Duration.seconds(seconds),
+    onSuccess: (value) => value,
+    onTimeout: () => stopped("timeout")
+  })
+  yield* shell.end
+  // Output printed before the end may still be in the pipe. A process that left the group may hold the streams open.
+  yield* Effect.raceFirst(Fiber.join(pump), drain(drainMillis))
+  const file = recorder.file()
+  const where =
+    file === undefined
+      ? " It was not kept."
+      : ` The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)}.`
+  const text = window.render(where)
+  return {
+    exitCode: outcome.type === "ended" ? outcome.exit.code : null,
+    ...(outcome.type === "ended" && outcome.exit.signal !== null ? { signal: outcome.exit.signal } : {}),
+    ...(outcome.type === "stopped" ? { stopped: outcome.why } : {}),
+    bytes: window.bytes(),
+    warnings,
+    notices: [...(text === "" ? ["No output."] : []), ...describe(outcome, command), ...warnings],
+    ...(file === undefined ? {} : { outputPath: file.path }),
+    text
+  }
+})
+
+const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutput => {
+  const content: ReadonlyArray<ToolContent> = [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...(notices.length === 0 ? [] : [{ type: "text" as const, text: `[${notices.join(" ")}]` }])
+  ]
+  return { structured, content, ...(outputPath === undefined ? {} : { outputPaths: [outputPath] }) }
+}
+
+/** The command's sandbox, if the host configures one. */
+const confine = (
+  { confine: make }: Sandbox["Type"],
+  root: string,
+  cwd: string,
+  env: Readonly<Record<string, string>>
+) =>
+  Effect.mapBoth(make({ cwd, env, writable: [root] }), {
+    onSuccess: Option.getOrUndefined,
+    onFailure: ({ _tag, message }) =>
+      new ToolFailure({ type: _tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message })
+  })
+
+/** `bash` in the current Location. A working folder outside it first needs `external_directory`. */
+export const makeBash = Effect.fnUntraced(function* (options: { readonly outputBytes?: number } = {}) {
+  const maximum = options.outputBytes ?? bashLimits.outputBytes
+  const files = yield* LocationFiles
+  const permission = yield* Permission
+  const store = yield* ToolOutputStore
+  const grants = yield* Granted
+  const sandbox = yield* Sandbox
+  return define(BashTool, {
+    render,
+    handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir = "." }, call) {
+      const root = yield* files.resolveFolder(".")
+      const folder = yield* files.resolveFolder(workdir)
+      const env = childEnvironment(process.env, grants.bash)
+      const early = yield* confine(sandbox, root.real, folder.real, env)
+      if (!folder.inside) {
+        yield* permission.authorize({
+          ...call,
+          tool: "bash",
+          permission: "external_directory",
+          subject: Effect.succeed({ type: "external_directory", folder: folder.real, command }),
+          resources: [folder.real],
+          title: `Run a command in ${folder.real}, outside the Location`,
+          always: [literal(folder.real)]
+        })
+      }
+      // In a sandbox these paths are other files, or do not exist.
+      const outside = early === undefined ? pathsOutside(command, root.real) : []
+      const warnings =
+        outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
+      const grammar = yield* shellGrammar
+      const line = readCommandLine(grammar, command)
+      yield* permission.authorize({
+        ...call,
+        tool: "bash",
+        permission: "bash",
+        subject: Effect.succeed({ type: "command", command, folder: folder.resource, warnings }),
+        resources: [command],
+        confined: early !== undefined && sandbox.settings.autoAllow === true,
+        title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
+        always: [literal(command)],
+        verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line),
+        because: (rules, approvals) => whyAsked({ grammar, permission: "bash", rules, approvals }, line)
+      })
+      if (folder.inside) yield* files.recheck(folder.real)
+      // Computed again: the folders' content may have changed during the question.
+      const confined = early === undefined ? early : yield* confine(sandbox, root.real, folder.real, env)
+      return yield* Effect.scoped(
+        run(store, call, { text: command, cwd: folder.real, env, confined, seconds: timeout, maximum, warnings })
+      )
+    })
+  })
+})

@@ -1,0 +1,29 @@
+/** Collects the built-in tools of every Location. */
+import { Effect, Option } from "effect"
+import { Skills } from "@daybook/core/context/Skills"
+import type { Builtins } from "@daybook/core/tool/ToolRegistry"
+import { layer as layerFiles } from "@daybook/core/workspace/LocationFiles"
+import { makeApplyPatch } from "./ApplyPatch.ts"
+import { makeBash } from "./Bash.ts"
+import { makeEdit } from "./Edit.ts"
+import { makeGlob } from "./Glob.ts"
+import { makeGrep } from "./Grep.ts"
+import { makeRead } from "./Read.ts"
+import { makeSkill } from "./Skill.ts"
+import { makeWrite } from "./Write.ts"
+
+/** `skill`, if the host provides skills. */
+const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
+  Option.isNone(found)
+    ? Effect.succeed([])
+    : Effect.map(Effect.provideService(makeSkill, Skills, found.value), (tool) => [tool])
+)
+
+/** The tools for files, search, commands and skills. */
+export const builtins: Builtins = Effect.provide(
+  Effect.map(
+    Effect.all([Effect.all([makeRead, makeGlob, makeGrep, makeWrite, makeEdit, makeApplyPatch(), makeBash()]), skills]),
+    (tools) => tools.flat()
+  ),
+  layerFiles
+)

@@ -1,0 +1,164 @@
+/**
+ * Applies the hunks of one update to a file's text. Every hunk must match exactly one place. Unchanged lines are kept
+ * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74.
+ */
+import { Either, Schema } from "effect"
+import { isCrlf } from "../WholeText.ts"
+import { makeHunkSearch, oldLines } from "./HunkSearch.ts"
+import type { Hunk } from "./Patch.ts"
+
+/** A hunk matches no place in the file, or more than one. */
+export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/core/HunkRefused")("HunkRefused", {
+  /** The hunk's number within the file, from 1. */
+  hunk: Schema.Int,
+  /** The line of the patch where it begins. */
+  line: Schema.Int,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `hunk ${this.hunk} (line ${this.line} of the patch) ${this.problem}`
+  }
+}
+
+type Search = ReturnType<typeof makeHunkSearch>
+
+const byteOrderMark = "\uFEFF"
+
+const show = (sought: ReadonlyArray<string>) =>
+  sought
+    .slice(0, 12)
+    .map((line) => `\n  ${line.length > 160 ? `${line.slice(0, 160)}...` : line}`)
+    .join("") + (sought.length > 12 ? `\n  (and ${sought.length - 12} more)` : "")
+
+const listed = (places: ReadonlyArray<number>) => {
+  const shown = places.slice(0, 5).map((place) => place + 1)
+  return `lines ${shown.join(", ")}${places.length > shown.length ? " and more" : ""}`
+}
+
+/** For each of `starts`, the first of `places` at least `gap` lines later. Both inputs and the result are ascending. */
+const firstAfter = (starts: ReadonlyArray<number>, places: ReadonlyArray<number>, gap: number) => {
+  const found = new Set<number>()
+  let index = 0
+  for (const start of starts) {
+    while (index < places.length && (places[index] ?? 0) < start + gap) index++
+    const place = places[index]
+    if (place !== undefined) found.add(place)
+  }
+  return [...found]
+}
+
+const tooMuch = () => `matches too many places; make it shorter, or give lines that are rare in the file`
+
+/** The possible lines of the last anchor: each anchor is matched at its first occurrence after the previous one. */
+const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Either<ReadonlyArray<number>, string> =>
+  Either.gen(function* () {
+    let places: ReadonlyArray<number> = [-1]
+    for (const [index, anchor] of anchors.entries()) {
+      let next: ReadonlyArray<number> = []
+      for (const tolerance of ["exact", "end", "around"] as const) {
+        const all = yield* Either.mapLeft(search.places(anchor, tolerance), tooMuch)
+        next = index === 0 ? all : firstAfter(places, all, 1)
+        if (next.length > 0) break
+      }
+      if (next.length === 0) {
+        const where = index === 0 ? "" : `, after the one before it`
+        return yield* Either.left(`does not fit: the line after "@@" is not in the file${where}:${show([anchor])}`)
+      }
+      places = next
+    }
+    return places
+  })
+
+const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Either.Either<number, string> =>
+  Either.gen(function* () {
+    const sought = oldLines(hunk)
+    const anchors = yield* anchorPlaces(search, hunk.anchors)
+    if (sought.length === 0) {
+      if (hunk.endOfFile || length === 0) return length
+      if (hunk.anchors.length === 0) {
+        return yield* Either.left(
+          `does not say where its lines go: give the lines around them, "@@ " and the line before them, or ` +
+            `"*** End of File" after them`
+        )
+      }
+      const places = anchors.map((anchor) => anchor + 1).filter((place) => place >= from)
+      const [place] = places
+      if (place === undefined)
+        return yield* Either.left(`comes before the hunk above it; give hunks in the file's order`)
+      return places.length === 1
+        ? place
+        : yield* Either.left(
+            `does not have one place: the line after "@@" occurs ${places.length} times (${listed(anchors)}); add ` +
+              `the lines around the change`
+          )
+    }
+    for (const tolerance of ["exact", "end"] as const) {
+      const runs = yield* Either.mapLeft(search.runs(sought, from, tolerance), tooMuch)
+      const all = hunk.endOfFile ? runs.filter((place) => place + sought.length === length) : runs
+      // A hunk may begin with the line that its anchor names.
+      const places = hunk.anchors.length === 0 ? all : firstAfter(anchors, all, 0)
+      const [place] = places
+      if (place === undefined) continue
+      return places.length === 1
+        ? place
+        : yield* Either.left(
+            `does not have one place: it fits at ${listed(places)} of the file; give more lines around the change, or ` +
+              `"@@ " and a line before it that occurs once. It sought:${show(sought)}`
+          )
+    }
+    const [elsewhere] = yield* Either.mapLeft(search.runs(sought, 0, "around"), tooMuch)
+    const hint =
+      elsewhere === undefined
+        ? "Read the file again and give them as it has them."
+        : elsewhere < from
+          ? `They are at line ${elsewhere + 1}, before the hunk above: give hunks in the file's order.`
+          : `At line ${elsewhere + 1} they differ in blanks, come before the line after "@@", or do not end the file.`
+    return yield* Either.left(
+      `does not fit: these lines are not in the file${from > 0 ? " after the hunk above" : ""}` +
+        `${hunk.anchors.length > 0 ? ` after the line that "@@" names` : ""}` +
+        `${hunk.endOfFile ? " at its end" : ""}. ${hint} It sought:${show(sought)}`
+    )
+  })
+
+/** Normalizes a hunk like the file: removes the CR of line breaks and a byte order mark. */
+const inTermsOf = (hunk: Hunk, crlf: boolean, marked: boolean): Hunk => ({
+  ...hunk,
+  lines: hunk.lines.map(({ kind, text }) => {
+    const bare = marked && text.startsWith(byteOrderMark) ? text.slice(1) : text
+    return { kind, text: crlf && bare.endsWith("\r") ? bare.slice(0, -1) : bare }
+  })
+})
+
+/** The text after all hunks are applied in order. */
+export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.Either<string, HunkRefused> =>
+  Either.gen(function* () {
+    const mark = content.startsWith(byteOrderMark) ? byteOrderMark : ""
+    const body = content.slice(mark.length)
+    const crlf = isCrlf(body)
+    const lines = (crlf ? body.replaceAll("\r\n", "\n") : body).split("\n")
+    let newline = lines.at(-1) === ""
+    if (newline) lines.pop()
+    const own = hunks.map((hunk) => inTermsOf(hunk, crlf, mark !== ""))
+    const search = makeHunkSearch(lines, own)
+    const after: Array<string> = []
+    let at = 0
+    const keepUntil = (place: number) => {
+      for (; at < place; at++) after.push(lines[at] ?? "")
+    }
+    for (const [index, hunk] of own.entries()) {
+      const place = yield* Either.mapLeft(
+        placeOf(search, hunk, at, lines.length),
+        (problem) => new HunkRefused({ hunk: index + 1, line: hunk.line, problem })
+      )
+      keepUntil(place)
+      for (const { kind, text } of hunk.lines) {
+        if (kind === "add") after.push(text)
+        else if (kind === "keep") keepUntil(at + 1)
+        else at++
+      }
+      newline = hunk.finalNewline ?? newline
+    }
+    keepUntil(lines.length)
+    const ending = crlf ? "\r\n" : "\n"
+    return after.length === 0 ? mark : mark + after.join(ending) + (newline ? ending : "")
+  })

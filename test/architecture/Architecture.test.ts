@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { packagesFolder, readModule, readModules } from "./ImportGraph.ts"
+import { backArrows, barrels, circles, logDependencies, strayDependencies, strayStatements } from "./Laws.ts"
+
+const modules = readModules()
+
+/** The modules with one more, as if somebody had added it. */
+const withModule = (path: string, text: string) => [...modules, readModule(path, text)]
+
+describe("the architecture", () => {
+  it("AR-1: packages and folders import only what stands before them", () => {
+    assert.deepStrictEqual(backArrows(modules), [])
+    const upwards = 'import type { Sessions } from "../session/Sessions.ts"\n'
+    assert.deepStrictEqual(backArrows(withModule("core/src/tool/New.ts", upwards)), [
+      "packages/core/src/tool/New.ts:1 imports ../session/Sessions.ts"
+    ])
+    const across = 'export const a = 1\nexport type { Agent } from "@daybook/core/domain/Agent"\n'
+    assert.deepStrictEqual(backArrows(withModule("log/src/store/New.ts", across)), [
+      "packages/log/src/store/New.ts:2 imports @daybook/core/domain/Agent"
+    ])
+    assert.deepStrictEqual(backArrows(withModule("log/src/elsewhere/New.ts", 'import "../log/EventLog.ts"\n')), [
+      "packages/log/src/elsewhere/New.ts:1 imports ../log/EventLog.ts"
+    ])
+  })
+
+  it("AR-2: no modules import each other in a circle", () => {
+    assert.deepStrictEqual(circles(modules), [])
+    const circle = [
+      readModule("log/src/store/A.ts", 'import type { B } from "./B.ts"\n'),
+      readModule("log/src/store/B.ts", 'export type C = import("./A.ts").D\n')
+    ]
+    assert.deepStrictEqual(circles(circle), [["log/src/store/A.ts", "log/src/store/B.ts", "log/src/store/A.ts"]])
+  })
+
+  it("AR-3: SQL stands only in the log's storage and in the permission store", () => {
+    assert.deepStrictEqual(strayStatements(modules), [])
+    const statement = "/** sql`SELECT` */\nconst rows = sql<{ n: number }>`SELECT 1 AS n`\n"
+    assert.deepStrictEqual(strayStatements(withModule("core/src/session/New.ts", statement)), [
+      "packages/core/src/session/New.ts:2"
+    ])
+    assert.deepStrictEqual(strayStatements(withModule("cli/src/New.ts", "client.prepare(`SELECT 1`)\n")), [
+      "packages/cli/src/New.ts:1"
+    ])
+  })
+
+  it("AR-4: the log depends on its listed packages and nothing else", () => {
+    assert.deepStrictEqual(strayDependencies(modules), [])
+    assert.deepStrictEqual(strayDependencies(withModule("log/src/New.ts", 'import { parse } from "yaml"\n')), [
+      "packages/log/src/New.ts:1 imports yaml"
+    ])
+    const { dependencies = {}, peerDependencies = {} } = JSON.parse(
+      readFileSync(join(packagesFolder, "log", "package.json"), "utf8")
+    ) as Record<"dependencies" | "peerDependencies", Record<string, string> | undefined>
+    assert.deepStrictEqual([...Object.keys(dependencies), ...Object.keys(peerDependencies)].sort(), [
+      ...logDependencies
+    ])
+  })
+
+  it("AR-5: `@effect` packages are imported by module", () => {
+    assert.deepStrictEqual(barrels(modules), [])
+    assert.deepStrictEqual(barrels(withModule("core/src/New.ts", 'import { Tool } from "@effect/ai"\n')), [
+      "packages/core/src/New.ts:1 imports @effect/ai"
+    ])
+  })
+})

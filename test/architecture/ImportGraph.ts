@@ -1,0 +1,59 @@
+/** Reads which modules of the packages import which, type imports included. */
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseSync } from "oxc-parser"
+
+export const packagesFolder = fileURLToPath(new URL("../../packages/", import.meta.url))
+
+/** One import, with the line that states it. */
+export interface Import {
+  /** The importing module, relative to `packages/`. */
+  readonly from: string
+  readonly line: number
+  readonly specifier: string
+  /** The imported module, relative to `packages/`; undefined outside of Daybook. */
+  readonly to: string | undefined
+}
+
+/** A source file. */
+export interface Module {
+  readonly path: string
+  readonly text: string
+  readonly imports: ReadonlyArray<Import>
+}
+
+const resolved = (from: string, specifier: string): string | undefined => {
+  if (specifier.startsWith(".")) return relative(packagesFolder, resolve(packagesFolder, dirname(from), specifier))
+  const [, name, path = "index"] = /^@daybook\/([\w-]+)(?:\/(.+))?$/.exec(specifier) ?? []
+  return name === undefined ? undefined : `${name}/src/${path}.ts`
+}
+
+const importTypes = /\bimport\(\s*["']([^"']+)["']/g
+
+/** Reads a module's imports: declarations, re-exports, and `import()` of values and types. */
+export const readModule = (path: string, text: string): Module => {
+  const { module } = parseSync(path, text)
+  const found = new Map<number, string>()
+  for (const { moduleRequest } of module.staticImports) found.set(moduleRequest.start, moduleRequest.value)
+  for (const { moduleRequest } of module.staticExports.flatMap(({ entries }) => entries)) {
+    if (moduleRequest) found.set(moduleRequest.start, moduleRequest.value)
+  }
+  for (const { 1: specifier = "", index } of text.matchAll(importTypes)) found.set(index, specifier)
+  const imports = [...found].map(([start, specifier]) => ({
+    from: path,
+    line: text.slice(0, start).split("\n").length,
+    specifier,
+    to: resolved(path, specifier)
+  }))
+  return { path, text, imports }
+}
+
+/** Every module under `packages/NAME/src`. */
+export const readModules = (): ReadonlyArray<Module> =>
+  readdirSync(packagesFolder).flatMap((name) =>
+    readdirSync(join(packagesFolder, name, "src"), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts"))
+      .map((path) => `${name}/src/${path}`)
+      .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
+  )

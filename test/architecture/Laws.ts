@@ -1,0 +1,142 @@
+/**
+ * States the order of packages and folders, and finds what breaks it. A package imports only the packages named with it;
+ * a folder imports itself and the folders before it. Spec: specs/architecture.md AR-1..AR-4.
+ */
+import type { Module } from "./ImportGraph.ts"
+
+/** The packages that each package may import. */
+export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
+  log: [],
+  core: ["log"],
+  tools: ["log", "core"],
+  mcp: ["log", "core"],
+  embedded: ["log", "core", "tools", "mcp"],
+  models: ["log", "core"],
+  files: ["log", "core"],
+  server: ["log", "core", "files"],
+  cli: ["log", "core", "tools", "mcp", "embedded", "models", "files", "server"]
+}
+
+/** The folders of a package, lower first. Modules outside of a folder stand above all folders. */
+export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
+  log: ["support", "storage", "domain", "events", "projection", "log", "store", "coordination", "maintenance"],
+  core: [
+    "support",
+    "domain",
+    "http",
+    "glob",
+    "trust",
+    "definition",
+    "model",
+    "agent",
+    "context",
+    "permission",
+    "child",
+    "workspace",
+    "picture",
+    "tool",
+    "prompt",
+    "request",
+    "compaction",
+    "coordination",
+    "runner",
+    "session"
+  ]
+}
+
+/** Where SQL may stand. */
+export const sqlPlaces: ReadonlyArray<RegExp> = [
+  /^log\/src\/(?:log|storage|projection|store|coordination|maintenance)\//,
+  /^core\/src\/permission\/SqlPermissionStore\.ts$/,
+  // Not behind the store's services yet.
+  /^core\/src\/(?:context\/(?:ContextEpoch|InstructionDiscovery|LocationFence)|runner\/Recovery)\.ts$/,
+  /^core\/src\/session\/(?:Questions|SessionInput|Titles)\.ts$/,
+  // The exporter's own database, beside the files it describes.
+  /^files\/src\/Ledger\.ts$/
+]
+
+/** The npm packages of `@daybook/log`. */
+export const logDependencies: ReadonlyArray<string> = [
+  "@effect/experimental",
+  "@effect/platform",
+  "@effect/sql",
+  "@effect/sql-sqlite-node",
+  "effect",
+  "ulid"
+]
+
+const packageOf = (path: string): string => path.split("/")[0] ?? ""
+
+const folderOf = (path: string): string | undefined => {
+  const [, , folder, ...rest] = path.split("/")
+  return rest.length === 0 ? undefined : folder
+}
+
+/** The imports of modules that break the order of packages and folders, as `file:line imports module`. */
+export const backArrows = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules.flatMap(({ imports, path }) =>
+    imports.flatMap(({ line, specifier, to }) => {
+      if (to === undefined) return []
+      const [own, other] = [packageOf(path), packageOf(to)]
+      const fault = () => [`packages/${path}:${line} imports ${specifier}`]
+      if (own !== other) return packages[own]?.includes(other) === true ? [] : fault()
+      const order = folders[own]
+      if (order === undefined) return []
+      const rank = (file: string) => {
+        const folder = folderOf(file)
+        return folder === undefined ? order.length : order.indexOf(folder)
+      }
+      return rank(path) >= 0 && rank(to) >= 0 && rank(to) <= rank(path) ? [] : fault()
+    })
+  )
+
+/** Circles of modules, each as the list of its modules. */
+export const circles = (modules: ReadonlyArray<Module>): ReadonlyArray<ReadonlyArray<string>> => {
+  const graph = new Map(modules.map(({ imports, path }) => [path, imports.flatMap(({ to }) => (to ? [to] : []))]))
+  const found: Array<ReadonlyArray<string>> = []
+  const done = new Set<string>()
+  const visit = (path: string, trail: ReadonlyArray<string>): void => {
+    const at = trail.indexOf(path)
+    if (at >= 0) found.push([...trail.slice(at), path])
+    if (at >= 0 || done.has(path)) return
+    for (const next of graph.get(path) ?? []) visit(next, [...trail, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return found
+}
+
+/** A tagged template whose text begins a statement of SQL, or whose tag is a client. */
+const sql = /\b\w*[sS]ql(?:<[^`]*?>)?`|`\s*(?:SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\s/g
+
+const withoutComments = (text: string): string =>
+  text.replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
+
+/** Statements of SQL outside of their places, as `file:line`. */
+export const strayStatements = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules
+    .filter(({ path }) => !sqlPlaces.some((place) => place.test(path)))
+    .flatMap(({ path, text }) => {
+      const code = withoutComments(text)
+      return [...code.matchAll(sql)].map(({ index }) => `packages/${path}:${code.slice(0, index).split("\n").length}`)
+    })
+
+/** Imports of `@daybook/log` from npm packages that are not listed, as `file:line imports module`. */
+export const strayDependencies = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules
+    .filter(({ path }) => packageOf(path) === "log")
+    .flatMap(({ imports, path }) =>
+      imports.flatMap(({ line, specifier, to }) => {
+        if (to !== undefined || specifier.startsWith("node:")) return []
+        const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")
+        return logDependencies.includes(name) ? [] : [`packages/${path}:${line} imports ${specifier}`]
+      })
+    )
+
+/** Imports of the root of an `@effect/*` package, which loads all its modules. */
+export const barrels = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules.flatMap(({ imports, path }) =>
+    imports.flatMap(({ line, specifier }) =>
+      /^@effect\/[\w-]+$/.test(specifier) ? [`packages/${path}:${line} imports ${specifier}`] : []
+    )
+  )
