@@ -41,7 +41,9 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "coordination",
     "runner",
     "session"
-  ]
+  ],
+  server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
+  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }
 
 /** Where SQL may stand. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
-import { arrange } from "../../packages/cli/src/Arguments.ts"
+import { arrange } from "../../packages/cli/src/arguments/Arguments.ts"
 
 const specs = [
   { name: "session", value: "ID" },

@@ -2,16 +2,16 @@
  * What `daybook context` shows, against what a model on the loopback is sent, and the configuration that is in it.
  * Method: the wire's texts are compared with the command's; nothing is timed.
  */
-import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { rehearse } from "../../packages/cli/src/Rehearsal.ts"
-import { placesOf } from "../../packages/cli/src/Configuration.ts"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { placesOf } from "../../packages/cli/src/config/Configuration.ts"
+import { rehearse } from "../../packages/cli/src/host/Rehearsal.ts"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
 import * as ModelServer from "./support/ModelServer.ts"
-import { jsonLines, place, type Place } from "./support/Process.ts"
+import { jsonLines, type Place, place } from "./support/Process.ts"
 
 beforeAll(() => void build())
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
-import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/Errors.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
+import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { ModelNotFound } from "../../packages/core/src/model/ModelResolver.ts"
 import { ProviderFailed } from "../../packages/core/src/runner/RunError.ts"
 import { InboxFullError, PromptConflictError } from "../../packages/core/src/session/Sessions.ts"

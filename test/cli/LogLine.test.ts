@@ -1,8 +1,8 @@
 /** What a server logs, and where OpenTelemetry's variables send it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, FiberId, FiberRefs, HashMap, List, LogLevel, type Logger } from "effect"
+import { Cause, Effect, FiberId, FiberRefs, HashMap, List, type Logger, LogLevel } from "effect"
+import * as TelemetryOptions from "../../packages/cli/src/config/TelemetryOptions.ts"
 import { cleaned, logLine, secretsOf } from "../../packages/cli/src/render/LogLine.ts"
-import * as TelemetryOptions from "../../packages/cli/src/TelemetryOptions.ts"
 
 const entry = (over: Partial<Logger.Logger.Options<unknown>> = {}): Logger.Logger.Options<unknown> => ({
   annotations: HashMap.empty(),

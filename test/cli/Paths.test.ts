@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { databasePath, rootPath } from "../../packages/cli/src/Paths.ts"
+import { databasePath, rootPath } from "../../packages/cli/src/support/Paths.ts"
 
 describe("Paths", () => {
   it("CL-20: DAYBOOK_DB, else XDG_DATA_HOME, else the home folder", () => {

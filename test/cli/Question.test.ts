@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { read } from "../../packages/cli/src/Question.ts"
 import { answerOf, questionText } from "../../packages/cli/src/render/QuestionText.ts"
+import { read } from "../../packages/cli/src/terminal/Question.ts"
 
 const one = { question: "Which?", options: [{ label: "SQLite" }, { label: "Files", description: "plain\nones" }] }
 const several = { ...one, multiple: true }

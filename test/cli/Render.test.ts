@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import { rootHelp, verbHelp } from "../../packages/cli/src/arguments/Help.ts"
 import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
-import { rootHelp, verbHelp } from "../../packages/cli/src/render/Help.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
 import { sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
 import type { Message, Session } from "../../packages/log/src/domain/Message.ts"

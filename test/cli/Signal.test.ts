@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import { afterEach, vi } from "vitest"
-import * as Signal from "../../packages/cli/src/Signal.ts"
+import * as Signal from "../../packages/cli/src/support/Signal.ts"
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -1,10 +1,10 @@
-import { mkdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync, chmodSync } from "node:fs"
+import { chmodSync, mkdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck } from "effect"
-import { recheckCwd, resolveCwd } from "../../packages/server/src/Cwd.ts"
-import { temporaryFolder } from "./support/Folder.ts"
+import { recheckCwd, resolveCwd } from "../../packages/server/src/cwd/Cwd.ts"
 import { cases } from "../support/Cases.ts"
+import { temporaryFolder } from "./support/Folder.ts"
 
 const folder = (path: string) => mkdirSync(path, { recursive: true })
 

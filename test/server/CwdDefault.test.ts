@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { agentDefaultCwd } from "../../packages/server/src/Cwd.ts"
+import { agentDefaultCwd } from "../../packages/server/src/cwd/Cwd.ts"
 import { temporaryFolder } from "./support/Folder.ts"
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)

@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
 import type { LiveEvent, SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import * as Deltas from "../../packages/server/src/Deltas.ts"
+import * as Deltas from "../../packages/server/src/run/Deltas.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]
 let seq = 0

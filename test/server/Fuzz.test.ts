@@ -6,9 +6,9 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { listen } from "../../packages/server/src/Listener.ts"
-import { maxLineBytes } from "../../packages/server/src/Lines.ts"
-import { random, type Random } from "../request/support/Random.ts"
+import { listen } from "../../packages/server/src/socket/Listener.ts"
+import { maxLineBytes } from "../../packages/server/src/wire/Lines.ts"
+import { type Random, random } from "../request/support/Random.ts"
 import { connectTo } from "./support/Client.ts"
 import { temporaryFolder } from "./support/Folder.ts"
 import { answerPongs } from "./support/Pong.ts"

@@ -2,7 +2,7 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert } from "vitest"
-import * as Lane from "../../packages/server/src/Lane.ts"
+import * as Lane from "../../packages/server/src/support/Lane.ts"
 
 const enter = (lane: Lane.Lane, key = "a") =>
   Effect.flatMap(lane.enter(key), (place) => (place === undefined ? Effect.dieMessage("full") : Effect.succeed(place)))

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck, Schema } from "effect"
-import { maxLineBytes } from "../../packages/server/src/Lines.ts"
+import { maxLineBytes } from "../../packages/server/src/wire/Lines.ts"
 import {
+  type Answer,
   decode,
   decodeLine,
   deltaTexts,
@@ -9,9 +10,8 @@ import {
   Frame,
   maxDeltaLength,
   Request,
-  type WireError,
-  type Answer
-} from "../../packages/server/src/Wire.ts"
+  type WireError
+} from "../../packages/server/src/wire/Wire.ts"
 
 /** What of an answer goes with what: decided by the operation, not by the form of its fields. */
 const answerFits = ({ answers, decision, message }: Answer) =>

@@ -100,11 +100,11 @@ describe("the environment of children", () => {
       )
     )
     assert.deepStrictEqual(starts.sort(), [
-      "cli/src/Watchdog.ts",
+      "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
       "mcp/src/Transports.ts"
     ])
-    const watchdog = readFileSync(join(packages, "cli/src/Watchdog.ts"), "utf8")
+    const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
     assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')
   })

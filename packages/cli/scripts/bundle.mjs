@@ -109,7 +109,7 @@ const reader = await build({
     "*/Telemetry.ts",
     "*/Trusting.ts",
     "*/TrustText.ts",
-    "*/Turn.ts"
+    "*/RunFollower.ts"
   ]
 })
 const ctx = await build({
@@ -122,7 +122,7 @@ const ctx = await build({
 const stream = await build({
   ...options,
   write: false,
-  entryPoints: { stream: join(root, "src", "Stream.ts") },
+  entryPoints: { stream: join(root, "src", "support", "Stream.ts") },
   format: "cjs"
 })
 const { metafile, outputFiles } = await build({

@@ -1,7 +1,7 @@
 /** The public API of `@daybook/server`; everything else is internal. */
-export * as Asks from "./Asks.ts"
-export { type BackendServices } from "./Backend.ts"
-export { SocketBusy, SocketUnusable } from "./Listener.ts"
+export * as Asks from "./ask/Asks.ts"
+export { type BackendServices } from "./session/Backend.ts"
+export { SocketBusy, SocketUnusable } from "./socket/Listener.ts"
 export {
   NameTaken,
   serve,
@@ -11,4 +11,4 @@ export {
   type ServedSocket,
   type ServeOptions
 } from "./SessionSocket.ts"
-export * as Wire from "./Wire.ts"
+export * as Wire from "./wire/Wire.ts"

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
-import * as Watchdog from "../../../packages/cli/src/Watchdog.ts"
+import * as Watchdog from "../../../packages/cli/src/support/Watchdog.ts"
 
 const hasChild = () =>
   readdirSync("/proc/self/task").some((task) => readFileSync(`/proc/self/task/${task}/children`, "utf8") !== "")

@@ -3,13 +3,13 @@ import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { Agent } from "@daybook/core/domain/Agent"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { Output } from "../Output.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { withNoSessions } from "../host/Runtime.ts"
 import { agentTable } from "../render/AgentText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { withNoSessions } from "../Runtime.ts"
-import type { Verb } from "../Verb.ts"
+import { Output } from "../terminal/Output.ts"
 
 const cwd = Flags.text("cwd", "DIR", "the folder whose agents are listed (default: the current one)")
 

@@ -7,14 +7,14 @@ import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { ActivityFailed, Interrupted } from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { Output } from "../Output.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { told, trusting, turn, withRunning, withSessions } from "../host/Runtime.ts"
 import { compacted } from "../render/CompactionText.ts"
-import { told, trusting, turn, withRunning, withSessions } from "../Runtime.ts"
-import * as SessionReference from "../SessionReference.ts"
-import type { Verb } from "../Verb.ts"
+import { ActivityFailed, Interrupted } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
 
 const noWait = Flags.toggle("no-wait", "only request it; the process that runs the session now or next does it")
 

@@ -2,8 +2,15 @@
 import * as Command from "@effect/cli/Command"
 import { Effect, Either, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Check } from "../Checkup.ts"
-import * as DatabasePath from "../DatabasePath.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import type { Check } from "../host/Checkup.ts"
+import { withSessions } from "../host/Runtime.ts"
+import { failureOf } from "../render/Failure.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { pad } from "../render/Width.ts"
 import {
   DatabaseUnsound,
   FilesDiffer,
@@ -11,15 +18,8 @@ import {
   type OutputClosed,
   type OutputFailed,
   UsageError
-} from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { Output } from "../Output.ts"
-import { failureOf } from "../render/Failure.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { pad } from "../render/Width.ts"
-import { withSessions } from "../Runtime.ts"
-import type { Verb } from "../Verb.ts"
+} from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
 
 const line = (check: Check): string => {
   const fix = check.fix === undefined ? "" : `; ${check.fix}`
@@ -54,7 +54,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   fix: boolean,
   write: (check: Check) => Effect.Effect<void, OutputClosed | OutputFailed>
 ) {
-  const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
+  const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   const none: ReadonlyArray<Check> = []
   const seen = { wrong: 0, kept: none, wide: none }
   const look = Effect.gen(function* () {
@@ -86,7 +86,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
 
 const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: Options) {
   const output = yield* Output
-  const checkup = yield* Effect.promise(() => import("../Checkup.ts"))
+  const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (Option.isSome(rebuild)) {
     const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild.value)
     yield* output.note(`rebuilt: ${sessions} sessions from ${events} events\n`)
@@ -95,7 +95,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
   const { failed, kept, wide, wrong } = yield* lookAtDatabase(path, fix, write)
-  const rehearsal = yield* Effect.promise(() => import("../Rehearsal.ts"))
+  const rehearsal = yield* Effect.promise(() => import("../host/Rehearsal.ts"))
   const { checks, settings } = yield* rehearsal.configuration
   yield* Effect.forEach(checks, write)
   const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)

@@ -2,13 +2,13 @@
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
-import * as DatabasePath from "../DatabasePath.ts"
-import { UsageError } from "../Errors.ts"
-import type { Action } from "../FilesWork.ts"
-import * as Flags from "../Flags.ts"
-import { didYouMean } from "../Nearest.ts"
+import * as Flags from "../arguments/Flags.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import type { Action } from "../host/FilesWork.ts"
 import { oneLine } from "../render/Plain.ts"
-import type { Verb } from "../Verb.ts"
+import { UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
 
 const root = Flags.text("root", "DIR", "the folder of the files (default: DAYBOOK_ROOT, else ctx beside the database)")
 const session = Flags.text("session", "ID|TITLE", "only this session")
@@ -54,7 +54,7 @@ export const files = {
       Effect.gen(function* () {
         const action = yield* actionOf(given.words)
         const filename = yield* DatabasePath.existing
-        const { run } = yield* Effect.promise(() => import("../FilesWork.ts"))
+        const { run } = yield* Effect.promise(() => import("../host/FilesWork.ts"))
         yield* run(filename, {
           action,
           root: Option.getOrUndefined(given.root),

@@ -1,16 +1,16 @@
 /** `daybook models`: lists the models that can be chosen. Spec: CL-130. */
 import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
-import { ModelUnreachable } from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import { Output } from "../Output.ts"
+import * as Flags from "../arguments/Flags.ts"
+import type { Verb } from "../arguments/Verb.ts"
 import { modelTable } from "../render/ModelText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import type { Verb } from "../Verb.ts"
+import { ModelUnreachable } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
 
 const run = Effect.fn("Command.models")(function* (json: boolean) {
   const output = yield* Output
-  const { list } = yield* Effect.promise(() => import("../ModelList.ts"))
+  const { list } = yield* Effect.promise(() => import("../host/ModelList.ts"))
   const { models, silent } = yield* list
   yield* output.write(
     json ? models.map((model) => `${jsonLine(model, output.terminal)}\n`).join("") : modelTable(models)

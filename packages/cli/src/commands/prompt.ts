@@ -6,14 +6,13 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef, OutputFormat, PromptInput } from "@daybook/log/domain/Values"
-import * as DatabasePath from "../DatabasePath.ts"
-import { UsageError } from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { Output } from "../Output.ts"
-import * as PromptExtras from "../PromptExtras.ts"
-import * as PromptText from "../PromptText.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as PromptExtras from "../arguments/PromptExtras.ts"
+import * as PromptText from "../arguments/PromptText.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
 import {
   chosenModel,
   findAgent,
@@ -25,9 +24,10 @@ import {
   withModels,
   withNewSessions,
   withNoSessions
-} from "../Runtime.ts"
-import * as SessionReference from "../SessionReference.ts"
-import type { Verb } from "../Verb.ts"
+} from "../host/Runtime.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
 
 const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
 const delivery = Flags.choice(

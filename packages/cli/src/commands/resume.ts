@@ -3,11 +3,11 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { told, trusting, turn, withRunning } from "../Runtime.ts"
-import * as SessionReference from "../SessionReference.ts"
-import type { Verb } from "../Verb.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { told, trusting, turn, withRunning } from "../host/Runtime.ts"
 
 const run = Effect.fn("Command.resume")(function* (given: string | undefined, json: boolean, reasoning: boolean) {
   const sessions = yield* Sessions

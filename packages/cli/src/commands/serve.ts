@@ -3,13 +3,13 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { isName, nameRule } from "@daybook/log/domain/Address"
-import { UsageError } from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { told } from "../host/Runtime.ts"
+import type { Written } from "../host/ServeWork.ts"
 import { oneLine } from "../render/Plain.ts"
-import { told } from "../Runtime.ts"
-import type { Written } from "../ServeWork.ts"
-import type { Verb } from "../Verb.ts"
+import { UsageError } from "../support/Errors.ts"
 
 const aName = (text: string) => (isName(text) ? Effect.succeed(text) : Effect.fail(nameRule))
 
@@ -97,7 +97,7 @@ export const serve = {
           })
         }
         const world = Option.getOrUndefined(given.chroot)
-        const { run } = yield* Effect.promise(() => import("../ServeWork.ts"))
+        const { run } = yield* Effect.promise(() => import("../host/ServeWork.ts"))
         yield* run({
           agents: given.agent,
           models: given.model,

@@ -4,12 +4,12 @@ import { Effect, Option } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { Output } from "../Output.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { withReader } from "../host/Runtime.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
-import { withReader } from "../Runtime.ts"
-import type { Verb } from "../Verb.ts"
+import { Output } from "../terminal/Output.ts"
 
 const cwd = Flags.text("cwd", "DIR", "only sessions of this folder")
 const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")

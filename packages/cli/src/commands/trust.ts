@@ -3,13 +3,13 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import type * as TrustStore from "@daybook/core/trust/TrustStore"
-import { UsageError } from "../Errors.ts"
-import * as Flags from "../Flags.ts"
-import * as Folder from "../Folder.ts"
-import { didYouMean } from "../Nearest.ts"
-import { Output } from "../Output.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import type { Verb } from "../arguments/Verb.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import type { Verb } from "../Verb.ts"
+import { UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
+import { Output } from "../terminal/Output.ts"
 
 const verbs = ["status", "grant", "revoke"] as const
 type Deed = (typeof verbs)[number]
@@ -39,7 +39,7 @@ const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
 
 const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, asJson: boolean) {
   const output = yield* Output
-  const Trusting = yield* Effect.promise(() => import("../Trusting.ts"))
+  const Trusting = yield* Effect.promise(() => import("../host/Trusting.ts"))
   const { changesText, statusText } = yield* Effect.promise(() => import("../render/TrustText.ts"))
   const [first, ...rest] = words
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)

@@ -1,6 +1,6 @@
 /** Parses the words after `ctx` and refuses everything that needs no file to be refused. Pure. Spec: CL-100, CL-102. */
-import { didYouMean } from "../Nearest.ts"
-import { canonicalCwd, isName, isSessionName, nameRule, type House } from "./Place.ts"
+import { didYouMean } from "../support/Nearest.ts"
+import { canonicalCwd, type House, isName, isSessionName, nameRule } from "./Place.ts"
 import { usage } from "./Refused.ts"
 
 export const verbs = ["history", "latest", "resume", "sessions"] as const

@@ -5,14 +5,14 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { inspect } from "node:util"
-import { rootPath } from "../Paths.ts"
 import { oneLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
-import { describe, standard, type Trouble } from "../Stream.ts"
+import { rootPath } from "../support/Paths.ts"
+import { describe, standard, type Trouble } from "../support/Stream.ts"
 import { help } from "./Help.ts"
 import { parse, short, type Verb } from "./Options.ts"
 import { exitCode, Refused, usage } from "./Refused.ts"
-import { history, latest, resume, sessions, type Out } from "./Verbs.ts"
+import { history, latest, type Out, resume, sessions } from "./Verbs.ts"
 
 /** The package's version, which the bundler inserts. */
 declare const CTX_VERSION: string

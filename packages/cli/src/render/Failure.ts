@@ -4,7 +4,7 @@
 import * as HelpDoc from "@effect/cli/HelpDoc"
 import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, ConfigError, Predicate } from "effect"
-import { exitOutputFailed } from "../Stream.ts"
+import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** The last sentence and exit code of the process; without a sentence it ends quietly. */

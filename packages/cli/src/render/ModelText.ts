@@ -1,6 +1,20 @@
 /** Renders models as lines. Pure. Spec: CL-130 in specs/cli.md. */
-import type { ListedModel } from "../ModelList.ts"
+import type { Catalog } from "@daybook/models"
 import { columns, oneLine } from "./Plain.ts"
+
+/** One model, and the setting that it needs. */
+export interface ListedModel {
+  readonly model: string
+  readonly name: string
+  readonly contextTokens?: number
+  readonly outputTokens?: number
+  readonly price?: Catalog.Entry["price"]
+  readonly variants?: ReadonlyArray<string>
+  readonly source: "catalogue" | "server" | "built in"
+  /** The missing setting; absent if the model can be used now. */
+  readonly needs?: string
+  readonly default: boolean
+}
 
 const thousands = (tokens: number | undefined): string =>
   tokens === undefined || tokens === 0 ? "-" : `${Math.round(tokens / 1_000)}k`

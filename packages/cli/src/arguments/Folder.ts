@@ -1,0 +1,43 @@
+/** Resolves the folder that a command works in to its real path. Spec: CL-9 in specs/cli.md. */
+import { constants } from "node:fs"
+import { access, realpath, stat } from "node:fs/promises"
+import { resolve } from "node:path"
+import { Effect } from "effect"
+import { oneLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+
+const canonical = (path: string, what: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const real = await realpath(path)
+      if (!(await stat(real)).isDirectory()) return undefined
+      await access(real, constants.R_OK | constants.X_OK)
+      return real
+    },
+    catch: (cause) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
+  }).pipe(
+    Effect.mapError((code) => {
+      const advice = code === "EACCES" ? "; give yourself permission to read and enter it, or name another folder" : ""
+      return new UsageError({ message: `${what}: ${oneLine(path, 400)} cannot be entered (${code})${advice}` })
+    }),
+    Effect.filterOrFail(
+      (real) => real !== undefined,
+      () => new UsageError({ message: `${what}: ${oneLine(path, 400)} is not a folder` })
+    )
+  )
+
+/** The current folder. */
+export const current = Effect.suspend(() =>
+  Effect.try({
+    try: () => process.cwd(),
+    catch: () => new UsageError({ message: "the current folder no longer exists; change to another folder" })
+  }).pipe(Effect.flatMap((path) => canonical(path, "the current folder")))
+)
+
+/** The folder of an option, relative to the current one; by default the current one. */
+export const given = (path: string | undefined, option: string) =>
+  path === undefined ? current : canonical(resolve(path), option)
+
+/** Checks that a session's folder can be read and entered. */
+export const usable = (directory: string, sessionID: string) =>
+  Effect.asVoid(canonical(directory, `the folder of ${sessionID}`))

@@ -1,0 +1,77 @@
+/** Renders the help texts from the verbs. Pure; the build writes them to files. Spec: CL-3. */
+import { columns } from "../render/Plain.ts"
+import type { Verb } from "./Verb.ts"
+
+/** The parts of a verb that help shows. */
+export type Helped = Omit<Verb, "command">
+
+const wrap = (text: string, width = 88): string => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === "" ? word : `${line} ${word}`
+  }
+  return [...lines, line].join("\n")
+}
+
+const exitCodes: ReadonlyArray<readonly [string, string]> = [
+  ["0", "done"],
+  ["1", "the activity failed; the files differ from the log"],
+  ["2", "the command line or an input cannot be used"],
+  ["3", "no such session, agent, cursor or database"],
+  ["4", "conflict: the id is taken, the inbox is full, another process holds the resource"],
+  ["5", "no such model, or its provider failed"],
+  ["6", "the database, or the root of files and sockets, cannot be used"],
+  ["74", "stdout or stderr cannot be written"],
+  ["130", "interrupted"]
+]
+
+const environment: ReadonlyArray<readonly [string, string]> = [
+  ["DAYBOOK_DB", "the database file (default: daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share)"],
+  ["DAYBOOK_ROOT", "the folder of files and sockets (default: ctx beside the database)"],
+  ["DAYBOOK_CONFIG", "the configuration file (default: daybook/config.yaml in XDG_CONFIG_HOME or ~/.config)"],
+  ["DAYBOOK_MODEL", "the default model, as provider/model"],
+  ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal; use daybook answer"],
+  ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: ignore instructions, agents, templates and skills of projects"],
+  ["DAYBOOK_DEBUG", "any value: log to stderr, and show stack traces of errors"],
+  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; without a key, an offline model answers"],
+  [
+    "DAYBOOK_BASE_URL",
+    "a server with the chat completions API, as provider openai-compatible; daybook models lists its models"
+  ],
+  ["DAYBOOK_API_KEY", "the key of that server, if it requires one"],
+  ["NO_COLOR", "any value: no colours on the terminal"],
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", "the collector of spans, metrics and logs; OpenTelemetry's other variables apply too"]
+]
+
+const table = (rows: ReadonlyArray<readonly [string, string]>): string =>
+  columns(rows.map(([left, right]) => [`  ${left}`, right]))
+
+/** Help of the whole command. */
+export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string =>
+  [
+    `daybook ${version}: durable sessions for AI agents\n`,
+    "Usage: daybook COMMAND [options] [words]\n",
+    `Commands:\n${table(verbs.map((verb) => [verb.name, verb.summary]))}`,
+    `Environment:\n${table(environment)}`,
+    `Exit codes:\n${table(exitCodes)}`,
+    "See also: daybook COMMAND --help, daybook --version, daybook --completions bash|zsh|fish\n"
+  ].join("\n")
+
+/** Help of one verb. */
+export const verbHelp = (verb: Helped): string => {
+  const flags = [...verb.flags.map((flag) => [signature(flag), flag.about] as const), ["--help", "this text"] as const]
+  return [
+    `daybook ${verb.name}: ${verb.summary}\n`,
+    `Usage: daybook ${verb.name} [options]${verb.words === "" ? "" : ` ${verb.words}`}\n`,
+    ...verb.details.map((text) => `${wrap(text)}\n`),
+    `Options:\n${table(flags)}`,
+    `Examples:\n${verb.examples.map(([line, does]) => `  ${line}\n      ${does}\n`).join("")}`
+  ].join("\n")
+}
+
+const signature = (flag: { readonly name: string; readonly value?: string }): string =>
+  `--${flag.name}${flag.value === undefined ? "" : ` ${flag.value}`}`

@@ -1,0 +1,86 @@
+/** Reads a prompt's options: attachments, the answer's schema, enabled tools. Spec: CL-84..CL-87 in specs/cli.md. */
+import { readFile, realpath, stat } from "node:fs/promises"
+import { basename, isAbsolute, relative, resolve, sep } from "node:path"
+import { pathToFileURL } from "node:url"
+import { Effect, Predicate } from "effect"
+import type { FileAttachment, OutputFormat } from "@daybook/log/domain/Values"
+import { oneLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+
+/** The size limit of a file outside the session's folder, which is sent with its bytes. */
+const maxBytes = 16 * 1024 * 1024
+const maxSchemaBytes = 1024 * 1024
+
+const failed = (option: string, path: string) => (cause: unknown) =>
+  new UsageError({
+    message: `${option}: ${oneLine(path, 400)} cannot be read (${
+      cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+    })`
+  })
+
+/** A path that was given, as its real path. */
+export interface Given {
+  readonly path: string
+  readonly name: string
+  readonly folder: boolean
+  readonly size: number
+}
+
+/** Finds the file or folder of `--attach`, before anything is created. */
+export const findAttachment = (path: string): Effect.Effect<Given, UsageError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const real = await realpath(resolve(path))
+      const stats = await stat(real)
+      return { path: real, name: basename(real), folder: stats.isDirectory(), file: stats.isFile(), size: stats.size }
+    },
+    catch: failed("--attach", path)
+  }).pipe(
+    Effect.filterOrFail(
+      ({ file, folder }) => file || folder,
+      () => new UsageError({ message: `--attach: ${oneLine(path, 400)} is neither file nor folder` })
+    )
+  )
+
+const isWithin = (directory: string, path: string): boolean => {
+  const below = relative(directory, path)
+  return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below)
+}
+
+/**
+ * Makes the attachment for the runtime. A path in the session's folder is passed by name and read by the rules of that
+ * folder. A file outside it is passed with its bytes, because the person named it and not a model.
+ */
+export const attachment = (directory: string, { folder, name, path, size }: Given) =>
+  Effect.gen(function* () {
+    const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
+    if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }
+    const refuse = (why: string) => new UsageError({ message: `--attach: ${oneLine(path, 400)} ${why}` })
+    const outside = `is outside the session's folder ${oneLine(directory, 400)}`
+    if (folder) return yield* refuse(`${outside}: only files can be attached from outside`)
+    if (size > maxBytes) return yield* refuse(`${outside}, and is larger than ${maxBytes / 1024 / 1024} MiB`)
+    const bytes = yield* Effect.tryPromise({ try: () => readFile(path), catch: failed("--attach", path) })
+    return { ...given, uri: `data:${given.mime};base64,${bytes.toString("base64")}` }
+  })
+
+/** Reads the JSON Schema of the answer. The runtime checks whether it can be used. */
+export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError> =>
+  Effect.gen(function* () {
+    const refuse = (why: string) => new UsageError({ message: `--output-schema: ${oneLine(path, 400)} ${why}` })
+    const unreadable = failed("--output-schema", path)
+    const stats = yield* Effect.tryPromise({ try: () => stat(path), catch: unreadable })
+    if (!stats.isFile() || stats.size > maxSchemaBytes) return yield* refuse("is not a file of at most 1 MiB")
+    const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: unreadable })
+    const schema = yield* Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: (cause) => refuse(`is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+    })
+    if (!Predicate.isReadonlyRecord(schema)) return yield* refuse('is not a JSON Schema with "type": "object"')
+    return { schema }
+  })
+
+/** Reads `PATTERN=on` or `PATTERN=off`. */
+export const parseTool = (given: string): Effect.Effect<readonly [pattern: string, on: boolean], string> => {
+  const [, pattern = "", word] = /^([^=]+)=(on|off)$/.exec(given) ?? []
+  return word === undefined ? Effect.fail("PATTERN=on or PATTERN=off") : Effect.succeed([pattern, word === "on"])
+}

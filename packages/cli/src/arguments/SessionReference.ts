@@ -1,0 +1,85 @@
+/** Resolves a typed session reference to a session. Spec: CL-10, CL-11 in specs/cli.md. */
+import { Effect, Either, Option, Schema } from "effect"
+import { Address } from "@daybook/log/domain/Address"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { oneLine } from "../render/Plain.ts"
+import { NotFound, UsageError } from "../support/Errors.ts"
+
+/** A typed reference: text that starts with `ses_` is an id, any other is a title or a socket name. */
+export type Reference =
+  { readonly type: "id"; readonly id: SessionID } | { readonly type: "title"; readonly title: string }
+
+/** Parses a reference. */
+export const parse = (text: string): Either.Either<Reference, UsageError> => {
+  if (!text.startsWith("ses_")) {
+    return text.trim() === ""
+      ? Either.left(new UsageError({ message: "a session is an id (ses_...) or a title; got an empty text" }))
+      : Either.right({ type: "title", title: text })
+  }
+  return Either.mapBoth(Schema.decodeUnknownEither(SessionID)(text), {
+    onLeft: () =>
+      new UsageError({
+        message: `${oneLine(text)} is not a session id: expected ses_ followed by 1-96 letters, digits, dots, underscores or hyphens`
+      }),
+    onRight: (id) => ({ type: "id", id })
+  })
+}
+
+/** The error for several sessions of one title; the last used comes first. */
+export const ambiguous = (title: string, ids: ReadonlyArray<SessionID>) =>
+  new UsageError({
+    message:
+      `more than one session is called "${oneLine(title)}": ${ids.join(", ")}; use an id, ` +
+      "or rename the others with daybook rename ID TITLE"
+  })
+
+/**
+ * The session with this title: the only one in the directory, else the only one anywhere. `undefined` if there is none;
+ * several are an error that lists them.
+ */
+const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, directory: string) {
+  const sessions = yield* SessionStore
+  const here = yield* sessions.titled(title, { directory })
+  const found = here.length > 0 ? here : yield* sessions.titled(title)
+  if (found.length > 1)
+    return yield* ambiguous(
+      title,
+      found.map(({ id }) => id)
+    )
+  return found[0]
+})
+
+const decodeAddress = Schema.decodeUnknownOption(Address)
+
+/** The user's own session at an agent's socket: `AGENT/SESSION`. */
+const byAddress = Effect.fn("SessionReference.byAddress")(function* (text: string) {
+  const [name, session, ...rest] = text.split("/")
+  const uid = process.getuid?.() ?? 0
+  const address = decodeAddress({ scope: "private", uid, kind: "agent", name, session })
+  return rest.length > 0 || Option.isNone(address) ? undefined : yield* (yield* SessionStore).addressed(address.value)
+})
+
+/** The session of the reference, or `undefined` for an unknown title or name. */
+export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
+  const sessions = yield* SessionStore
+  if (reference.type === "id") return yield* sessions.get(reference.id)
+  return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
+})
+
+/** The session for a reading verb: the named one, else the last used in the directory, else the last used anywhere. */
+export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
+  if (text !== undefined) {
+    const found = yield* find(yield* parse(text), directory)
+    return (
+      found ??
+      (yield* new NotFound({
+        message: `there is no session called "${oneLine(text)}"; give its id, its title, or AGENT/SESSION`
+      }))
+    )
+  }
+  const sessions = yield* SessionStore
+  const here = yield* sessions.list({ directory, limit: 1 })
+  const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
+  return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
+})

@@ -1,0 +1,59 @@
+/**
+ * Finds the user's configuration and reads it as options of the runtime. Only verbs that need it load this module, because
+ * reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md, specs/config.md.
+ */
+import { stat } from "node:fs/promises"
+import { homedir } from "node:os"
+import { isAbsolute, join, resolve } from "node:path"
+import { Effect } from "effect"
+import { oneLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+import * as Config from "./Config.ts"
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/** The user's folder, and the configuration file: a named one, or the one in that folder. */
+export interface Places {
+  readonly userFolder: string
+  readonly file: string
+  readonly named: boolean
+}
+
+/** `DAYBOOK_CONFIG`, else `daybook/config.yaml` in `XDG_CONFIG_HOME` (if that is absolute), else in `~/.config`. Pure. */
+export const placesOf = (env: Env, home: string, cwd: string): Places => {
+  const config = env["XDG_CONFIG_HOME"]
+  const base = config !== undefined && isAbsolute(config) ? config : join(home, ".config")
+  const userFolder = join(base, "daybook")
+  const given = env["DAYBOOK_CONFIG"] ?? ""
+  return given === ""
+    ? { userFolder, file: join(userFolder, "config.yaml"), named: false }
+    : { userFolder, file: resolve(cwd, given), named: true }
+}
+
+/** The places of this environment. */
+export const places = Effect.sync(() => placesOf(process.env, homedir(), process.cwd()))
+
+/** The settings and the user's folder. */
+export type Configured = Config.Settings & Pick<Places, "userFolder">
+
+/** Reads the settings. A file that `DAYBOOK_CONFIG` names must exist. */
+export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> = Effect.gen(function* () {
+  const { file, named, userFolder } = yield* places
+  if (named) {
+    yield* Effect.tryPromise({
+      try: () => stat(file),
+      catch: (cause) => {
+        const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+        return new UsageError({ message: `DAYBOOK_CONFIG: ${oneLine(file, 400)} cannot be read (${code})` })
+      }
+    })
+  }
+  return { ...(yield* Config.load(file)), userFolder }
+})
+
+/** Reads the settings; joins the lines of several faults to one sentence. */
+export const load: Effect.Effect<Configured, UsageError> = Effect.catchTag(
+  read,
+  "ConfigInvalid",
+  ({ message }) => new UsageError({ message: message.replace(":\n", ": ").replaceAll("\n", "; ") })
+)

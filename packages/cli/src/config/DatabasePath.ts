@@ -1,0 +1,59 @@
+/** Finds the database. Creates nothing for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
+import { stat } from "node:fs/promises"
+import { homedir } from "node:os"
+import { dirname } from "node:path"
+import { Effect } from "effect"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { DatabaseProblem, NotFound } from "../support/Errors.ts"
+import { databasePath } from "../support/Paths.ts"
+
+const current = Effect.sync(() => databasePath(process.env, homedir(), process.cwd()))
+
+const problem = (path: string, cause: unknown) => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const message =
+    code === "EROFS" || code === "EACCES" || code === "EPERM"
+      ? `${path}: the folder cannot be written or entered (${code}); set DAYBOOK_DB to another path`
+      : `${path}: the folder of the database cannot be used (${code})`
+  return new DatabaseProblem({ message })
+}
+
+const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
+
+/** The path of the database of this environment. */
+export const path = current
+
+/** Whether the database exists. */
+export const exists = Effect.flatMap(current, (path) =>
+  Effect.promise(() =>
+    stat(path).then(
+      () => true,
+      () => false
+    )
+  )
+)
+
+/** The path of an existing database; a reader creates none (CL-22). */
+export const existing = Effect.flatMap(current, (path) =>
+  path === ":memory:"
+    ? Effect.succeed(path)
+    : Effect.tryPromise({ try: () => stat(path), catch: (cause) => cause }).pipe(
+        Effect.mapBoth({
+          onFailure: (cause) =>
+            hasCode(cause, "ENOENT")
+              ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt creates it` })
+              : problem(path, cause),
+          onSuccess: () => path
+        })
+      )
+)
+
+/** The path of a database that may not exist yet; creates its folder for the user alone (CL-21). */
+export const writable = Effect.tap(current, (path) =>
+  path === ":memory:"
+    ? Effect.void
+    : Effect.tryPromise({
+        try: () => makeFolders(dirname(path), 0o700),
+        catch: (cause) => problem(path, cause)
+      })
+)

@@ -1,0 +1,50 @@
+/**
+ * Finds the root of the sessions' plain files and builds their exporter. Loaded only by verbs that write or check files.
+ * Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
+ */
+import { readFile } from "node:fs/promises"
+import { homedir } from "node:os"
+import { resolve } from "node:path"
+import { Effect, Layer, Record } from "effect"
+import { Exporter, type SharedSpaces } from "@daybook/files"
+import * as Store from "@daybook/log/Store"
+import * as Configuration from "../config/Configuration.ts"
+import { UsageError } from "../support/Errors.ts"
+import { rootPath } from "../support/Paths.ts"
+
+/** The given root, else the environment's. */
+export const rootOf = (given: string | undefined) =>
+  Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
+
+/** The number of a group by its name in `/etc/group`. */
+const groupNumber = (name: string): Effect.Effect<number, UsageError> =>
+  Effect.tryPromise(() => readFile("/etc/group", "utf8")).pipe(
+    Effect.orElseSucceed(() => ""),
+    Effect.map((text) => text.split("\n").map((line) => line.split(":"))),
+    Effect.map((groups) => Number(groups.find(([written]) => written === name)?.[2])),
+    Effect.filterOrFail(
+      Number.isSafeInteger,
+      () =>
+        new UsageError({
+          message: `there is no group ${name} in /etc/group: give the shared space's group as a number`
+        })
+    )
+  )
+
+/** The configured shared spaces. */
+export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Configuration.load, ({ shared = {} }) =>
+  Effect.all(
+    Record.map(shared, ({ group, ...space }) =>
+      typeof group === "string"
+        ? Effect.map(groupNumber(group), (group) => ({ ...space, group }))
+        : Effect.succeed({ ...space, ...(group === undefined ? {} : { group }) })
+    )
+  )
+)
+
+/** The exporter of a store under a root. */
+export const exporter = (root: string) =>
+  Layer.unwrapEffect(Effect.map(shared, (shared) => Exporter.layer({ root, shared })))
+
+/** The exporter with the store of a database, without anything that runs sessions. */
+export const layer = (filename: string, root: string) => Layer.provideMerge(exporter(root), Store.layer({ filename }))

@@ -1,0 +1,87 @@
+/**
+ * Runs `daybook files` on the store of a database, without anything that runs sessions.
+ * Spec: CL-111..CL-114 in specs/cli.md.
+ */
+import { Effect, Stream } from "effect"
+import { Exporter, verify } from "@daybook/files"
+import * as Store from "@daybook/log/Store"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { findingJson, findingLine } from "../render/FindingText.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { FilesDiffer } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
+import * as Warnings from "../terminal/Warnings.ts"
+import { layer, rootOf, shared } from "./FilesHost.ts"
+
+/** What `daybook files` can do. */
+export type Action = "export" | "verify" | "rebuild"
+
+/** The action, and the files it applies to. */
+export interface Request {
+  readonly action: Action
+  readonly root: string | undefined
+  readonly session: string | undefined
+  readonly json: boolean
+}
+
+const chosen = ({ session }: Request) =>
+  session === undefined
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
+
+const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/** Compares the files with the log and writes differences to stdout. */
+const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {
+  const output = yield* Output
+  const session = yield* chosen(request)
+  let found = 0
+  yield* Stream.runForEach(verify({ root, sessionID: session?.id, shared: yield* shared }), (finding) => {
+    found += 1
+    return output.write(request.json ? findingJson(finding, output.terminal) : findingLine(finding))
+  })
+  const place = oneLine(root, 400)
+  if (found === 0) return yield* output.note(`the files at ${place} match the log\n`)
+  return yield* new FilesDiffer({
+    message: `${many(found, "difference")} at ${place}; daybook files rebuild repairs them`
+  })
+})
+
+/** Writes the files from the log. Reports changes by others as it finds them. */
+const write = Effect.fn("Command.files.write")(function* (request: Request, root: string) {
+  const output = yield* Output
+  const exporter = yield* Exporter
+  const session = yield* chosen(request)
+  const { position, sessions } =
+    request.action === "rebuild"
+      ? yield* exporter.rebuild(session?.id)
+      : session === undefined
+        ? yield* exporter.catchUp
+        : yield* Effect.as(exporter.exportSession(session.id), { position: undefined, sessions: 1 })
+  const told = request.action === "rebuild" ? "compared and repaired" : "brought up to date"
+  yield* output.write(
+    request.json
+      ? `${jsonLine({ root, sessions, position }, output.terminal)}\n`
+      : `${many(sessions, "session")} ${told} at ${oneLine(root, 400)}\n`
+  )
+})
+
+/** Reports progress on a terminal. */
+const patience = Effect.gen(function* () {
+  if (process.stderr.isTTY !== true) return
+  const output = yield* Output
+  let seconds = 0
+  const say = Effect.suspend(() => output.note(`still working: ${(seconds += 5)} s\n`))
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
+})
+
+/** Runs the requested action. */
+export const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
+  const root = yield* rootOf(request.root)
+  yield* Effect.gen(function* () {
+    yield* patience
+    if (request.action === "verify") return yield* Effect.provide(check(request, root), Store.layer({ filename }))
+    yield* Effect.provide(write(request, root), layer(filename, root))
+  }).pipe(Effect.scoped, Effect.provide(Warnings.layer))
+})

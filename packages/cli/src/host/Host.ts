@@ -1,0 +1,100 @@
+/**
+ * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
+ * the terminal. Spec: CL-70..CL-74 in specs/cli.md.
+ */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { type ConfigError, Effect, Layer, Struct } from "effect"
+import type { Agents } from "@daybook/core/agent/Agents"
+import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
+import type { PermissionStore } from "@daybook/core/permission/PermissionStore"
+import type { SessionExecution } from "@daybook/core/session/SessionExecution"
+import type { Sessions } from "@daybook/core/session/Sessions"
+import * as Daybook from "@daybook/embedded/Daybook"
+import type { Identifiers } from "@daybook/log/domain/Identifiers"
+import type { EventLog } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
+import { Catalog, Models } from "@daybook/models"
+import * as Configuration from "../config/Configuration.ts"
+import type { UsageError } from "../support/Errors.ts"
+import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
+import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
+import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
+import * as Trusting from "./Trusting.ts"
+
+/** The models of the environment, for checks without a database. */
+export const models = Models.layer
+
+/** Parses `provider/model`. */
+export const parseModel = Catalog.parseModel
+
+type Services =
+  Agents | EventLog | Identifiers | ModelResolver | PermissionStore | SessionExecution | Sessions | SessionStore
+
+type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
+
+/** The runtime without configuration, for work that needs no model or agent. */
+export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
+  Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
+
+/** How MCP servers without `cwd` start: outside every project, and without a project's programs in `PATH` (MC-33). */
+export const serverStart = () => ({
+  folder: join(dataFolder(process.env, homedir()), "mcp"),
+  path: neutralPath(process.env)
+})
+
+/** The runtime's own files, which a sandbox hides; `root` holds session files and sockets. */
+const ownFiles = (root: string) =>
+  Effect.map(Configuration.places, ({ file }) => [file, root, dataFolder(process.env, homedir())])
+
+/** The settings as options of the runtime, without the shared spaces, which it does not use. */
+const configured = (
+  servers: boolean,
+  asker: Layer.Layer<PermissionAsker>,
+  root = rootPath(process.env, homedir(), process.cwd()),
+  worlds: ReadonlyArray<string> = []
+) =>
+  Effect.map(
+    Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
+    ([{ mcp = {}, ...settings }, trust, hidden]) => ({
+      ...Struct.omit(settings, "shared", "trust"),
+      trust,
+      mcp: servers ? mcp : {},
+      sandbox: { ...settings.sandbox, hidden, worlds },
+      serverStart: serverStart(),
+      permissionAsker: asker,
+      questions: QuestionPrompt.somebodyAnswers()
+    })
+  )
+
+/** The whole runtime. Starts MCP servers only with `servers`. `asker` replaces the permission questions at the terminal. */
+export const layer = (
+  filename: string,
+  {
+    asker = PermissionPrompt.layer,
+    root,
+    servers,
+    worlds
+  }: {
+    readonly servers: boolean
+    readonly asker?: Layer.Layer<PermissionAsker>
+    readonly root?: string
+    readonly worlds?: ReadonlyArray<string>
+  }
+): Layer.Layer<Services, OpenFailure | UsageError> =>
+  Layer.unwrapEffect(
+    Effect.map(configured(servers, asker, root, worlds), (options) => Daybook.layer({ filename, ...options }))
+  ).pipe(Layer.provideMerge(Models.layer))
+
+/** The whole runtime in memory, for sessions that end with their clients. */
+export const layerInMemory = (
+  asker: Layer.Layer<PermissionAsker>,
+  root: string,
+  worlds: ReadonlyArray<string>
+): Layer.Layer<Services, OpenFailure | UsageError> =>
+  Layer.unwrapEffect(
+    Effect.map(configured(true, asker, root, worlds), (options) =>
+      Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
+    )
+  ).pipe(Layer.provideMerge(Models.layer))

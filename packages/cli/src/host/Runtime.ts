@@ -1,0 +1,131 @@
+/**
+ * Provides the runtime to a verb. Heavy parts (the store, the runner, the models) are imported only when a verb needs them,
+ * to keep the start fast. Spec: CL-60, CL-73 in specs/cli.md.
+ */
+import { Effect } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import { ModelNotSelected, ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import * as Store from "@daybook/log/Store"
+import type { Configured } from "../config/Configuration.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { isWanted } from "../config/TelemetryOptions.ts"
+import { UsageError } from "../support/Errors.ts"
+import * as Watchdog from "../support/Watchdog.ts"
+import { Output } from "../terminal/Output.ts"
+
+const host = Effect.promise(() => import("./Host.ts"))
+
+/** The module that follows a run; reading verbs do not load it. */
+export const turn = Effect.promise(() => import("./RunFollower.ts"))
+
+/** Reads an existing database; creates none, and loads neither runner nor models. */
+export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    return yield* Effect.provide(effect, Store.layer({ filename }))
+  })
+
+/** Runs on an existing database without the user's configuration, for work that needs no agent or model. */
+export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layerBare } = yield* host
+    return yield* Effect.provide(effect, layerBare(filename))
+  })
+
+/** Runs on an existing database with the configuration; starts no MCP server. */
+export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* host
+    return yield* Effect.provide(effect, layer(filename, { servers: false }))
+  })
+
+/** Exports the effect's telemetry if the environment names a collector (CL-128). */
+export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  isWanted(process.env)
+    ? Effect.flatMap(
+        Effect.promise(() => import("./Telemetry.ts")),
+        ({ layer }) => Effect.provide(effect, layer)
+      )
+    : effect
+
+/** Ctrl-C ends it also while its event loop is blocked (LM-24). */
+const watched = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.scoped(Effect.zipRight(Watchdog.begin(), effect))
+
+/** Runs on an existing database with the configuration and MCP servers, for work that runs sessions. */
+export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const filename = yield* DatabasePath.existing
+    const { layer } = yield* host
+    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+  })
+
+/** Runs on the database, which is created if it does not exist. */
+export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const { layer } = yield* host
+    const filename = yield* DatabasePath.writable
+    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+  })
+
+/** A runtime in memory, without sessions, for questions about configuration and agents. */
+export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false })))
+
+const trust = Effect.promise(() => import("./Trusting.ts"))
+
+/** Asks about the project of a folder if needed (CL-160). */
+export const trusting = (directory: string) => Effect.flatMap(trust, ({ settle }) => settle(directory))
+
+/** Runs a command that trusts every project if `--trust` was given. */
+export const told =
+  (everything: boolean) =>
+  <A, E, R>(command: Effect.Effect<A, E, R>) =>
+    everything ? Effect.flatMap(trust, ({ Everything }) => Effect.provideService(command, Everything, true)) : command
+
+/** The user's configuration. */
+export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
+  Effect.promise(() => import("../config/Configuration.ts")),
+  ({ load }) => load
+)
+
+/** Loads only the models, so that their faults are reported before a database is created. */
+export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(host, ({ models }) => Effect.provide(effect, models))
+
+/** Parses `provider/model` and checks that the model exists. */
+export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
+  const { parseModel } = yield* host
+  const ref = yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
+  yield* resolveModel(ref)
+  return ref
+})
+
+/** Adds the models of the server to the error that no model is selected. */
+const listed = (error: ModelNotSelected) =>
+  Effect.gen(function* () {
+    const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
+    const offer = yield* suggestion
+    return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
+  })
+
+/** The chosen or default model; the error for a missing choice lists models. */
+export const chosenModel = (ref: ModelRef | undefined) =>
+  Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
+
+/** Checks that a session's model, or the default one, exists; a note says if it is the offline model. */
+export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
+  const { info } = yield* chosenModel(ref)
+  if (info.ref.providerID === "offline") {
+    const output = yield* Output
+    yield* output.note(
+      "no language model is configured, so the offline model answers: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n"
+    )
+  }
+})
+
+/** Checks that the agent exists; agents of the folder's project count. */
+export const findAgent = (name: string | undefined, directory: string) =>
+  Effect.flatMap(Agents, (agents) => agents.get(name, { directory }))

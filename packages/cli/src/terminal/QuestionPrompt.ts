@@ -1,0 +1,73 @@
+/**
+ * Asks the person at the terminal the questions of models that run in this process, child sessions included. It follows
+ * the log meanwhile and withdraws a question that is answered elsewhere. Spec: CL-80..CL-83 in specs/cli.md.
+ */
+import { Effect, Queue, Stream } from "effect"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { answerOf, questionText } from "../render/QuestionText.ts"
+import * as Question from "./Question.ts"
+
+/** Whether models may ask: a person is at the terminal, or answers elsewhere with `daybook answer`. */
+export const somebodyAnswers = (): boolean => Question.canAsk() || process.env["DAYBOOK_QUESTIONS"] === "1"
+
+type Called = EventOfType<"session.next.tool.called">
+
+const isQuestion = (event: SessionEvent): event is Called =>
+  event.type === "session.next.tool.called" && event.data.tool === "question"
+
+/** Whether the event ends the call. */
+const ends = ({ data: call }: Called, event: SessionEvent): boolean => {
+  switch (event.type) {
+    case "session.next.question.answered":
+    case "session.next.question.dismissed":
+    case "session.next.tool.success":
+    case "session.next.tool.failed":
+      return event.data.callID === call.callID && event.data.assistantMessageID === call.assistantMessageID
+    default:
+      return false
+  }
+}
+
+/** Asks every question of a call; `undefined` when the input ends. */
+const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
+  const answers: Array<string> = []
+  for (const item of questions) {
+    const typed = yield* Question.line({ shown: `\n${questionText(item)}`, prompt: "answer: " })
+    if (typed === undefined) return undefined
+    answers.push(answerOf(item, typed))
+  }
+  return answers
+}, Question.together)
+
+/** Asks as long as the scope is open, if there is a terminal. */
+export const atTerminal = Effect.gen(function* () {
+  if (!Question.canAsk()) return
+  const log = yield* EventLog
+  const sessions = yield* Sessions
+  const waiting = yield* Queue.unbounded<Called>()
+
+  const answer = Effect.fnUntraced(function* (called: Called) {
+    const { data, seq, sessionID } = called
+    const pending = (yield* sessions.questions(sessionID)).find(
+      ({ callID, messageID }) => callID === data.callID && messageID === data.assistantMessageID
+    )
+    if (pending === undefined) return
+    const ended = log.tail({ sessionID, after: seq }).pipe(
+      Stream.takeUntil((event) => ends(called, event)),
+      Stream.runDrain,
+      Effect.as("closed" as const)
+    )
+    const answers = yield* Effect.raceFirst(askAll(pending), ended)
+    if (answers === "closed") return
+    yield* answers === undefined ? sessions.dismissQuestion(pending) : sessions.answer({ ...pending, answers })
+  }, Effect.ignoreLogged)
+
+  yield* log.listen((events) => queueUp(waiting, events))
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(waiting), answer)))
+})
+
+const queueUp = (waiting: Queue.Enqueue<Called>, events: ReadonlyArray<SessionEvent>) =>
+  Effect.asVoid(Queue.offerAll(waiting, events.filter(isQuestion)))
