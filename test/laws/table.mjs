@@ -58,7 +58,7 @@ const table = `# Laws
 Made by \`npm run laws\`; do not edit. Each law with the clauses that state it and the tests, under \`test/\`, whose titles
 name it.
 
-| law | in short | clauses | tests |
+| law | text | clauses | tests |
 |---|---|---|---|
 ${rows.join("\n")}
 `
