@@ -4,8 +4,8 @@ import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { ModelNotFound } from "../../packages/core/src/model/ModelResolver.ts"
 import { ProviderFailed } from "../../packages/core/src/runner/RunError.ts"
-import { InboxFullError, PromptConflictError } from "../../packages/core/src/session/Sessions.ts"
 import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { InboxFullError, PromptConflictError } from "../../packages/log/src/domain/InboxError.ts"
 import { LogUnavailable, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
 import { DatabaseError } from "../../packages/log/src/storage/Database.ts"
 

@@ -19,7 +19,7 @@ export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./Supervisor.ts"
 
 /** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
-export class Mcp extends Context.Tag("@daybook/core/Mcp")<
+export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<
   Mcp,
   {
     /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */

@@ -117,7 +117,7 @@ export const serverFingerprint = (server: McpServer): string => {
 }
 
 /** A request to a server failed. */
-export class McpError extends Schema.TaggedError<McpError>("@daybook/core/McpError")("McpError", {
+export class McpError extends Schema.TaggedError<McpError>("@daybook/mcp/McpError")("McpError", {
   server: Schema.String,
   /** `unknown`: no server has that name. `unavailable`: it is not connected. */
   reason: Schema.Literal("unknown", "unavailable", "refused", "timeout"),

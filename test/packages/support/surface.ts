@@ -54,13 +54,13 @@ export const prompted: Effect.Effect<unknown, never, Core.Sessions.Sessions> = E
 ).pipe(
   Effect.catchTags({
     EventRefused: (error: Core.EventLog.EventRefused) => Effect.succeed(error),
-    InboxFullError: (error: Core.Sessions.InboxFullError) => Effect.succeed(error),
+    InboxFullError: (error: Core.InboxError.InboxFullError) => Effect.succeed(error),
     InvalidDurableEvent: (error: Core.EventLog.InvalidDurableEvent) => Effect.succeed(error),
     InvalidInput: (error: Core.InvalidInput.InvalidInput) => Effect.succeed(error),
     LogUnavailable: (error: Core.EventLog.LogUnavailable) => Effect.succeed(error),
     MessageUnreadable: (error: Core.StoreError.MessageUnreadable) => Effect.succeed(error),
     OwnerLost: (error: Core.EventLog.OwnerLost) => Effect.succeed(error),
-    PromptConflictError: (error: Core.Sessions.PromptConflictError) => Effect.succeed(error),
+    PromptConflictError: (error: Core.InboxError.PromptConflictError) => Effect.succeed(error),
     SeqConflict: (error: Core.EventLog.SeqConflict) => Effect.succeed(error),
     SessionNotFound: (error: Core.EventLog.SessionNotFound) => Effect.succeed(error)
   })

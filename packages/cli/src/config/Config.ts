@@ -40,7 +40,7 @@ import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/M
 import { expandVariables } from "./EnvironmentVariables.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
-export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/core/ConfigInvalid")("ConfigInvalid", {
+export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
   file: Schema.String,
   issues: Schema.Array(Issue)
 }) {

@@ -9,7 +9,8 @@
  *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
  */
 import { Cause, Clock, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
-import { type PromptOptions, Sessions } from "@daybook/core/session/Sessions"
+import type { PromptOptions } from "@daybook/core/session/SessionOptions"
+import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"

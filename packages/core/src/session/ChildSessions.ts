@@ -7,7 +7,8 @@ import { Context, Deferred, Effect, Layer } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { RunError } from "../runner/RunError.ts"
-import { type CreateOptions, type PromptOptions, Sessions } from "./Sessions.ts"
+import type { CreateOptions, PromptOptions } from "./SessionOptions.ts"
+import { Sessions } from "./Sessions.ts"
 
 type Facade = Context.Tag.Service<typeof Sessions>
 type Failure<Verb extends keyof Facade> = Facade[Verb] extends (...args: never) => Effect.Effect<unknown, infer E>

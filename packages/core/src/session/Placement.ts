@@ -9,11 +9,12 @@ import { Address, addressKey, idPrefix } from "@daybook/log/domain/Address"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
+import { AddressTaken } from "@daybook/log/domain/NameError"
 import { validate } from "@daybook/log/domain/Validate"
 import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { AddressTaken, type Placement } from "./Sessions.ts"
+import type { Placement } from "./SessionOptions.ts"
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

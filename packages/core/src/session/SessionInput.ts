@@ -6,6 +6,7 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Either, Layer, Metric } from "effect"
 import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { InboxFullError, PromptConflictError } from "@daybook/log/domain/InboxError"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
@@ -20,7 +21,8 @@ import { PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
 import { checkBounds, checkSaid } from "./PromptBounds.ts"
-import { InboxFullError, PromptConflictError, type PromptOptions, type Sessions } from "./Sessions.ts"
+import type { PromptOptions } from "./SessionOptions.ts"
+import type { Sessions } from "./Sessions.ts"
 
 type AdmitError = Effect.Effect.Error<ReturnType<Context.Tag.Service<typeof Sessions>["prompt"]>>
 

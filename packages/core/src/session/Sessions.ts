@@ -3,13 +3,15 @@
  * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/inbox.md,
  * execution.md.
  */
-import { Context, type Effect, Schema, type Stream } from "effect"
+import { Context, type Effect, type Stream } from "effect"
 import type { Address } from "@daybook/log/domain/Address"
-import { type ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
+import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
 import type { TodoItem } from "@daybook/log/domain/Todo"
-import type { Budget, Delivery, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
+import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
@@ -26,93 +28,7 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-
-/** The message id belongs to another session, prompt or delivery, or to a message (IN-5, IN-6). */
-export class PromptConflictError extends Schema.TaggedError<PromptConflictError>("@daybook/core/PromptConflictError")(
-  "PromptConflictError",
-  { sessionID: SessionID, messageID: MessageID }
-) {
-  override get message() {
-    return `${this.messageID} is taken by another prompt or message; use a new id, or repeat the prompt exactly`
-  }
-}
-
-/** The inbox is full (IN-12). Nothing was admitted. */
-export class InboxFullError extends Schema.TaggedError<InboxFullError>("@daybook/core/InboxFullError")(
-  "InboxFullError",
-  { sessionID: SessionID, limit: Schema.Int }
-) {
-  override get message() {
-    return `${this.sessionID} has ${this.limit} inputs waiting already; let it work, then try again`
-  }
-}
-
-/** The prompt is no longer in the inbox: it was promoted or withdrawn. */
-export class NotWaiting extends Schema.TaggedError<NotWaiting>("@daybook/core/NotWaiting")("NotWaiting", {
-  sessionID: SessionID,
-  messageID: Schema.String
-}) {
-  override get message() {
-    return `${this.messageID} does not wait in the inbox of ${this.sessionID}`
-  }
-}
-
-/** Another session has the address. */
-export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/core/AddressTaken")("AddressTaken", {
-  address: Schema.String
-}) {
-  override get message() {
-    return `another session is kept at ${this.address}; choose another name`
-  }
-}
-
-/** More than one session has the title. Lists at most ten, last used first. */
-export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook/core/TitleAmbiguous")(
-  "TitleAmbiguous",
-  { title: Schema.String, sessionIDs: Schema.Array(SessionID) }
-) {
-  override get message() {
-    return (
-      `more than one session is called ${JSON.stringify(this.title)}: ${this.sessionIDs.join(", ")}; ` +
-      "use an id, and rename or remove the others to use the name again"
-    )
-  }
-}
-
-/** A session's address for clients. */
-export interface Placement {
-  readonly address: Address
-  /** The folder that its agent sees as `/`: an absolute real path. */
-  readonly root?: string | undefined
-}
-
-/** Options of a new session; only `location` is required. */
-export interface CreateOptions {
-  readonly id?: string | undefined
-  readonly location: Location
-  readonly agent?: string | undefined
-  readonly model?: ModelRef | undefined
-  readonly title?: string | undefined
-  readonly parentID?: SessionID | undefined
-  /**
-   * If a session already has this address, `create` returns that session unchanged, unless another `id` is given
-   * (AD-3).
-   */
-  readonly placement?: Placement | undefined
-}
-
-/** A prompt for a session. With a caller-supplied id it can be sent again safely. */
-export interface PromptOptions {
-  readonly id?: string | undefined
-  readonly sessionID: SessionID
-  readonly prompt: PromptInput
-  /** Default: `steer`. */
-  readonly delivery?: Delivery | undefined
-  /** False admits only. By default the session is woken. */
-  readonly resume?: boolean | undefined
-  /** False takes the text literally: mentions and templates are not expanded. Use it for text that no person wrote. */
-  readonly expand?: boolean | undefined
-}
+import type { CreateOptions, NamedOptions, Placement, PromptOptions } from "./SessionOptions.ts"
 
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
@@ -127,7 +43,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      * concurrent callers, in any number of processes, exactly one creates it (IB-13).
      */
     readonly named: (
-      options: Omit<CreateOptions, "id" | "placement"> & { readonly title: string }
+      options: NamedOptions
     ) => Effect.Effect<
       { readonly session: Session; readonly isNew: boolean },
       InvalidInput | TitleAmbiguous | StoreError | AppendError

@@ -5,11 +5,11 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Data, Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { TitleAmbiguous } from "@daybook/log/domain/NameError"
 import type { Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { unavailable } from "@daybook/log/log/EventRow"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { TitleAmbiguous } from "./Sessions.ts"
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

@@ -52,7 +52,7 @@ export interface Ownership {
 }
 
 /** Records which process owns which session. */
-export class SessionOwner extends Context.Tag("@daybook/core/SessionOwner")<
+export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
   SessionOwner,
   {
     /** Owns the session until the scope closes. Waits for a living owner to finish. */
@@ -331,7 +331,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
 export const layer = (options: OwnerOptions = {}) => Layer.effect(SessionOwner, make(options))
 
 /** Another living process owns the session. */
-export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/core/SessionBusy")("SessionBusy", {
+export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/log/SessionBusy")("SessionBusy", {
   sessionID: SessionID,
   ownerID: Schema.String
 }) {

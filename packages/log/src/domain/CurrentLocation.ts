@@ -3,4 +3,4 @@ import { Context } from "effect"
 import type { Location } from "./Values.ts"
 
 /** The Location that a layer is built for. */
-export class CurrentLocation extends Context.Tag("@daybook/core/CurrentLocation")<CurrentLocation, Location>() {}
+export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")<CurrentLocation, Location>() {}

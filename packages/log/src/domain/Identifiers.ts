@@ -40,7 +40,7 @@ export type ActivityID = typeof ActivityID.Type
  * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
  * system's cryptographic random source, so that processes that share a database do not collide.
  */
-export class Identifiers extends Context.Tag("@daybook/core/Identifiers")<
+export class Identifiers extends Context.Tag("@daybook/log/Identifiers")<
   Identifiers,
   {
     readonly session: Effect.Effect<SessionID>

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 
 /** An argument is not valid: `field` names it, `details` says what is expected. */
-export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/core/InvalidInput")("InvalidInput", {
+export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/log/InvalidInput")("InvalidInput", {
   field: Schema.String,
   details: Schema.String
 }) {

@@ -9,7 +9,7 @@ import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { OpenText } from "./OpenTexts.ts"
 
 /** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
-export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/SeqConflict")("SeqConflict", {
+export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/log/SeqConflict")("SeqConflict", {
   sessionID: Schema.String,
   /** The last sequence number the caller saw; -1 for an empty session. */
   expected: Schema.Number,
@@ -21,7 +21,7 @@ export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/core/
 }
 
 /** Another process took over the session, so this owner must stop. Nothing was stored. */
-export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/core/OwnerLost")("OwnerLost", {
+export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/log/OwnerLost")("OwnerLost", {
   sessionID: Schema.String,
   ownerID: Schema.String,
   epoch: Schema.Int
@@ -32,7 +32,7 @@ export class OwnerLost extends Schema.TaggedError<OwnerLost>("@daybook/core/Owne
 }
 
 /** A draft or a replayed event does not fit its schema. Nothing was stored. */
-export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>("@daybook/core/InvalidDurableEvent")(
+export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>("@daybook/log/InvalidDurableEvent")(
   "InvalidDurableEvent",
   { type: Schema.String, details: Schema.String }
 ) {
@@ -42,7 +42,7 @@ export class InvalidDurableEvent extends Schema.TaggedError<InvalidDurableEvent>
 }
 
 /** The event contradicts the session's state, for example a message id that is already used. Nothing was stored. */
-export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/core/EventRefused")("EventRefused", {
+export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/log/EventRefused")("EventRefused", {
   sessionID: Schema.String,
   /** The table whose rule rejected the event; `details` describes the rule. */
   table: Schema.String,
@@ -54,7 +54,7 @@ export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/cor
 }
 
 /** The database is unavailable: busy for too long, read-only, full, corrupt or closed. `reason` says which. */
-export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook/core/LogUnavailable")(
+export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook/log/LogUnavailable")(
   "LogUnavailable",
   {
     operation: Schema.String,
@@ -68,7 +68,7 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
 }
 
 /** A stored event was changed outside Daybook, is missing, or does not decode. The row stays unchanged. */
-export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/core/EventUnreadable")(
+export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybook/log/EventUnreadable")(
   "EventUnreadable",
   {
     sessionID: Schema.String,
@@ -88,7 +88,7 @@ export class EventUnreadable extends Schema.TaggedError<EventUnreadable>("@daybo
 }
 
 /** No such session. `sessionID` is the caller's text and may not be a valid id. */
-export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/core/SessionNotFound")(
+export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybook/log/SessionNotFound")(
   "SessionNotFound",
   {
     sessionID: Schema.String,
@@ -104,7 +104,7 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybo
 }
 
 /** The cursor is beyond the latest event or is NaN. It belongs to another database or to a removed session. */
-export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/CursorAhead")("CursorAhead", {
+export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/log/CursorAhead")("CursorAhead", {
   cursor: Schema.Number,
   latest: Schema.Int
 }) {
@@ -114,7 +114,7 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/core/
 }
 
 /** Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state. */
-export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/core/CursorExpired")("CursorExpired", {
+export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/log/CursorExpired")("CursorExpired", {
   cursor: Schema.Number,
   /** The oldest valid cursor. */
   floor: Schema.Int
@@ -127,7 +127,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/c
 export type { OpenText } from "./OpenTexts.ts"
 
 /** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
-export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/core/SubscriberOverflow")(
+export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/log/SubscriberOverflow")(
   "SubscriberOverflow",
   { sessionID: Schema.String, capacity: Schema.Int }
 ) {
@@ -143,7 +143,7 @@ export interface LiveSubscription {
 }
 
 /** The log rejects a replayed event. Nothing was stored. */
-export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/core/ReplayRefused")("ReplayRefused", {
+export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/log/ReplayRefused")("ReplayRefused", {
   reason: Schema.Literal(
     "divergence",
     "gap",
@@ -242,7 +242,7 @@ export interface From {
 }
 
 /** The event log of one database. */
-export class EventLog extends Context.Tag("@daybook/core/EventLog")<
+export class EventLog extends Context.Tag("@daybook/log/EventLog")<
   EventLog,
   {
     /**

@@ -21,7 +21,7 @@ import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
-export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/core/DatabaseError")("DatabaseError", {
+export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/log/DatabaseError")("DatabaseError", {
   filename: Schema.String,
   reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open")),
   details: Schema.String
@@ -35,7 +35,7 @@ export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/c
  * A separate read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing
  * connection.
  */
-export class ReadSql extends Context.Tag("@daybook/core/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
+export class ReadSql extends Context.Tag("@daybook/log/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
 
 /** Which database to open. */
 export interface DatabaseOptions {

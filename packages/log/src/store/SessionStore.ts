@@ -32,7 +32,7 @@ import { MessageUnreadable, type StoreError } from "./StoreError.ts"
 import { selectTodos } from "./Todos.ts"
 
 /** The read side of one database. */
-export class SessionStore extends Context.Tag("@daybook/core/SessionStore")<
+export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
   SessionStore,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import type { LogUnavailable } from "../log/EventLog.ts"
 
 /** A stored message does not decode. The row stays unchanged. */
-export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/core/MessageUnreadable")(
+export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/log/MessageUnreadable")(
   "MessageUnreadable",
   { sessionID: Schema.String, messageID: Schema.String, details: Schema.String }
 ) {

@@ -1,8 +1,9 @@
 /** Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure. */
 import { Schema } from "effect"
-import type { AddressTaken, InboxFullError, PromptConflictError } from "@daybook/core/session/Sessions"
 import { ErrorCode } from "@daybook/files"
+import type { InboxFullError, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { AddressTaken } from "@daybook/log/domain/NameError"
 import type { AppendError, ReadError } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
 

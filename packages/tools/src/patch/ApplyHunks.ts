@@ -8,7 +8,7 @@ import { makeHunkSearch, oldLines } from "./HunkSearch.ts"
 import type { Hunk } from "./Patch.ts"
 
 /** A hunk matches no place in the file, or more than one. */
-export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/core/HunkRefused")("HunkRefused", {
+export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/tools/HunkRefused")("HunkRefused", {
   /** The hunk's number within the file, from 1. */
   hunk: Schema.Int,
   /** The line of the patch where it begins. */

@@ -42,7 +42,7 @@ export type FileChange = Data.TaggedEnum<{
 export const FileChange = Data.taggedEnum<FileChange>()
 
 /** The text is not a patch. */
-export class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/core/PatchSyntaxError")(
+export class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/tools/PatchSyntaxError")(
   "PatchSyntaxError",
   { line: Schema.Int, problem: Schema.String }
 ) {
