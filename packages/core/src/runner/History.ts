@@ -8,7 +8,7 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { type CursorAhead, type CursorExpired, EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
 import type { MessageRow, PartRow } from "@daybook/log/projection/Tables"
@@ -54,6 +54,13 @@ export interface History {
     baselineSeq: number
   ) => Effect.Effect<ReadonlyArray<Message>, ReadError | StoreError>
 }
+
+/** While a session is owned and running, its log neither shrinks nor expires: this is a broken invariant. */
+const moved = (error: CursorAhead | CursorExpired) => Effect.die(error)
+
+/** Loads the messages of a session that this process owns. */
+export const loadOwned = (history: History, sessionID: SessionID, baselineSeq: number) =>
+  Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: moved, CursorExpired: moved })
 
 /** A completed compaction moves the start of the shown history, so cached rows are stale. */
 const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"

@@ -47,3 +47,5 @@ export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
     })
   }
 })
+
+export type Inbox = Effect.Effect.Success<ReturnType<typeof make>>

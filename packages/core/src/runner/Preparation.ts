@@ -3,11 +3,13 @@
  * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing.
  * Spec: RQ-1..RQ-15 in specs/context.md.
  */
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
+import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import type { Wishes } from "@daybook/log/domain/Wishes"
-import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { LogUnavailable, OwnerToken } from "@daybook/log/log/EventLog"
+import type { CompactionRequest } from "../compaction/Compaction.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import { type ModelInfo, type ModelResolutionError, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
 import { HostRequests } from "../request/HostRequests.ts"
@@ -37,6 +39,20 @@ export interface Prepared {
   readonly tools: MaterializedTools
   readonly request: AssembledRequest
 }
+
+/** A prepared request, for compaction. */
+export interface CompactableInput {
+  readonly owner: OwnerToken
+  readonly session: Session
+  readonly agent: Agent
+  readonly prepared: Prepared
+  readonly messages: ReadonlyArray<Message>
+  /** The prompts that opened the work. */
+  readonly opening: ReadonlyArray<MessageID>
+}
+
+/** The session's settings without stop sequences, which could cut a summary short. */
+const forSummary = (settings: RequestSettings): RequestSettings => Struct.omit(settings, "stop")
 
 const isEmpty = (settings: RequestSettings): boolean => Object.keys(settings).length === 0
 
@@ -89,7 +105,29 @@ export const make = Effect.gen(function* () {
     return { model, settings, tools: materialized, request }
   })
 
-  return { prepare, resolve }
+  /** The request as compaction sees it. */
+  const compactable = (input: CompactableInput): CompactionRequest => {
+    const { agent, messages, opening, owner, session } = input
+    const { model, request, settings } = input.prepared
+    return {
+      sessionID: session.id,
+      owner,
+      model,
+      summarizer: (maxOutputTokens) =>
+        // The model was resolved before; if it is gone now, use the instance at hand.
+        Effect.orElseSucceed(
+          resolve(modelOf(session, agent), { ...forSummary(settings), maxOutputTokens }),
+          () => model
+        ),
+      requestedOutput: settings.maxOutputTokens,
+      messages,
+      prunedSeq: session.prunedSeq,
+      opening,
+      tokens: request.tokens
+    }
+  }
+
+  return { prepare, resolve, compactable }
 })
 
 export type Preparation = Effect.Effect.Success<typeof make>

@@ -16,14 +16,14 @@ import { initialize, type Observed, reconcile, replace } from "../context/System
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
 import type { History } from "./History.ts"
-import type { make as makeInbox } from "./Inbox.ts"
+import type { Inbox } from "./Inbox.ts"
 import { modelOf, type Preparation } from "./Preparation.ts"
 import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {
   readonly history: History
   readonly preparation: Preparation
-  readonly inbox: Effect.Effect.Success<ReturnType<typeof makeInbox>>
+  readonly inbox: Inbox
 }
 
 type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }

@@ -1,0 +1,66 @@
+/**
+ * The state of a running activity and its transitions. Pure. `SessionRunner.ts` keeps it in a `Ref`; the turn loop and
+ * the safe boundary advance it.
+ */
+import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Input } from "@daybook/log/domain/Message"
+import { join, type Wishes } from "@daybook/log/domain/Wishes"
+import type { OwnerToken } from "@daybook/log/log/EventLog"
+import { type Continued, nothingContinued } from "@daybook/log/store/ActivityRows"
+import type { Agent } from "../domain/Agent.ts"
+import { noOutput, type OutputState } from "../request/StructuredOutput.ts"
+import type { Trigger } from "./Inbox.ts"
+
+/** Provider turns per activity when the agent sets no limit (TU-4). */
+const defaultTurnLimit = 25
+
+/** A session and the token of its ownership. */
+export interface Owned {
+  readonly sessionID: SessionID
+  readonly owner: OwnerToken
+}
+
+/** `opening` holds the prompts that opened the work, `wishes` the request options of its prompts. */
+export interface Activity extends Continued {
+  readonly id: ActivityID
+  readonly trigger: Trigger
+  /** Its start is in the log. */
+  readonly started: boolean
+  /** Completed turns. */
+  readonly turns: number
+  readonly turnLimit: number
+  /** Progress of the structured answer; the tool that takes the answer changes it. */
+  readonly output: OutputState
+}
+
+/** An activity that is not in the log yet. */
+export const begin = (id: ActivityID, trigger: Trigger): Activity => ({
+  id,
+  trigger,
+  started: false,
+  turns: 0,
+  turnLimit: defaultTurnLimit,
+  ...nothingContinued,
+  output: noOutput()
+})
+
+/** Applies the agent's turn limit. An agent may change between turns. */
+export const withAgent = (activity: Activity, { turnLimit = defaultTurnLimit }: Agent): Activity => ({
+  ...activity,
+  turnLimit
+})
+
+/** Adds promoted inputs to the work before them. */
+export const withInputs = (activity: Activity, before: Continued, inputs: ReadonlyArray<Input>): Activity => ({
+  ...activity,
+  started: true,
+  wishes: inputs.reduce<Wishes>((wishes, { prompt }) => join(wishes, prompt), before.wishes),
+  opening: before.opening.length > 0 ? before.opening : inputs.map(({ id }) => id),
+  output: inputs.length > 0 ? noOutput() : activity.output
+})
+
+/** Counts a completed turn. */
+export const withTurn = (activity: Activity): Activity => ({ ...activity, turns: activity.turns + 1 })
+
+/** Whether the next turn is the last one that the limit allows. */
+export const isLastTurn = ({ turnLimit, turns }: Activity): boolean => turns > 0 && turns === turnLimit - 1

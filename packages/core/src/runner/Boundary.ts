@@ -1,0 +1,104 @@
+/**
+ * The safe boundary before a provider request: the one place where a session's work may move, stop or be joined.
+ *
+ *   session -> fence -> requested compaction -> agent -> epoch -> promote -> reconcile -> model -> history -> tools
+ *           -> request -> budget -> compaction
+ *
+ * Returns the request that is ready to be sent. Spec: EX-T1 (TU-5, TU-11, CM-9..CM-12).
+ */
+import { Effect, Either, Ref } from "effect"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import type { Message, Session } from "@daybook/log/domain/Message"
+import { locationKey } from "@daybook/log/domain/Values"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Lineage } from "../agent/Lineage.ts"
+import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
+import { ContextEpoch } from "../context/ContextEpoch.ts"
+import { ContextRegistry } from "../context/ContextRegistry.ts"
+import { LocationLeft } from "../context/LocationFence.ts"
+import type { Agent } from "../domain/Agent.ts"
+import type { ModelInfo } from "../model/ModelResolver.ts"
+import * as Activity from "./Activity.ts"
+import type { CheckBudget } from "./BudgetCheck.ts"
+import type { FencedAppend } from "./FencedAppend.ts"
+import * as History from "./History.ts"
+import type { Trigger } from "./Inbox.ts"
+import type { CompactOnRequest } from "./ManualCompaction.ts"
+import { modelOf, type Preparation, type Prepared } from "./Preparation.ts"
+import type { Promote } from "./Promotion.ts"
+
+export interface BoundaryParts {
+  readonly history: History.History
+  readonly preparation: Preparation
+  readonly budget: CheckBudget
+  readonly fenced: FencedAppend
+  readonly promote: Promote
+  readonly compactOnRequest: CompactOnRequest
+}
+
+/** Why a turn is assembled again: its request was made smaller. */
+export type Smaller = "pruned" | "compacted"
+
+export interface Arrival {
+  readonly owned: Activity.Owned
+  readonly activity: Ref.Ref<Activity.Activity>
+  /** Which inputs may be promoted. */
+  readonly mode: Trigger
+  readonly again: Smaller | undefined
+}
+
+/** A request that is ready to be sent. */
+export interface Ready extends Pick<Activity.Activity, "wishes" | "output"> {
+  readonly _tag: "Ready"
+  readonly session: Session
+  readonly agent: Agent
+  readonly info: ModelInfo
+  readonly prepared: Prepared
+  readonly messages: ReadonlyArray<Message>
+  /** The request as compaction sees it, should the provider refuse it as too long. */
+  readonly compactable: CompactionRequest
+}
+
+export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
+  const { budget, compactOnRequest, fenced, history, preparation, promote } = parts
+  const here = yield* CurrentLocation
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const epochs = yield* ContextEpoch
+  const registry = yield* ContextRegistry
+  const compaction = yield* Compaction
+
+  /** `nothing`: the input that would have opened the activity was withdrawn. */
+  return Effect.fnUntraced(function* ({ activity: state, again, mode, owned }: Arrival) {
+    const { owner, sessionID } = owned
+    const session = yield* store.get(sessionID)
+    if (locationKey(session.location) !== locationKey(here)) return yield* new LocationLeft()
+    yield* compactOnRequest(owned, session)
+    const agent = yield* lineage.agentOf(session)
+    yield* Ref.update(state, (activity) => Activity.withAgent(activity, agent))
+    // The context needs the model too; a resolution error fails the turn only at its place in the order (TU-5).
+    const resolved = yield* Effect.either(preparation.resolve(modelOf(session, agent), agent.settings ?? {}))
+    const model = Either.isRight(resolved) ? resolved.right.info : undefined
+    const observed = yield* registry.observe({ sessionID, agent, model })
+    const fencing = { owner, fence: fenced.fence }
+    const initial = yield* epochs.prepare(sessionID, observed, fencing)
+    // A turn that is assembled again keeps its inputs (CM-9).
+    if (again === undefined && !(yield* promote(owned, state, mode))) return "nothing" as const
+    const { baseline, baselineSeq } = yield* epochs.advance(sessionID, initial, observed, fencing)
+    const { info } = yield* resolved
+    const messages = yield* History.loadOwned(history, sessionID, baselineSeq)
+    const { opening, output, wishes } = yield* Ref.get(state)
+    const prunedSince = again === "pruned"
+    const context = { session, agent, info, baseline, baselineSeq, messages }
+    const prepared = yield* preparation.prepare({ ...context, wishes, output, prunedSince })
+    yield* budget(session, info)
+    const compactable = preparation.compactable({ owner, session, agent, prepared, messages, opening })
+    if (again === undefined) {
+      const compacted = yield* compaction.compactIfNeeded(compactable)
+      if (compacted !== "unchanged") return compacted
+    }
+    return { _tag: "Ready", session, agent, info, prepared, messages, wishes, output, compactable } satisfies Ready
+  })
+})
+
+export type Approach = Effect.Effect.Success<ReturnType<typeof make>>

@@ -1,0 +1,132 @@
+/**
+ * Publishes one turn: stores its events in the log, publishes its live events, and keeps its state. One permit orders
+ * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12.
+ */
+import { Array as Arr, type Duration, Effect, Metric, Ref } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
+import * as Metrics from "@daybook/log/support/Metrics"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
+import * as Provider from "../model/ProviderStream.ts"
+import type { StreamPart } from "../model/StreamPart.ts"
+import type { Settled } from "../tool/ToolRegistry.ts"
+import type { Repeats } from "./Repeats.ts"
+import * as Recorder from "./TurnRecorder.ts"
+import * as TurnState from "./TurnState.ts"
+
+export interface PublicationInput {
+  readonly sessionID: SessionID
+  readonly owner: OwnerToken
+  readonly repeats: Repeats
+  /** The answer before its first part. */
+  readonly begun: Recorder.State
+}
+
+/** A turn that is being published. Only the functions below change its state. */
+export interface Publication extends PublicationInput {
+  readonly log: EventLog["Type"]
+  readonly state: Ref.Ref<TurnState.TurnState>
+  readonly inOrder: <A, E, R>(publish: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+export const make = Effect.fnUntraced(function* (
+  input: PublicationInput
+): Effect.fn.Return<Publication, never, EventLog> {
+  const log = yield* EventLog
+  const permit = yield* Effect.makeSemaphore(1)
+  const state = yield* Ref.make(TurnState.begin(input.begun))
+  return { ...input, log, state, inOrder: permit.withPermits(1) }
+})
+
+const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Draft>) =>
+  Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
+
+/** Stores a step's events, then advances the answer; uninterruptible in between. */
+const commit = (publication: Publication, step: TurnState.Step): Effect.Effect<void, AppendError> =>
+  append(publication, step.drafts).pipe(
+    Effect.zipRight(Ref.update(publication.state, (state) => ({ ...state, answer: step.state }))),
+    Effect.zipRight(Effect.forEach(step.live, publication.log.publishLive, { discard: true })),
+    Effect.zipRight(Effect.forEach(step.drafts, countTokens, { discard: true })),
+    Effect.uninterruptible
+  )
+
+/** Notes that the request is sent. */
+export const sent = ({ state }: Publication): Effect.Effect<void> =>
+  Ref.update(state, (now) => ({ ...now, charged: true }))
+
+/** Notes that the request failed. Returns whether part of the answer is stored. */
+export const failed = ({ state }: Publication, fault: Provider.StreamFault): Effect.Effect<boolean> =>
+  Ref.modify(state, (now) => [now.answer.output, { ...now, charged: Provider.isCharged(fault, now.answer.output) }])
+
+/** Stores a failed attempt that is retried after `wait`, and starts over. */
+export const retried = Effect.fnUntraced(function* (
+  publication: Publication,
+  attempt: number,
+  fault: Provider.StreamFault,
+  wait: Duration.Duration
+) {
+  const used = TurnState.usedSoFar(yield* Ref.get(publication.state))
+  yield* append(publication, [Provider.retried(attempt, fault, wait, used)])
+  yield* Ref.set(publication.state, TurnState.begin(publication.begun))
+})
+
+/** Stores parts that arrived together with one append, then starts their calls. Fails if they end with a fault. */
+export const take = (
+  publication: Publication,
+  parts: ReadonlyArray<StreamPart>,
+  start: (call: Recorder.LocalCall) => Effect.Effect<unknown>
+): Effect.Effect<void, Provider.StreamFault | AppendError> =>
+  publication.inOrder(
+    Effect.gen(function* () {
+      const { calls, fault, held, step } = TurnState.take(yield* Ref.get(publication.state), parts)
+      yield* commit(publication, step)
+      yield* Ref.update(publication.state, (state) => ({ ...state, held }))
+      yield* Effect.forEach(calls, start, { discard: true })
+      if (fault !== undefined) return yield* Effect.fail(fault)
+    })
+  )
+
+/** Stores a call's progress; progress of a settled call is dropped. */
+export const progress = (publication: Publication, callID: string, { content, structured }: ToolOutput) =>
+  publication.inOrder(
+    Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
+      Recorder.isRunning(answer, callID)
+        ? append(publication, [
+            draft("session.next.tool.progress", { assistantMessageID: answer.messageID, callID, content, structured })
+          ])
+        : Effect.void
+    )
+  )
+
+/** Stores the result of a local call. */
+export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: Settled) =>
+  publication.inOrder(
+    Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
+      commit(publication, TurnState.settle(answer, callID, publication.repeats.note(name, input, returned)))
+    )
+  )
+
+/** Closes what is unfinished. */
+export const wrapUp = (publication: Publication, reasons: TurnState.Reasons): Effect.Effect<void, AppendError> =>
+  publication.inOrder(
+    Effect.uninterruptible(
+      Effect.flatMap(
+        Ref.getAndUpdate(publication.state, (state) => ({ ...state, wrappedUp: true })),
+        (state) => commit(publication, TurnState.wrapUp(state, reasons))
+      )
+    )
+  )
+
+const countTokens = (event: Draft) =>
+  (event.type === "session.next.step.ended" || event.type === "session.next.step.failed") &&
+  event.data.tokens !== undefined
+    ? Effect.forEach(
+        [
+          ["input", event.data.tokens.input],
+          ["output", event.data.tokens.output]
+        ] as const,
+        ([kind, count]) => Metric.incrementBy(Metric.tagged(Metrics.tokens, "kind", kind), count),
+        { discard: true }
+      )
+    : Effect.void

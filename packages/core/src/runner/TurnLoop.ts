@@ -1,0 +1,157 @@
+/**
+ * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
+ * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
+ */
+import * as Prompt from "@effect/ai/Prompt"
+import { Array as Arr, Effect, Ref, Schema } from "effect"
+import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { Compaction } from "../compaction/Compaction.ts"
+import { promptOf } from "../request/Request.ts"
+import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
+import * as Activity from "./Activity.ts"
+import type { Approach, Ready, Smaller } from "./Boundary.ts"
+import type { CheckBudget } from "./BudgetCheck.ts"
+import type { FencedAppend } from "./FencedAppend.ts"
+import * as Frames from "./Frames.ts"
+import type { Inbox, Trigger } from "./Inbox.ts"
+import { reminder } from "./Promotion.ts"
+import * as Repeats from "./Repeats.ts"
+import { ProviderFailed, runTurn } from "./Turn.ts"
+
+/** The activity used all its provider turns, and work remains (TU-4). */
+export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
+  "TurnLimitExceeded",
+  { sessionID: SessionID, limit: Schema.Int }
+) {
+  override get message() {
+    return `${this.sessionID} used its ${this.limit} turns and is not done; resume it to give it as many again`
+  }
+}
+
+export interface TurnLoopParts {
+  readonly approach: Approach
+  readonly budget: CheckBudget
+  readonly fenced: FencedAppend
+  readonly inbox: Inbox
+}
+
+/** `pruned`, `compacted`: assemble the turn again. `nothing`: its input was withdrawn. */
+type Outcome = "continue" | "done" | "moved" | "nothing" | Smaller
+
+/** The request was too long and produced nothing. */
+const isOverflow = (error: unknown): error is ProviderFailed =>
+  error instanceof ProviderFailed && error.overflow && !error.partial
+
+const isSmaller = (outcome: Outcome): outcome is Smaller => outcome === "pruned" || outcome === "compacted"
+
+/** Sends a ready request as one turn. */
+const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
+  const log = yield* EventLog
+  const identifiers = yield* Identifiers
+  const location = yield* CurrentLocation
+  const frameChange = Frames.make()
+
+  return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready) {
+    const { agent, messages, prepared, session, wishes } = ready
+    const { model, request, tools } = prepared
+    const messageID = yield* identifiers.message
+    const inputEstimate = Math.ceil(request.tokens)
+    const step = draft("session.next.step.started", {
+      assistantMessageID: messageID,
+      agent: agent.name,
+      model: model.info.ref,
+      inputEstimate,
+      ...(model.info.price === undefined ? {} : { price: model.info.price })
+    })
+    const turn = runTurn({
+      ...owned,
+      messageID,
+      agent,
+      location,
+      model,
+      prompt: Prompt.make(promptOf(request)),
+      tools,
+      repeats: Repeats.make(messages),
+      inputEstimate,
+      toolChoice: wishes.output === undefined ? "auto" : "required",
+      open: Effect.suspend(() => fenced.append(owned, Arr.append(frameChange(session, request.frame), step)))
+    })
+    return yield* Effect.provideService(turn, EventLog, log)
+  })
+})
+
+/** Decides from the state of the structured answer whether the activity continues after a turn. */
+const makeCheckOutput = Effect.gen(function* () {
+  const log = yield* EventLog
+  const identifiers = yield* Identifiers
+
+  return Effect.fnUntraced(function* ({ owner, sessionID }: Activity.Owned, output: OutputState, goesOn: boolean) {
+    if (output.accepted) return false
+    const wrong = output.wrong
+    if (wrong || !goesOn) output.refused += 1
+    output.wrong = false
+    if (output.refused >= outputAttempts) {
+      const details = wrong ? "its answer was invalid twice" : "it did not call the tool that takes the answer"
+      return yield* new StructuredOutputFailed({ sessionID, details })
+    }
+    if (!goesOn) yield* log.append(sessionID, [yield* reminder(identifiers, correction)], { owner })
+    return true
+  })
+})
+
+export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, inbox }: TurnLoopParts) {
+  const compaction = yield* Compaction
+  const send = yield* makeSend(fenced)
+  const checkOutput = yield* makeCheckOutput
+
+  /** Compacts after a refused request; true: the turn can be assembled again (CM-10, CM-11). */
+  const compactAfterOverflow = ({ compactable, info, session }: Ready) =>
+    Effect.zipRight(budget(session, info), compaction.compactAfterOverflow(compactable))
+
+  /** One turn, from loading the session to settling its calls (TU-5). */
+  const turn = Effect.fnUntraced(function* (
+    owned: Activity.Owned,
+    activity: Ref.Ref<Activity.Activity>,
+    mode: Trigger,
+    again: Smaller | undefined
+  ) {
+    const ready = yield* approach({ owned, activity, mode, again })
+    if (typeof ready === "string") return ready
+    const result = yield* Effect.catchIf(send(owned, ready), isOverflow, (error) =>
+      again === "compacted"
+        ? error
+        : Effect.flatMap(compactAfterOverflow(ready), (compacted) => (compacted ? Effect.succeed(undefined) : error))
+    )
+    if (result === undefined) return "compacted"
+    const goesOn =
+      ready.wishes.output === undefined ? result.continue : yield* checkOutput(owned, ready.output, result.continue)
+    return goesOn || (yield* inbox.waits(owned.sessionID, "steer")) ? "continue" : "done"
+  })
+
+  return Effect.fnUntraced(function* (owned: Activity.Owned, activity: Ref.Ref<Activity.Activity>) {
+    const { trigger } = yield* Ref.get(activity)
+    let mode = trigger
+    let again: Smaller | undefined
+    for (;;) {
+      const outcome: Outcome = yield* Effect.catchTag(turn(owned, activity, mode, again), "LocationLeft", () =>
+        Effect.succeed("moved" as const)
+      )
+      if (outcome === "moved") {
+        const { started } = yield* Ref.get(activity)
+        return { _tag: "Moved", unfinished: started || trigger === "resume" } as const
+      }
+      if (outcome === "nothing") return { _tag: "Nothing" } as const
+      mode = "steer"
+      // Never compacts twice without a turn in between; making a request smaller does not count as a turn (TU-4,
+      // CM-12).
+      again = isSmaller(outcome) ? outcome : undefined
+      if (again !== undefined) continue
+      const { turnLimit: limit, turns } = yield* Ref.updateAndGet(activity, Activity.withTurn)
+      if (outcome === "done") return { _tag: "Drained" } as const
+      if (turns >= limit) return yield* new TurnLimitExceeded({ sessionID: owned.sessionID, limit })
+    }
+  })
+})
