@@ -1,8 +1,8 @@
 /** Measures durable appends of one event, each publisher in its own session, against bare inserts (design 10). */
-import { SqlClient } from "@effect/sql"
 import { Effect, Fiber } from "effect"
 import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../packages/log/src/log/SqlHook.ts"
 import { median, perSecond, quantile } from "./Figures.ts"
 import { freshFile, raw, rawSession, removeFile, withOurs } from "./Stores.ts"
 import * as Workload from "./Workload.ts"
@@ -50,18 +50,19 @@ const besideAppends = 6000
 /** The rate of healthy publishers, in appends per second. */
 const publishBeside = (beside: Beside) =>
   Effect.gen(function* () {
-    const [log, identifiers, sql] = [yield* EventLog, yield* Identifiers, yield* SqlClient.SqlClient]
+    const [log, identifiers] = [yield* EventLog, yield* Identifiers]
     const healthy = yield* Effect.replicateEffect(identifiers.session, besidePublishers)
     const others = yield* Effect.replicateEffect(identifiers.session, beside === "nobody" ? 0 : besidePublishers)
     yield* Effect.forEach([...healthy, ...others], (id) => log.append(id, [Workload.created]), {
       concurrency: "unbounded"
     })
     /** Like a full inbox: reads, then refuses. */
-    const full = (id: string) => () =>
+    const full = SqlHook.make((sql, id) =>
       Effect.zipRight(sql`SELECT count(*) FROM session_input WHERE session_id = ${id}`, Effect.fail("full"))
+    )
     const forever = (id: (typeof others)[number]) => {
       const drafts = Workload.events()
-      const options = beside === "refused" ? { commit: full(id) } : {}
+      const options = beside === "refused" ? { commit: full } : {}
       return Effect.forever(Effect.ignore(Effect.suspend(() => log.append(id, [drafts.next().value], options))))
     }
     const noise = yield* Effect.fork(Effect.forEach(others, forever, { concurrency: "unbounded", discard: true }))

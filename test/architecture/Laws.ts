@@ -51,8 +51,8 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^log\/src\/(?:log|storage|projection|store|coordination|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // Not behind the store's services yet.
-  /^core\/src\/(?:context\/(?:ContextEpoch|InstructionDiscovery|LocationFence)|runner\/Recovery)\.ts$/,
-  /^core\/src\/session\/(?:Questions|SessionInput|Titles)\.ts$/,
+  /^core\/src\/(?:context\/(?:ContextEpoch|InstructionDiscovery)|runner\/Recovery)\.ts$/,
+  /^core\/src\/session\/(?:Questions|SessionInput)\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/Ledger\.ts$/
 ]

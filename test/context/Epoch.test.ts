@@ -7,10 +7,10 @@ import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as ContextEpoch from "../../packages/core/src/context/ContextEpoch.ts"
-import * as LocationFence from "../../packages/core/src/context/LocationFence.ts"
 import { type Observed, text, textSource, unavailable } from "../../packages/core/src/context/SystemContext.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { isAt } from "../../packages/log/src/store/SessionChecks.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { begin, contents, message, session } from "../support/Logs.ts"
@@ -43,7 +43,7 @@ const open = Effect.gen(function* () {
   const log = yield* EventLog
   const owner = { ownerID: "own_test", epoch: 1 }
   yield* sql`UPDATE event_sequence SET owner_id = ${owner.ownerID}, owner_epoch = 1, lease_until = 9000000000000000`
-  const fence = LocationFence.make(sql, { directory: "/work" })
+  const fence = isAt({ directory: "/work" })
   return {
     sessionID,
     prepare: (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says), { owner, fence }),

@@ -5,6 +5,7 @@ import { Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
 import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, stores } from "../support/Database.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
@@ -21,7 +22,7 @@ for (const [store, layer] of Object.entries(stores)) {
     it.effect("EV-1: an append stores its events, their projections and what its hook wrote, and returns them", () =>
       Effect.gen(function* () {
         const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
-        const hook = () => sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 1)`
+        const hook = SqlHook.make((sql) => sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 1)`)
         const stored = yield* log.append(id, [created, admitted(input)], { commit: hook })
         assert.deepStrictEqual(yield* readAll(id), stored)
         const inbox = yield* sql`SELECT id, admitted_seq FROM session_input WHERE session_id = ${id}`
@@ -37,7 +38,7 @@ for (const [store, layer] of Object.entries(stores)) {
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]
         const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const commit = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+        const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
         const appending = yield* Effect.fork(log.append(id, [created], { commit }))
         yield* Deferred.await(entered)
         const interrupting = yield* Effect.fork(Fiber.interrupt(appending))
@@ -54,14 +55,15 @@ for (const [store, layer] of Object.entries(stores)) {
         const [log, id, neighbour] = [yield* EventLog, session(), session()]
         yield* begin(id)
         const before = yield* contents
-        const failed = yield* Effect.exit(log.append(id, [renamed("a")], { commit: () => Effect.fail("no" as const) }))
+        const [fails, dies] = [SqlHook.make(() => Effect.fail("no" as const)), SqlHook.make(() => Effect.die("broken"))]
+        const failed = yield* Effect.exit(log.append(id, [renamed("a")], { commit: fails }))
         assert.deepStrictEqual(failed, Exit.fail("no" as const))
-        const died = yield* Effect.exit(log.append(id, [renamed("b")], { commit: () => Effect.die("broken") }))
+        const died = yield* Effect.exit(log.append(id, [renamed("b")], { commit: dies }))
         assert.deepStrictEqual(died, Exit.die("broken"))
         assert.deepStrictEqual(yield* contents, before)
         const [bad, good] = yield* Effect.all(
           [
-            Effect.exit(log.append(id, [renamed("c")], { commit: () => Effect.fail("no" as const) })),
+            Effect.exit(log.append(id, [renamed("c")], { commit: fails })),
             Effect.exit(log.append(neighbour, [created]))
           ],
           { concurrency: "unbounded" }
@@ -108,15 +110,16 @@ for (const [store, layer] of Object.entries(stores)) {
 
     it.effect("EV-3: the hook sees the sequence numbers and the projections of its own events", () =>
       Effect.gen(function* () {
-        const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
+        const [log, id, input] = [yield* EventLog, session(), message()]
         const seen: Array<unknown> = []
-        const commit = (events: ReadonlyArray<SessionEvent>) =>
+        const commit = SqlHook.make((sql, _, events) =>
           Effect.gen(function* () {
             seen.push(events.map(({ seq }) => seq))
             seen.push(yield* sql`SELECT title FROM session WHERE id = ${id}`)
             seen.push(yield* sql`SELECT admitted_seq FROM session_input WHERE id = ${input}`)
             seen.push(yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`)
           })
+        )
         yield* log.append(id, [created, renamed("mine"), admitted(input)], { commit })
         assert.deepStrictEqual(seen, [[0, 1, 2], [{ title: "mine" }], [{ admitted_seq: 2 }], [{ seq: 2 }]])
       })
@@ -370,20 +373,21 @@ for (const [store, layer] of Object.entries(stores)) {
 
 it.scoped("LG-6: appends that wait together share one commit, and each gets its own answer", () =>
   Effect.gen(function* () {
-    const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
+    const log = yield* EventLog
     const batches: Array<number> = []
     yield* log.append(session("warm"), [created])
     const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const hold = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+    const hold = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
     const first = yield* Effect.fork(log.append(session("held"), [created], { commit: hold }))
     yield* Deferred.await(entered)
     const waiting = yield* Effect.forEach(Array.from({ length: 64 }), (_, n) =>
       Effect.fork(
         log.append(session(`s${n}`), [created], {
-          commit: () =>
+          commit: SqlHook.make((sql) =>
             Effect.map(sql`SELECT count(*) AS n FROM session`, ([row]) => {
               batches.push(Number(row?.["n"]))
             })
+          )
         })
       )
     )

@@ -2,13 +2,13 @@
  * Method: a hook holds a commit while appends gather behind it, so that they are one batch; the connection counts what
  * that batch costs in statements and transactions. Refused appends come in every kind, beside healthy ones.
  */
-import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Queue, Stream } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { type AppendOptions, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { admitted, begin, created, message, readAll, renamed, session } from "../support/Logs.ts"
@@ -40,7 +40,7 @@ const counted = Layer.unwrapScoped(
 const oneBatch = Effect.fnUntraced(function* (appends: ReadonlyArray<Append>) {
   const [log, faults, gateSession] = [yield* EventLog, yield* Faults, session()]
   const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const commit = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+  const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
   const held = yield* Effect.fork(log.append(gateSession, [created], { commit }))
   yield* Deferred.await(entered)
   const waiting = yield* Effect.forEach(appends, ({ draft, id, options }) =>
@@ -73,12 +73,12 @@ const kinds: Record<string, Effect.Effect<Append, unknown, EventLog>> = {
   "its hook fails": Effect.map(sessions(1), ([id = session()]) => ({
     id,
     draft: admitted(message()),
-    options: { commit: () => Effect.fail("full") }
+    options: { commit: SqlHook.make(() => Effect.fail("full")) }
   })),
   "its hook dies": Effect.map(sessions(1), ([id = session()]) => ({
     id,
     draft: renamed("x"),
-    options: { commit: () => Effect.die("broken") }
+    options: { commit: SqlHook.make(() => Effect.die("broken")) }
   })),
   "its session is not there": Effect.sync(() => ({ id: session(), draft: renamed("x") })),
   "its session is there already": Effect.map(sessions(1), ([id = session()]) => ({ id, draft: created })),
@@ -121,7 +121,7 @@ it.layer(counted)("refusals", (it) => {
       const refused = (id: SessionID): Append => ({
         id,
         draft: admitted(message()),
-        options: { commit: () => Effect.fail("full") }
+        options: { commit: SqlHook.make(() => Effect.fail("full")) }
       })
       const ours = (ran: ReadonlyArray<string>) => ran.filter((text) => text.startsWith("INSERT INTO event ")).length
       const alone = yield* oneBatch(healthy(ids))
@@ -168,7 +168,7 @@ it.layer(counted)("refusals", (it) => {
             {
               id: bad[index] ?? id,
               draft: renamed("x"),
-              options: { commit: () => Effect.fail(`refused ${index}`) }
+              options: { commit: SqlHook.make(() => Effect.fail(`refused ${index}`)) }
             }
           ])
         )
@@ -187,12 +187,13 @@ it.layer(counted)("refusals", (it) => {
 
   it.effect("LG-21: of two appends for the last place, in one batch, the first gets it", () =>
     Effect.gen(function* () {
-      const [sql, [id = session()]] = [yield* SqlClient.SqlClient, yield* sessions(1)]
-      const commit = () =>
+      const [id = session()] = yield* sessions(1)
+      const commit = SqlHook.make((sql, id) =>
         Effect.flatMap(
-          Effect.orDie(sql`SELECT 1 FROM session_input WHERE session_id = ${id}`),
+          sql`SELECT 1 FROM session_input WHERE session_id = ${id}`,
           (rows): Effect.Effect<void, string> => (rows.length > 1 ? Effect.fail("full") : Effect.void)
         )
+      )
       const { outcomes } = yield* oneBatch([
         { id, draft: admitted(message()), options: { commit } },
         { id, draft: admitted(message()), options: { commit } }

@@ -6,6 +6,7 @@ import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
@@ -263,7 +264,7 @@ it.scopedLive("LG-5: a log that closes finishes the commit in hand, and tells th
     const log = yield* Effect.provide(EventLog, context)
     yield* Effect.provide(begin(id), context)
     const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const commit = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+    const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
     const inHand = yield* Effect.fork(log.append(id, [renamed("in hand")], { commit }))
     yield* Deferred.await(entered)
     const behind = yield* Effect.fork(Effect.flip(log.append(id, [renamed("behind")])))

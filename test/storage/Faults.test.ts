@@ -6,9 +6,9 @@ import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
@@ -26,15 +26,17 @@ const rich = (): NonEmptyReadonlyArray<Draft> => {
   ]
 }
 
-const hook = (sql: SqlClient.SqlClient, id: SessionID) => () =>
-  sql`INSERT INTO session_context_epoch VALUES (${id}, 'b', '{}', 0)
-    ON CONFLICT (session_id) DO UPDATE SET baseline = 'c'`
+const hook = SqlHook.make(
+  (sql, id) =>
+    sql`INSERT INTO session_context_epoch VALUES (${id}, 'b', '{}', 0)
+      ON CONFLICT (session_id) DO UPDATE SET baseline = 'c'`
+)
 
 it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for every N", () =>
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
     yield* Effect.gen(function* () {
-      const [log, sql, faults, id] = [yield* EventLog, yield* SqlClient.SqlClient, yield* Faults, session()]
+      const [log, faults, id] = [yield* EventLog, yield* Faults, session()]
       yield* begin(id)
       let outcome: Exit.Exit<unknown, { readonly _tag: string }> = Exit.void
       let tried = 0
@@ -43,7 +45,7 @@ it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for ev
         const before = yield* contents
         faults.ran = []
         faults.fails = (index) => index === tried
-        outcome = yield* Effect.exit(log.append(id, rich(), { commit: hook(sql, id) }))
+        outcome = yield* Effect.exit(log.append(id, rich(), { commit: hook }))
         faults.fails = () => false
         if (Exit.isSuccess(outcome)) break
         assert.deepStrictEqual(yield* contents, before)
@@ -65,7 +67,7 @@ it.scopedLive("LG-22: a fault in a group commit is met by writing each append ag
       for (let at = 1; at <= 12; at++) {
         const ids = [session(), session(), session()]
         const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const hold = () => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate))
+        const hold = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
         const held = yield* Effect.fork(log.append(gateSession, [renamed("hold")], { commit: hold }))
         yield* Deferred.await(entered)
         const waiting = yield* Effect.forEach(ids, (id) => Effect.fork(log.append(id, [created, ...rich()])))

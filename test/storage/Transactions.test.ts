@@ -5,6 +5,7 @@ import { Cause, Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect
 import * as Ledger from "../../packages/files/src/Ledger.ts"
 import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import * as SessionStore from "../../packages/log/src/store/SessionStore.ts"
 import { fileLog, logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
@@ -99,10 +100,11 @@ it.layer(Layer.provideMerge(SessionStore.layer, fileLog))("reads", (it) => {
     Effect.gen(function* () {
       const [log, store, id] = [yield* EventLog, yield* SessionStore.SessionStore, session()]
       let seen: number | undefined
-      const commit = () =>
+      const commit = SqlHook.make(() =>
         Effect.map(Effect.orDie(store.messages({ sessionID: id })), ({ total }) => {
           seen = total
         })
+      )
       yield* log.append(id, [created], { commit })
       assert.strictEqual(seen, 0)
       assert.strictEqual(yield* log.latest(id), 0)

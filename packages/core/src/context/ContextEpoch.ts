@@ -5,15 +5,22 @@
  * Spec: specs/context.md CX-14..CX-19 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
 import * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Metric, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import { draft } from "@daybook/log/events/SessionEvents"
-import { type AppendError, EventLog, type LogUnavailable, OwnerLost, type OwnerToken } from "@daybook/log/log/EventLog"
+import {
+  type AppendError,
+  type CommitHook,
+  EventLog,
+  type LogUnavailable,
+  OwnerLost,
+  type OwnerToken
+} from "@daybook/log/log/EventLog"
 import { unavailable } from "@daybook/log/log/EventRow"
+import * as SqlHook from "@daybook/log/log/SqlHook"
 import { immediately, ReadSql, retryBusy } from "@daybook/log/storage/Database"
+import type { LocationLeft } from "@daybook/log/store/SessionChecks"
 import * as Metrics from "@daybook/log/support/Metrics"
-import type { Fence, LocationLeft } from "./LocationFence.ts"
 import { initialize, type Observed, reconcile, replace, Snapshot } from "./SystemContext.ts"
 
 export interface Epoch {
@@ -29,7 +36,7 @@ export interface Epoch {
  */
 export interface Guard {
   readonly owner: OwnerToken
-  readonly fence: Fence
+  readonly fence: CommitHook<LocationLeft>
 }
 
 export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
@@ -56,7 +63,7 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
       guard: Guard
     ) => Effect.Effect<Epoch, LocationLeft | AppendError>
     /** Part of a move's transaction: the destination starts with a new baseline (EP-9). */
-    readonly clear: (sessionID: SessionID) => Effect.Effect<void, SqlError.SqlError>
+    readonly clear: CommitHook
   }
 >() {}
 
@@ -129,9 +136,8 @@ const make = Effect.gen(function* () {
     { fence, owner }: Guard
   ) {
     const epoch: Epoch = { baseline, snapshot, baselineSeq }
-    const write = Effect.all([checkOwner(sessionID, owner), fence(sessionID), store(sessionID, epoch)], {
-      discard: true
-    })
+    const fenced = SqlHook.runnerOf(fence)(sql, sessionID, [])
+    const write = Effect.all([checkOwner(sessionID, owner), fenced, store(sessionID, epoch)], { discard: true })
     yield* Effect.catchTag(retryBusy(immediately(sql)(write)), "SqlError", (error) => notStored(error))
     yield* Metric.update(Metrics.contextBaseline, epoch.baseline.length)
     return epoch
@@ -164,13 +170,13 @@ const make = Effect.gen(function* () {
       const { fence, owner } = guard
       const next: Epoch = { ...epoch, snapshot: change.snapshot }
       const told = draft("session.next.context.updated", { messageID: yield* identifiers.message, text: change.text })
-      const commit = () => Effect.zipRight(fence(sessionID), store(sessionID, next))
-      const stored = log.append(sessionID, [told], { owner, commit })
-      yield* Effect.catchTag(stored, "SqlError", (error) => notStored(error))
+      const fenced = SqlHook.runnerOf(fence)(sql, sessionID, [])
+      const commit = SqlHook.make(() => Effect.zipRight(fenced, store(sessionID, next)))
+      yield* log.append(sessionID, [told], { owner, commit })
       yield* Metric.incrementBy(Metrics.contextUpdates, change.text.length)
       return next
     }),
-    clear: (sessionID) => Effect.asVoid(sql`DELETE FROM session_context_epoch WHERE session_id = ${sessionID}`)
+    clear: SqlHook.make((_, sessionID) => sql`DELETE FROM session_context_epoch WHERE session_id = ${sessionID}`)
   })
 })
 

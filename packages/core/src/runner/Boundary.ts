@@ -10,12 +10,12 @@ import { Effect, Either, Ref } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import { locationKey } from "@daybook/log/domain/Values"
+import { LocationLeft } from "@daybook/log/store/SessionChecks"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { Compaction, type CompactionRequest } from "../compaction/Compaction.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
-import { LocationLeft } from "../context/LocationFence.ts"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import * as Activity from "./Activity.ts"
@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
   return Effect.fnUntraced(function* ({ activity: state, again, mode, owned }: Arrival) {
     const { owner, sessionID } = owned
     const session = yield* store.get(sessionID)
-    if (locationKey(session.location) !== locationKey(here)) return yield* new LocationLeft()
+    if (locationKey(session.location) !== locationKey(here)) return yield* new LocationLeft({ sessionID })
     yield* compactOnRequest(owned, session)
     const agent = yield* lineage.agentOf(session)
     yield* Ref.update(state, (activity) => Activity.withAgent(activity, agent))

@@ -13,6 +13,7 @@ import { validate } from "@daybook/log/domain/Validate"
 import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable, type ReadError } from "@daybook/log/log/EventLog"
 import { unavailable } from "@daybook/log/log/EventRow"
+import * as SqlHook from "@daybook/log/log/SqlHook"
 import { ReadSql, retryBusy } from "@daybook/log/storage/Database"
 import { Answers, type PendingQuestion, QuestionClosed, QuestionItems, type QuestionRef } from "../domain/Question.ts"
 import { decodeInput } from "../tool/LenientInput.ts"
@@ -113,7 +114,7 @@ const make = Effect.gen(function* () {
       if (row === undefined || (yield* closings(sql, sessionID, row)) !== 1) {
         return yield* new QuestionClosed({ sessionID, messageID, callID })
       }
-    }).pipe(Effect.catchTag("SqlError", (error) => unavailable("check that the question is open")(error)))
+    })
 
   const find = Effect.fnUntraced(function* (ref: QuestionRef) {
     const found = (yield* pending(ref.sessionID)).find(
@@ -126,7 +127,7 @@ const make = Effect.gen(function* () {
     validate("question", Ref, { sessionID, messageID, callID })
 
   const close = (ref: QuestionRef, event: Draft) =>
-    Effect.asVoid(log.append(ref.sessionID, [event], { commit: () => stillOpen(ref) }))
+    Effect.asVoid(log.append(ref.sessionID, [event], { commit: SqlHook.make(() => stillOpen(ref)) }))
 
   /** The call's part precedes its closing event, so following from the part misses nothing. */
   const askedAfter = ({ callID, messageID, sessionID }: QuestionRef) =>

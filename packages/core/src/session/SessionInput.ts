@@ -13,8 +13,8 @@ import { validate } from "@daybook/log/domain/Validate"
 import { Delivery, type Prompt, PromptInput } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { unavailable } from "@daybook/log/log/EventRow"
 import { sameJson } from "@daybook/log/log/Replay"
+import * as SqlHook from "@daybook/log/log/SqlHook"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
@@ -72,7 +72,6 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const checkRoom = (sessionID: SessionID) =>
     sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
       WHERE session_id = ${sessionID} AND promoted_seq IS NULL`.pipe(
-      Effect.mapError(unavailable("count the inbox")),
       Effect.flatMap(([row]) => {
         const depth = row?.total ?? 0
         return depth > inboxLimit
@@ -119,7 +118,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
     const input = Effect.map(
-      log.append(sessionID, [admitted], { commit: () => checkRoom(sessionID) }),
+      log.append(sessionID, [admitted], { commit: SqlHook.make(() => checkRoom(sessionID)) }),
       ([event]): Input => ({
         id: messageID,
         sessionID,

@@ -11,7 +11,6 @@ import { validate } from "@daybook/log/domain/Validate"
 import { Budget, Location, ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type EventRefused, type ReplayComplete, SessionNotFound } from "@daybook/log/log/EventLog"
-import { unavailable } from "@daybook/log/log/EventRow"
 import { plain } from "@daybook/log/projection/Projection"
 import { deepestFamily } from "@daybook/log/store/Family"
 import { pageLimit, SessionStore } from "@daybook/log/store/SessionStore"
@@ -289,9 +288,7 @@ const make = Effect.gen(function* () {
     move: changes(
       Effect.fn("Sessions.move")(function* (sessionID: SessionID, to) {
         const location = yield* place(to)
-        yield* log
-          .append(sessionID, [draft("session.next.moved", { location })], { commit: () => epochs.clear(sessionID) })
-          .pipe(Effect.catchTag("SqlError", (error) => unavailable("clear the context")(error)))
+        yield* log.append(sessionID, [draft("session.next.moved", { location })], { commit: epochs.clear })
       })
     ),
     compact: changes(

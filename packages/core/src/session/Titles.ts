@@ -2,27 +2,23 @@
  * Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
  * creates the session, and the commit decides which. Spec: IB-13.
  */
-import * as SqlClient from "@effect/sql/SqlClient"
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { TitleAmbiguous } from "@daybook/log/domain/NameError"
 import type { Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { unavailable } from "@daybook/log/log/EventRow"
+import { TitleTaken } from "@daybook/log/store/SessionChecks"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100
 
-/** Another caller created a session with the title first. */
-class LookAgain extends Data.TaggedError("LookAgain") {}
-
-const isLookAgain = (error: unknown): error is LookAgain => error instanceof LookAgain
+/** Another caller created a session with the title first: look again. */
+const isTaken = (error: unknown): error is TitleTaken => error instanceof TitleTaken
 
 export const make = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
-  const sql = yield* SqlClient.SqlClient
 
   /** The only session with the title in the folder, else the only one anywhere. */
   const find = Effect.fnUntraced(function* (title: string, directory: string) {
@@ -32,18 +28,12 @@ export const make = Effect.gen(function* () {
     return found[0]
   })
 
-  /** Runs in the creation's transaction, which excludes all other writers. */
-  const isFirst = (title: string, sessionID: SessionID) =>
-    sql`SELECT 1 FROM session WHERE title = ${title} AND id <> ${sessionID} LIMIT 1`.pipe(
-      Effect.mapError(unavailable("look for the title")),
-      Effect.flatMap((others) => (others.length === 0 ? Effect.void : new LookAgain()))
-    )
-
   /** Creates the session unless another one has its title. */
   const begin = (sessionID: SessionID, created: Draft, title: string) =>
-    log.append(sessionID, [created], { expectedSeq: -1, commit: () => isFirst(title, sessionID) }).pipe(
+    log.append(sessionID, [created], { expectedSeq: -1, commit: store.isOnlyOne(title) }).pipe(
       Effect.zipRight(store.get(sessionID)),
-      Effect.catchTag("SessionNotFound", () => new LookAgain()),
+      // Already removed again.
+      Effect.catchTag("SessionNotFound", () => new TitleTaken({ title })),
       Effect.map((session) => ({ session, isNew: true }))
     )
 
@@ -58,7 +48,7 @@ export const make = Effect.gen(function* () {
       if (session !== undefined) return { session, isNew: false }
       const { created, sessionID } = yield* creation
       return yield* begin(sessionID, created, title)
-    }).pipe(Effect.retry({ times: attempts, while: isLookAgain }), Effect.catchIf(isLookAgain, Effect.die))
+    }).pipe(Effect.retry({ times: attempts, while: isTaken }), Effect.catchIf(isTaken, Effect.die))
 
   return { findOrBegin }
 })

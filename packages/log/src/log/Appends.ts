@@ -16,8 +16,16 @@ import { eachRun, insertRows, write } from "../projection/SqlTables.ts"
 import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
-import { EventRefused, type LogUnavailable, OwnerLost, type OwnerToken, SeqConflict } from "./EventLog.ts"
+import {
+  type CommitHook,
+  EventRefused,
+  type LogUnavailable,
+  OwnerLost,
+  type OwnerToken,
+  SeqConflict
+} from "./EventLog.ts"
 import { columns, unavailable } from "./EventRow.ts"
+import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
 
 /** Extra work in each append's transaction, such as a read model of another package. The log provides `R`. */
@@ -47,7 +55,7 @@ export interface Request {
   readonly expectedSeq: number | undefined
   readonly owner: OwnerToken | undefined
   /** The caller's hook. Its typed failures are returned to that caller only. */
-  readonly commit: ((events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, unknown>) | undefined
+  readonly commit: CommitHook<unknown> | undefined
 }
 
 /** A failure of the caller's commit hook. */
@@ -216,13 +224,23 @@ export const writeBatch = Effect.fnUntraced(function* (
   yield* insertRows(sql, "event", columns, rows)
   yield* writeProjections(sql, projectors, written)
   for (const [index, answer] of answers.entries()) {
-    const commit = requests[index]?.commit
-    if (commit !== undefined && Exit.isSuccess(answer)) {
-      yield* Effect.mapError(commit(answer.value.events), (error) => new HookFailed(error))
-    }
+    const request = requests[index]
+    if (request?.commit === undefined || Exit.isFailure(answer)) continue
+    yield* runHook(sql, request.sessionID, request.commit, answer.value.events)
   }
   return answers
 })
+
+/** A failed statement stays the database's failure; any other failure is the hook's. */
+const runHook = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  hook: CommitHook<unknown>,
+  events: ReadonlyArray<SessionEvent>
+) =>
+  Effect.mapError(SqlHook.runnerOf(hook)(sql, sessionID, events), (error) =>
+    error instanceof SqlError.SqlError ? error : new HookFailed(error)
+  )
 
 /**
  * Whether the append itself is at fault (a broken rule, its hook or a projector), so that the database can continue.

@@ -2,7 +2,7 @@
  * The event log: append-only, gap-free events per session, in one global order. This file is the contract;
  * `SqlEventLog.ts` implements it on SQLite. The log does not know turns or models. Spec: specs/log.md.
  */
-import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
+import { Context, type Effect, Schema, type Scope, type Stream, type Types } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
 import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
@@ -173,16 +173,25 @@ export interface OwnerToken {
   readonly epoch: number
 }
 
+/** Marks commit hooks. */
+export const CommitHookTypeId: unique symbol = Symbol.for("@daybook/log/CommitHook")
+
+/**
+ * Work inside an append's transaction, after the projections, which it sees; it may refuse the append with `E`. The
+ * services beside a log make its hooks (`Inbox`, `SessionStore`, `QuestionStore`), and callers only pass them on: so a
+ * caller knows no database, and a log runs only hooks of its own kind (EV-3).
+ */
+export interface CommitHook<out E = never> {
+  readonly [CommitHookTypeId]: { readonly _E: Types.Covariant<E> }
+}
+
 /** Preconditions and extra work of an append. */
 export interface AppendOptions<E = never> {
   /** The latest sequence number the decision is based on; -1 for a session without events. */
   readonly expectedSeq?: number
   readonly owner?: OwnerToken
-  /**
-   * Runs in the append's transaction after the projections and sees them (EV-3). Run only SQL here: the hook may run
-   * again when another append of the same group commit is refused. If it fails, nothing of this append is stored.
-   */
-  readonly commit?: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void, E>
+  /** Runs in the append's transaction. If it fails, nothing of this append is stored. */
+  readonly commit?: CommitHook<E>
 }
 
 /** Marks where a tail's replay ends and following begins. It is not a durable event and moves no cursor. */

@@ -9,14 +9,15 @@ import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import type { AssistantMessage, Input, Message, Session } from "../domain/Message.ts"
 import type { TodoItem } from "../domain/Todo.ts"
-import { defaultAgent, type Delivery } from "../domain/Values.ts"
-import { type EventUnreadable, type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
+import { defaultAgent, type Delivery, type Location } from "../domain/Values.ts"
+import { type CommitHook, type EventUnreadable, type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql, retryBusy, snapshot } from "../storage/Database.ts"
 import { type Continued, type Opening, selectContinued } from "./ActivityRows.ts"
 import { partOwner, toInput, toMessage, toSession } from "./Assemble.ts"
 import { type Estimated, selectAncestors, selectTreeEstimated, selectTreeUsage, type Usage } from "./Family.ts"
+import { isAt, isOnlyOne, type LocationLeft, type TitleTaken } from "./SessionChecks.ts"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts"
 import {
   type ContextStart,
@@ -86,6 +87,10 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
     /** Tool calls that never settled because their process died (TU-2). */
     readonly unsettledTools: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<UnsettledTool>, StoreError>
+    /** Refuses an append unless its session is at the Location. */
+    readonly isAt: (location: Location) => CommitHook<LocationLeft>
+    /** Refuses an append if a session other than its own has the title. */
+    readonly isOnlyOne: (title: string) => CommitHook<TitleTaken>
     /** The ancestors, from the parent to the root. */
     readonly ancestors: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Session>, StoreError>
     /** The root of the session's tree; the session itself if it has no parent. */
@@ -307,6 +312,8 @@ const make = Effect.gen(function* () {
   const inputRow = (row: InputRow) => readable(row.session_id, row.id, toInput(row))
 
   return SessionStore.of({
+    isAt,
+    isOnlyOne,
     ancestors,
     rootOf: (sessionID) => Effect.map(ancestors(sessionID), (line) => line.at(-1)?.id ?? sessionID),
     treeUsage: (sessionID) => run(selectTreeUsage(sql, sessionID)),
