@@ -7,7 +7,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync 
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Layer } from "effect"
-import { Exporter } from "@daybook/files"
+import { Exporter } from "../packages/files/src/Exporter.ts"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as Store from "../packages/log/src/Store.ts"

@@ -12,9 +12,10 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   mcp: ["log", "core"],
   embedded: ["log", "core", "tools", "mcp"],
   models: ["log", "core"],
-  files: ["log", "core"],
-  server: ["log", "core", "files"],
-  cli: ["log", "core", "tools", "mcp", "embedded", "models", "files", "server"]
+  transcript: ["log"],
+  files: ["log", "core", "transcript"],
+  server: ["log", "core", "transcript", "files"],
+  cli: ["log", "core", "tools", "mcp", "embedded", "models", "transcript", "files", "server"]
 }
 
 /** The folders of a package, lower first. Modules outside of a folder stand above all folders. */
@@ -42,6 +43,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
+  transcript: ["row", "fold"],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }

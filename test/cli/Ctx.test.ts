@@ -10,6 +10,7 @@ import { parse } from "../../packages/cli/src/ctx/Options.ts"
 import * as Place from "../../packages/cli/src/ctx/Place.ts"
 import { history, latest, type Out } from "../../packages/cli/src/ctx/Verbs.ts"
 import { isName as coreIsName, SessionName } from "../../packages/log/src/domain/Address.ts"
+import { MessageRow } from "../../packages/transcript/src/row/Rows.ts"
 import { cases } from "../support/Cases.ts"
 import { type Files, houseOf, row, text, uid, writeSession } from "./support/SessionTree.ts"
 
@@ -64,9 +65,9 @@ describe("ctx", () => {
 
   it.prop(
     "CL-107: every row that the schema allows is shown, whatever it holds, and nothing of it moves a terminal",
-    [Arbitrary.make(Layout.MessageRow)],
+    [Arbitrary.make(MessageRow)],
     ([row]) => {
-      const parsed = parseRow(JSON.stringify(Schema.encodeSync(Layout.MessageRow)(row)))
+      const parsed = parseRow(JSON.stringify(Schema.encodeSync(MessageRow)(row)))
       assert.isDefined(parsed)
       if (parsed === undefined) return
       const shown = rowText(parsed, true)

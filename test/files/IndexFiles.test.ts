@@ -1,7 +1,8 @@
 /** The index of a house: made of its sessions alone. */
 import { assert, it } from "@effect/vitest"
-import { cwdHash, indexFiles, type IndexEntry } from "@daybook/files"
 import { FastCheck as fc } from "effect"
+import { type IndexEntry, indexFiles } from "../../packages/files/src/IndexFiles.ts"
+import { cwdHash } from "../../packages/files/src/Layout.ts"
 
 const entry = (session: string, rest: Partial<IndexEntry> = {}): IndexEntry => ({
   session,

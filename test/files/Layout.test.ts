@@ -1,17 +1,11 @@
 /** Where sessions lie, and how folders and times are written. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import {
-  addressOf,
-  cwdHash,
-  indexFolder,
-  nameFrom,
-  runOf,
-  sessionFolder,
-  shownDirectory,
-  timeText
-} from "@daybook/files"
+import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
+import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
+import { shownDirectory } from "../../packages/transcript/src/row/ShownDirectory.ts"
+import { timeText } from "../../packages/transcript/src/row/TimeText.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const
 const model = { kind: "model", name: "qwen3", session: "s.1" } as const

@@ -1,8 +1,9 @@
 /** What the specification shows is what the schemas say. */
 import { readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
-import { EventRow, MessageRow, Meta } from "@daybook/files"
 import { Schema } from "effect"
+import { Meta } from "../../packages/files/src/Meta.ts"
+import { EventRow, MessageRow } from "../../packages/transcript/src/row/Rows.ts"
 
 const spec = readFileSync(new URL("../../specs/files.md", import.meta.url), "utf8")
 

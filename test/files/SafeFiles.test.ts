@@ -1,4 +1,5 @@
 /** Files under a root, and what stands in their way. Real files; links lead out of the root. */
+import { execFileSync } from "node:child_process"
 import {
   chmodSync,
   existsSync,
@@ -9,12 +10,11 @@ import {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
+import type { SafeError } from "../../packages/files/src/Errors.ts"
 import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
-import type { SafeError } from "@daybook/files"
 import { temporaryFolder } from "../support/Database.ts"
 
 const mode = (path: string) => (statSync(path).mode & 0o7777).toString(8)

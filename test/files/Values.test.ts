@@ -1,9 +1,12 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import { Fold, type KeptAddress, Meta, valueFiles } from "@daybook/files"
+import type { KeptAddress } from "../../packages/files/src/Layout.ts"
+import { Meta } from "../../packages/files/src/Meta.ts"
+import { valueFiles } from "../../packages/files/src/Values.ts"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import * as Fold from "../../packages/transcript/src/Fold.ts"
 import { cases } from "../support/Cases.ts"
 import { folded, stored, textsFrom } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"

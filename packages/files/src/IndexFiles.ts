@@ -2,7 +2,7 @@
  * Renders the index of a house: a hint for clients, derived from its sessions alone. Pure. Spec: FI-14..FI-18 in
  * specs/files.md (IX-1..IX-5).
  */
-import type { State } from "./Fold.ts"
+import type { State } from "@daybook/transcript/Fold"
 import { cwdHash } from "./Layout.ts"
 
 /** A session's line of the index. Positions are global. */

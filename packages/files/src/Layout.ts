@@ -1,6 +1,6 @@
 /**
- * Computes where a session's files are under the root, how its folder is shown, and how a time is written. Pure;
- * touches no file. Spec: FI-1..FI-6 in specs/files.md (FL-1, NA-1, DC-4, DC-5).
+ * Computes where a session's files are under the root. Pure; touches no file. Spec: FI-1..FI-4 in specs/files.md (FL-1,
+ * NA-1, DC-5).
  */
 import { createHash } from "node:crypto"
 import { type Address, idPrefix, isName, reservedSession } from "@daybook/log/domain/Address"
@@ -68,35 +68,5 @@ export const sessionFolder = (address: KeptAddress): string => `${houseFolder(ad
 /** The house's index folder, relative to the root. */
 export const indexFolder = (house: House): string => `${houseFolder(house)}/${reservedSession}`
 
-/**
- * The folder as the agent sees it: its path below the root, `/` for the root itself. Without a root, or outside of it,
- * the host path.
- */
-export const shownDirectory = (root: string | undefined, directory: string): string => {
-  if (root === undefined || root === "/") return directory
-  if (directory === root) return "/"
-  return directory.startsWith(`${root}/`) ? directory.slice(root.length) : directory
-}
-
 /** The name of a folder's file in `by-cwd`: the SHA-256 of the shown folder in 64 lowercase hex digits (DC-5). */
 export const cwdHash = (cwd: string): string => sha256(cwd)
-
-const firstTime = Date.parse("0000-01-01T00:00:00.000Z")
-const lastTime = Date.parse("9999-12-31T23:59:59.999Z")
-
-const minute = 60_000
-/** The last minute formatted, and its text up to the seconds. Successive events mostly share a minute. */
-let last = { minute: Number.NaN, text: "" }
-
-const textOfMinute = (at: number): string => {
-  if (last.minute !== at) last = { minute: at, text: new Date(at * minute).toISOString().slice(0, 17) }
-  return last.text
-}
-
-/** RFC 3339 in UTC with milliseconds (DC-4). Times outside the years 0000 to 9999 are clamped. */
-export const timeText = (ms: number): string => {
-  const at = Math.trunc(Math.min(Math.max(ms, firstTime), lastTime))
-  const whole = Math.floor(at / minute)
-  const rest = String(at - whole * minute).padStart(5, "0")
-  return `${textOfMinute(whole)}${rest.slice(0, 2)}.${rest.slice(2)}Z`
-}

@@ -4,10 +4,10 @@
  */
 import { Either, Schema } from "effect"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import * as Fold from "@daybook/transcript/Fold"
+import { lineOf, type Piece, sizeOf } from "@daybook/transcript/Lines"
 import * as PackFold from "./context/PackFold.ts"
 import * as PackState from "./context/PackState.ts"
-import * as Fold from "./Fold.ts"
-import { lineOf, type Piece, sizeOf } from "./Pieces.ts"
 
 /** The state of both folds. */
 export interface Rendering {

@@ -1,7 +1,9 @@
 /** Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
-import { isStored, modelText, type State, type Text } from "./Fold.ts"
-import { type KeptAddress, timeText } from "./Layout.ts"
-import type { Meta } from "./Rows.ts"
+import { modelText } from "@daybook/log/domain/ModelText"
+import { isStored, type State, type Text } from "@daybook/transcript/Fold"
+import { timeText } from "@daybook/transcript/row/TimeText"
+import type { KeptAddress } from "./Layout.ts"
+import type { Meta } from "./Meta.ts"
 
 /** The text with a newline; half a surrogate pair, which UTF-8 cannot encode, becomes U+FFFD. */
 const line = (text: string): string => `${text.replaceAll(/\p{Surrogate}/gu, "\uFFFD")}\n`

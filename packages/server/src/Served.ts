@@ -4,9 +4,12 @@
  * SO-20..SO-39 in specs/socket.md (FR-2, FR-7..FR-11, DC-17, DC-19, DC-20).
  */
 import { Cause, Deferred, Effect, Either, Fiber, FiberSet, type Scope, Stream } from "effect"
-import { type RunID, runOf } from "@daybook/files"
 import { addressKey } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
+import * as Fold from "@daybook/transcript/Fold"
+import type { RunID } from "@daybook/transcript/row/Rows"
+import { runOf } from "@daybook/transcript/row/RunOf"
+import * as RunStream from "@daybook/transcript/RunStream"
 import type { AskOptions } from "./ask/AskFrames.ts"
 import type { Asks } from "./ask/Asks.ts"
 import { admit, type Admitted, shownBefore } from "./operation/Admission.ts"
@@ -14,7 +17,6 @@ import * as Answering from "./operation/Answering.ts"
 import { follow } from "./operation/Follow.ts"
 import * as Overview from "./operation/Overview.ts"
 import { resume } from "./operation/Resume.ts"
-import * as RunFrames from "./run/RunFrames.ts"
 import { type Run, runsOf, stateAt } from "./run/Runs.ts"
 import { activityStart, type Backend } from "./session/Backend.ts"
 import type { Keeper } from "./session/Drainer.ts"
@@ -212,7 +214,7 @@ export const make = Effect.fnUntraced(function* ({
     const from = start?.seq ?? input.withdrawnSeq ?? input.admittedSeq
     const fold =
       start === undefined
-        ? RunFrames.standing(session)
+        ? Fold.ofSession(session)
         : yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy)
     const clientID = input.prompt.client?.id
     if (from === input.admittedSeq && clientID !== undefined) {
@@ -222,7 +224,7 @@ export const make = Effect.fnUntraced(function* ({
       backend,
       sessionID,
       after: from - 1,
-      state: RunFrames.make(fold, { run, id: clientID }),
+      state: RunStream.make(fold, { run, id: clientID }),
       write: client.connection.write,
       isLast: ({ type }) => type === "done",
       asking: askingOf(client),
@@ -356,7 +358,7 @@ export const make = Effect.fnUntraced(function* ({
         backend,
         sessionID: session.id,
         after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
-        state: RunFrames.make(RunFrames.standing(session), { run: now.run, id: now.clientID }),
+        state: RunStream.make(Fold.ofSession(session), { run: now.run, id: now.clientID }),
         write: client.connection.write,
         onStart: telling(backend, about),
         tells: ({ type }) => type === "done",

@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
-import { Exporter, type ExporterOptions } from "@daybook/files"
+import { Exporter, type ExporterOptions } from "../../../packages/files/src/Exporter.ts"
 import * as Store from "../../../packages/log/src/store/SessionStore.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { logAt } from "../../support/Database.ts"

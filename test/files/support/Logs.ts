@@ -1,11 +1,12 @@
 /** Builds events as a log returns them, and folds them. */
 import { readFileSync } from "node:fs"
 import { Either, Option } from "effect"
-import { Fold, type MessageRow } from "@daybook/files"
 import { EventID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import * as EventRegistry from "../../../packages/log/src/events/Registry.ts"
 import type { Draft, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { toEvent } from "../../../packages/log/src/log/EventRow.ts"
+import * as Fold from "../../../packages/transcript/src/Fold.ts"
+import type { MessageRow } from "../../../packages/transcript/src/row/Rows.ts"
 
 /** The drafts as stored events of the session: one second apart unless times are given. */
 export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>

@@ -10,7 +10,18 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url))
 /** The README's embedding example, as printed: its first `ts` block. */
 export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
 
-export const packages = ["log", "core", "tools", "mcp", "embedded", "models", "files", "server", "cli"] as const
+export const packages = [
+  "log",
+  "core",
+  "tools",
+  "mcp",
+  "embedded",
+  "models",
+  "transcript",
+  "files",
+  "server",
+  "cli"
+] as const
 
 /** Runs a command to its end and returns its output; it must succeed. */
 export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {

@@ -5,9 +5,10 @@
 import { Tool } from "@effect/ai"
 import { Effect, Layer, ManagedRuntime, Schema } from "effect"
 import * as Core from "@daybook/embedded"
-import { Exporter, type Finding, Fold, verify } from "@daybook/files"
+import { Exporter, type Finding, verify } from "@daybook/files"
 import { Models } from "@daybook/models"
 import { serve, Wire } from "@daybook/server"
+import { Fold } from "@daybook/transcript"
 
 export const runtime = Core.Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layer))
 export const managed = ManagedRuntime.make(runtime)

@@ -2,7 +2,7 @@
  * Renders rows of `messages.jsonl`. Pure. A row of a later version may have unknown kinds of blocks and fields: they are named,
  * not refused. Spec: CL-107 in specs/cli.md (FL-4, DC-15).
  */
-import type { Block, MessageRow } from "@daybook/files"
+import type { Block, MessageRow } from "@daybook/transcript/row/Rows"
 import { bytes, oneLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
 

@@ -3,7 +3,8 @@
  * Spec: CL-111..CL-114 in specs/cli.md.
  */
 import { Effect, Stream } from "effect"
-import { Exporter, verify } from "@daybook/files"
+import { Exporter } from "@daybook/files/Exporter"
+import { verify } from "@daybook/files/Verify"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"

@@ -3,8 +3,8 @@
  * declare anything. A picture that cannot be shown becomes text and leaves the rest intact. Spec: PC-7, PC-8.
  */
 import { Effect, Either } from "effect"
+import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { dataBytes } from "../support/DataUri.ts"
 import { looksLikeText } from "../workspace/TextPage.ts"
 import { pictureFormat } from "./PictureFormat.ts"
 import type { PictureFitter } from "./Pictures.ts"

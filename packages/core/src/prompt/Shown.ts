@@ -3,10 +3,10 @@
  * prompt always yields the same bytes. Spec: PX-19.
  */
 import { Either } from "effect"
+import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
+import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/Values"
-import { dataBytes } from "../support/DataUri.ts"
 import { isBlank } from "../support/Text.ts"
-import { attachmentIndex } from "./AttachmentUri.ts"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
 import { unprivileged } from "./Privileged.ts"
 

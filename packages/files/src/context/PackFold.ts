@@ -7,7 +7,7 @@ import { Chunk, Option, Schema } from "effect"
 import { fold as foldFrame } from "@daybook/core/request/Frame"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { MessageRow } from "../Rows.ts"
+import type { MessageRow } from "@daybook/transcript/row/Rows"
 import { type Line, nothingPending, type PackState, type Swap } from "./PackState.ts"
 
 /** A row, and the size of its line in bytes, newline included. */

@@ -5,11 +5,11 @@
  */
 import { Effect, Option, type Scope } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
-import { shownDirectory } from "@daybook/files"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { Followed } from "../run/RunFrames.ts"
+import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
+import type { Followed } from "@daybook/transcript/RunStream"
 import type { Backend } from "../session/Backend.ts"
 import type { RunFrame } from "../wire/Wire.ts"
 import { type Asks, type OpenAsk, questionAsk } from "./Asks.ts"

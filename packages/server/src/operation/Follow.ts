@@ -10,6 +10,7 @@
 import { Effect, Queue, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import * as RunStream from "@daybook/transcript/RunStream"
 import * as AskFrames from "../ask/AskFrames.ts"
 import * as RunFrames from "../run/RunFrames.ts"
 import type { Backend } from "../session/Backend.ts"
@@ -33,7 +34,7 @@ export interface FollowOptions {
   readonly sessionID: SessionID
   /** The cursor from which the session is followed. */
   readonly after: number
-  readonly state: RunFrames.State
+  readonly state: RunStream.State
   readonly write: Write
   /** Which frames are written; all by default. */
   readonly tells?: (frame: Frame) => boolean
@@ -60,7 +61,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
   // Read before the subscription, so that a later text is either in `soFar` or heard from its start.
   const latest = yield* Effect.mapError(backend.log.latest(sessionID), refusedBy)
   const { live, soFar } = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
-  const [heard, already] = RunFrames.hearing(options.state, latest, soFar)
+  const [heard, already] = RunStream.hearing(options.state, latest, soFar)
   let state = heard
   yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(live, (event) => Queue.offer(queue, event))))
   yield* Stream.runForEach(backend.log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
@@ -130,7 +131,7 @@ export const writer = ({
   /** Pending text or reasoning of one run, joined into few deltas. */
   let text = ""
   let kind: "text" | "reasoning" = "text"
-  let of: RunFrames.Followed | undefined
+  let of: RunStream.Followed | undefined
 
   const write1 = Effect.suspend(() => {
     const ready = lines

@@ -1,8 +1,11 @@
 /** `status` and `list`: the runs behind a socket, and its sessions. Spec: SO-92..SO-94 in specs/socket.md. */
 import { Effect, Option } from "effect"
-import { Fold, shownDirectory, timeText } from "@daybook/files"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
+import { modelText } from "@daybook/log/domain/ModelText"
+import { clip } from "@daybook/transcript/Fold"
+import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
+import { timeText } from "@daybook/transcript/row/TimeText"
 import { type Asks, questionAsk } from "../ask/Asks.ts"
 import { runsOf } from "../run/Runs.ts"
 import type { Backend } from "../session/Backend.ts"
@@ -87,11 +90,11 @@ export const list = Effect.fn("Overview.list")(function* (
     Effect.map(Effect.mapError(backend.store.waitingCount(session.id), refusedBy), (waiting): Wire.SessionItem => ({
       session: session.address?.session ?? session.id,
       session_id: session.id,
-      ...(session.title === undefined ? {} : { title: Fold.clip(session.title, longestText) }),
+      ...(session.title === undefined ? {} : { title: clip(session.title, longestText) }),
       state: stateOf(session),
       waiting,
-      cwd: Fold.clip(shownDirectory(session.root, session.location.directory), longestText),
-      ...(session.model === undefined ? {} : { model: Fold.modelText(session.model) }),
+      cwd: clip(shownDirectory(session.root, session.location.directory), longestText),
+      ...(session.model === undefined ? {} : { model: modelText(session.model) }),
       created_at: timeText(session.createdAt),
       updated_at: timeText(session.updatedAt)
     }))

@@ -4,9 +4,11 @@
  * Spec: SO-37, SO-38 in specs/socket.md (IX-6, DC-6, FL-5).
  */
 import { Effect } from "effect"
-import { type RunID, runOf } from "@daybook/files"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { RunID } from "@daybook/transcript/row/Rows"
+import { runOf } from "@daybook/transcript/row/RunOf"
+import * as RunStream from "@daybook/transcript/RunStream"
 import type { AskOptions } from "../ask/AskFrames.ts"
 import * as RunFrames from "../run/RunFrames.ts"
 import { stateAt } from "../run/Runs.ts"
@@ -66,7 +68,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
       ? undefined
       : yield* Effect.mapError(activityStart(backend, sessionID, cursor.event.seq), refusedBy)
   const from = start?.seq ?? 0
-  let state = RunFrames.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
+  let state = RunStream.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
   let told = cursor === undefined
   let read = from - 1
   const out = writer({ backend, write })
@@ -114,7 +116,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
 /** Follows the run to its end: its text so far, then everything that comes. */
 const live = Effect.fnUntraced(function* (
   { asking, backend, keeper, onStart, session, write }: ResumeOptions,
-  replayed: RunFrames.State,
+  replayed: RunStream.State,
   read: number,
   target: RunID
 ) {
@@ -126,7 +128,7 @@ const live = Effect.fnUntraced(function* (
   if (replayed.current !== undefined) {
     const start = yield* Effect.mapError(activityStart(backend, sessionID, read), refusedBy)
     const from = start?.seq ?? 0
-    state = RunFrames.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
+    state = RunStream.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
     const out = writer({ backend, write })
     for (let cursor = from - 1; cursor < read;) {
       const page = yield* Effect.mapError(log.read({ sessionID, after: cursor, limit: read - cursor }), refusedBy)

@@ -4,14 +4,15 @@
  * IX-6).
  */
 import { Effect } from "effect"
-import { Fold, type RunID, runOf } from "@daybook/files"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Input, Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { ReadError } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import * as Fold from "@daybook/transcript/Fold"
+import type { RunID } from "@daybook/transcript/row/Rows"
+import { runOf } from "@daybook/transcript/row/RunOf"
 import { activityStart, type Backend } from "../session/Backend.ts"
-import { standing } from "./RunFrames.ts"
 
 /** An active or waiting run. */
 export type Run = { readonly run: RunID; readonly clientID: string | undefined } & (
@@ -40,7 +41,7 @@ export const runsOf = Effect.fn("Runs.of")(function* (
     const start = yield* activityStart(backend, id, yield* log.latest(id))
     if (start !== undefined) {
       const { events } = yield* log.read({ sessionID: id, after: start.seq - 1, limit: naming })
-      let fold = standing(session)
+      let fold = Fold.ofSession(session)
       for (const event of events) if (fold.run === undefined) fold = Fold.evolve(fold, event).state
       const { run } = fold
       if (run !== undefined && run.activityID === session.activity.id) {
@@ -54,8 +55,6 @@ export const runsOf = Effect.fn("Runs.of")(function* (
   }
   return runs
 })
-
-const frames = (event: SessionEvent): boolean => Fold.framing.some((type) => type === event.type)
 
 /**
  * The state from which to render rows after this sequence number, where no run is open. The session's present state is
@@ -71,15 +70,15 @@ export const stateAt = Effect.fn("Runs.stateAt")(function* (
   let more = true
   for (let after = seq - 1; more && !changed;) {
     const page = yield* log.read({ sessionID, after })
-    changed = page.events.some(frames)
+    changed = page.events.some(Fold.isFraming)
     after = page.cursor
     more = page.hasMore
   }
-  if (!changed) return standing(yield* store.get(sessionID))
+  if (!changed) return Fold.ofSession(yield* store.get(sessionID))
   const before: Array<SessionEvent> = []
   for (let after = -1; after < seq - 1;) {
     const page = yield* log.read({ sessionID, after })
-    before.push(...page.events.filter((event) => event.seq < seq && frames(event)))
+    before.push(...page.events.filter((event) => event.seq < seq && Fold.isFraming(event)))
     if (!page.hasMore) break
     after = page.cursor
   }

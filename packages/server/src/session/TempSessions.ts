@@ -2,8 +2,8 @@
  * Tracks the users of temp sessions: a session lives while a connection uses it, a run while the connection that sent
  * it is open. In-process state, changed synchronously. Spec: SO-55, SO-56 in specs/socket.md (SC-2, DC-17).
  */
-import type { RunID } from "@daybook/files"
 import { type Address, addressKey } from "@daybook/log/domain/Address"
+import type { RunID } from "@daybook/transcript/row/Rows"
 
 /** A session that a connection used, and the runs that it sent there. */
 export interface Left {

@@ -1,11 +1,11 @@
 /** Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure. */
 import { Schema } from "effect"
-import { ErrorCode } from "@daybook/files"
 import type { InboxFullError, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { AddressTaken } from "@daybook/log/domain/NameError"
 import type { AppendError, ReadError } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { ErrorCode } from "@daybook/transcript/row/Rows"
 
 /** The request was refused. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}

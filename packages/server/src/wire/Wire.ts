@@ -6,8 +6,8 @@
 import { Either, ParseResult, Schema } from "effect"
 import { QuestionItem } from "@daybook/core/domain/Question"
 import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
-import { ErrorCode, EventRow, RunID } from "@daybook/files"
 import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
+import { ErrorCode, EventRow, RunID } from "@daybook/transcript/row/Rows"
 import { cwdProblem } from "../cwd/CwdText.ts"
 import { type Line, maxLineBytes } from "./Lines.ts"
 

@@ -2,32 +2,19 @@
  * Folds runs: from the start of an activity to its end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33 in
  * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
+import { modelText } from "@daybook/log/domain/ModelText"
 import type { Prompt, StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import { shownDirectory } from "../Layout.ts"
-import { runOf } from "../Run.ts"
+import { runOf } from "../row/RunOf.ts"
+import { shownDirectory } from "../row/ShownDirectory.ts"
+import { clip } from "./Clip.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { type Out, place, set } from "./Out.ts"
 import type { OpenRun, Said } from "./State.ts"
 import * as Steps from "./Steps.ts"
-import { lengthOf } from "./Texts.ts"
+import { lengthOf, separator } from "./Texts.ts"
 
-/** The longest beginning of the text that fits the limit, cut between code points. */
-export const clip = (text: string, limit: number = Steps.textLimit): string => {
-  // A code unit takes at most three bytes.
-  if (text.length * 3 <= limit) return text
-  let bytes = 0
-  let end = 0
-  for (const character of text) {
-    const point = character.codePointAt(0) ?? 0
-    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4
-    if (bytes > limit) return text.slice(0, end)
-    end += character.length
-  }
-  return text
-}
-
-const between: Said = { text: "\n\n", head: "\n\n" }
+const between: Said = { text: separator, head: separator }
 
 /** The text of a run: the texts of its messages in order, with an empty line between messages (FR-7). */
 const textsOf = ({ texts }: OpenRun): ReadonlyArray<Said> =>
@@ -54,7 +41,7 @@ const start = (out: Out, activityID: string, of: string, client: Prompt["client"
     ...(client === undefined ? {} : { client_id: client.id }),
     scope: address?.scope ?? "private",
     cwd,
-    ...(model === undefined ? {} : { model: Steps.modelText(model) })
+    ...(model === undefined ? {} : { model: modelText(model) })
   })
   set(out, {
     opening: undefined,

@@ -1,5 +1,5 @@
 /** Maps the types of stored errors, an open set, to the errno names that clients act on. Pure. Spec: FI-34 (FR-5). */
-import type { ErrorCode } from "../Rows.ts"
+import type { ErrorCode } from "../row/Rows.ts"
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   // The working process ended.

@@ -22,6 +22,9 @@ export type Text = typeof Text.Type
 /** UTF-16 code units of a text that is held whole, at most. */
 export const longestHeld = 16 * 1024
 
+/** Stands between the texts of two messages of a run (FR-7). */
+export const separator = "\n\n"
+
 /** Whether the text is only a reference. */
 export const isStored = (text: unknown): text is StoredText => typeof text === "object"
 

@@ -3,8 +3,8 @@
  * and only that call changes it.
  */
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { timeText } from "../Layout.ts"
-import type { Block, EventRow, MessageRow } from "../Rows.ts"
+import type { Block, EventRow, MessageRow } from "../row/Rows.ts"
+import { timeText } from "../row/TimeText.ts"
 import type { Blob, Content } from "./Blocks.ts"
 import type { State } from "./State.ts"
 import type { StoredText } from "./Texts.ts"

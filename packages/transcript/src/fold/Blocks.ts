@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import { Either } from "effect"
-import { attachmentIndex } from "@daybook/core/prompt/AttachmentUri"
-import { dataBytes } from "@daybook/core/support/DataUri"
+import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
+import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, Prompt, ToolContent } from "@daybook/log/domain/Values"
-import type { ContentBlock } from "../Rows.ts"
+import type { ContentBlock } from "../row/Rows.ts"
 
 type TextBlock = Extract<ContentBlock, { readonly type: "text" }>
 

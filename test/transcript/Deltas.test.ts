@@ -2,8 +2,8 @@
 import { it } from "@effect/vitest"
 import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
-import type { LiveEvent, SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import * as Deltas from "../../packages/server/src/run/Deltas.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import * as Deltas from "../../packages/transcript/src/Deltas.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]
 let seq = 0
@@ -13,23 +13,23 @@ const started = (message: string, text: string, at = ++seq) =>
     seq: at,
     sessionID,
     data: { assistantMessageID: message, textID: text }
-  }) as unknown as SessionEvent
+  }) as unknown as Deltas.TextEvent
 const ended = (message: string, id: string, text: string) =>
   ({
     type: "session.next.text.ended",
     seq: ++seq,
     sessionID,
     data: { assistantMessageID: message, textID: id, text }
-  }) as unknown as SessionEvent
+  }) as unknown as Deltas.TextEvent
 const delta = (message: string, id: string, text: string) =>
   ({
     type: "session.next.text.delta",
     sessionID,
     data: { assistantMessageID: message, textID: id, delta: text }
-  }) as unknown as LiveEvent
+  }) as unknown as Deltas.TextEvent
 
 /** What is told, event by event. */
-const tell = (state: Deltas.State, events: ReadonlyArray<SessionEvent | LiveEvent>): ReadonlyArray<string> => {
+const tell = (state: Deltas.State, events: ReadonlyArray<Deltas.TextEvent>): ReadonlyArray<string> => {
   const told: Array<string> = []
   let now = state
   for (const event of events) {
@@ -189,8 +189,8 @@ describe("Deltas", () => {
         seq = 0
         const pick = (below: number) => (random.next().value ?? 0) % below
         const ordered = [...given].sort((a, b) => a.message - b.message)
-        const durable: Array<SessionEvent> = []
-        const live: Array<{ readonly event: LiveEvent; readonly after: number }> = []
+        const durable: Array<Deltas.TextEvent> = []
+        const live: Array<{ readonly event: Deltas.TextEvent; readonly after: number }> = []
         for (const [at, { message, text }] of ordered.entries()) {
           const id = `t${at}`
           const startsAt = ++seq
@@ -204,7 +204,7 @@ describe("Deltas", () => {
           durable.push(ended(`m${message}`, id, text))
         }
         // Two lanes, each in its own order; live ones may be a little ahead of the log, or any way behind it.
-        const merged: Array<SessionEvent | LiveEvent> = []
+        const merged: Array<Deltas.TextEvent> = []
         let [d, l] = [0, 0]
         while (d < durable.length || l < live.length) {
           const next = live[l]

@@ -2,19 +2,17 @@
  * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
  * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
  */
+import { modelText } from "@daybook/log/domain/ModelText"
 import type { StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import { timeText } from "../Layout.ts"
-import type { Block } from "../Rows.ts"
+import type { Block } from "../row/Rows.ts"
+import { timeText } from "../row/TimeText.ts"
 import { type Content, toolContent } from "./Blocks.ts"
+import { textLimit } from "./Clip.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { blocksOf, type LongBlock, ofRun, type Out, place, set } from "./Out.ts"
 import type { OpenStep, Said, StepCall, StepText } from "./State.ts"
 import { headOf, isStored, lengthOf, remember } from "./Texts.ts"
-
-/** The model for people: `provider/model`, with `:variant` if it has one. */
-export const modelText = ({ id, providerID, variant }: OpenStep["model"]): string =>
-  `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
 
 const stepOf = ({ state }: Out, messageID: string): OpenStep | undefined =>
   state.steps.find((step) => step.messageID === messageID)
@@ -40,9 +38,6 @@ const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => 
 
 const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
   step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
-
-/** UTF-8 bytes of text in one row, at most. */
-export const textLimit = 256 * 1024
 
 /** The ended, non-empty texts of the parts, in order. */
 const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<Said> =>

@@ -4,11 +4,9 @@
  * it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of its
  * durable event. Pure. Spec: SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
-import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventOfType, LiveEvent } from "@daybook/log/events/SessionEvents"
 import type { OpenText } from "@daybook/log/log/EventLog"
-
-/** The separator between the texts of two messages. */
-export const separator = "\n\n"
+import { separator } from "./fold/Texts.ts"
 
 interface Text {
   readonly message: string
@@ -45,6 +43,11 @@ export interface State {
   /** The message of the last emitted text. */
   readonly last: string | undefined
 }
+
+/** An event that the text of a run depends on. */
+export type TextEvent =
+  | EventOfType<"session.next.text.started" | "session.next.text.ended" | "session.next.step.started">
+  | Extract<LiveEvent, { readonly type: "session.next.text.delta" }>
 
 /** The state before anything was emitted. */
 export const make = (heardAfter: number): State => ({
@@ -84,7 +87,7 @@ export const begin = (state: State): State => ({ ...state, open: true, texts: ne
 export const end = (state: State): State => ({ ...state, open: false, texts: new Map(), missed: new Set() })
 
 /** Takes one event and returns the output. */
-export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
+export const step = (state: State, event: TextEvent): Step => {
   switch (event.type) {
     case "session.next.text.delta":
       return onDelta(state, event.data.textID, event.data.delta)
@@ -96,8 +99,6 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
         : [state, ""]
     case "session.next.step.started":
       return [{ ...state, missed: new Set() }, ""]
-    default:
-      return [state, ""]
   }
 }
 

@@ -2,11 +2,12 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Struct } from "effect"
-import { Fold, runOf } from "@daybook/files"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Prompt, StoredError } from "../../packages/log/src/domain/Values.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { folded, stored } from "./support/Logs.ts"
+import * as Fold from "../../packages/transcript/src/Fold.ts"
+import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
+import { folded, stored } from "../files/support/Logs.ts"
 
 const created = draft("session.created", { location: { directory: "/work" } })
 const fold = (...drafts: ReadonlyArray<Draft>) => folded(stored([created, ...drafts]))

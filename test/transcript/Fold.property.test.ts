@@ -4,13 +4,15 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import { EventRow, Fold, MessageRow, runOf } from "@daybook/files"
 import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
+import * as Fold from "../../packages/transcript/src/Fold.ts"
+import { EventRow, MessageRow } from "../../packages/transcript/src/row/Rows.ts"
+import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
+import { folded, stored } from "../files/support/Logs.ts"
+import { runnerLog } from "../files/support/RunnerLogs.ts"
 import { cases } from "../support/Cases.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
-import { folded, stored } from "./support/Logs.ts"
-import { runnerLog } from "./support/RunnerLogs.ts"
 
 const check = <A>(arbitrary: fc.Arbitrary<A>, law: (value: A) => void): void =>
   fc.assert(fc.property(arbitrary, law), { numRuns: cases(80) })

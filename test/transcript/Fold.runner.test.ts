@@ -1,13 +1,14 @@
 /** The fold over what the real runner writes, and over what it leaves when its process is gone. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { type EventRow, Fold } from "@daybook/files"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import * as Fold from "../../packages/transcript/src/Fold.ts"
+import type { EventRow } from "../../packages/transcript/src/row/Rows.ts"
+import { folded } from "../files/support/Logs.ts"
 import { eventsOf, gatedTool, tool } from "../runner/support/Runs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { callParts, calls, failure, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
-import { folded } from "./support/Logs.ts"
 
 const filesOf = (sessionID: SessionID) => Effect.map(eventsOf(sessionID), (events) => folded(events))
 

@@ -4,8 +4,10 @@
  */
 import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
+import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, Tokens } from "@daybook/log/domain/Values"
-import { type Block, ContentBlock, RunID, StateWord } from "../Rows.ts"
+import { type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
+import { shownDirectory } from "../row/ShownDirectory.ts"
 import { Text } from "./Texts.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
@@ -130,6 +132,20 @@ export const initial: State = {
   run: undefined,
   steps: []
 }
+
+/** The session's present state, to render event rows from; correct until it moves or changes its model. */
+export const ofSession = ({ address, agent, createdAt, id, location, model, root, title }: Session): State => ({
+  ...initial,
+  sessionID: id,
+  createdAtMs: createdAt,
+  directory: location.directory,
+  cwd: shownDirectory(root, location.directory),
+  ...(address === undefined ? {} : { address }),
+  ...(root === undefined ? {} : { root }),
+  ...(agent === undefined ? {} : { agent }),
+  ...(model === undefined ? {} : { model }),
+  ...(title === undefined ? {} : { title })
+})
 
 /** Whether no run and no step is open, so that the state is its own checkpoint. */
 export const isQuiet = ({ opening, run, steps }: State): boolean =>

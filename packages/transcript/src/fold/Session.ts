@@ -1,0 +1,105 @@
+/** Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-35 in specs/files.md (FL-5). */
+import { modelText } from "@daybook/log/domain/ModelText"
+import type { Tokens } from "@daybook/log/domain/Values"
+import type { EventOfType } from "@daybook/log/events/SessionEvents"
+import type { EventRow } from "../row/Rows.ts"
+import { shownDirectory } from "../row/ShownDirectory.ts"
+import { codeOf } from "./ErrorCode.ts"
+import { ofRun, type Out, place, set } from "./Out.ts"
+
+type Change = Extract<EventRow, { readonly type: "state" }>["change"]
+
+const changed = (out: Out, change: Change, value?: string): void => {
+  out.events.push({ type: "state", ...place(out), ...ofRun(out), change, ...(value === undefined ? {} : { value }) })
+}
+
+const placed = (out: Out, at: { readonly root?: string; readonly directory?: string }): void => {
+  set(out, at)
+  set(out, { cwd: shownDirectory(out.state.root, out.state.directory) })
+}
+
+export const created = (out: Out, event: EventOfType<"session.created">): void => {
+  const { agent, location, model, parentID, title } = event.data
+  set(out, {
+    sessionID: event.sessionID,
+    createdAtMs: event.created,
+    createdPosition: event.position,
+    updatedAtMs: event.created,
+    ...(agent === undefined ? {} : { agent, firstAgent: agent }),
+    ...(model === undefined ? {} : { model }),
+    ...(title === undefined ? {} : { title }),
+    ...(parentID === undefined ? {} : { parentID })
+  })
+  placed(out, { directory: location.directory })
+  changed(out, "created")
+}
+
+export const addressed = (out: Out, { data }: EventOfType<"session.next.addressed">): void => {
+  set(out, { address: data.address })
+  placed(out, data.root === undefined ? {} : { root: data.root })
+}
+
+export const agentSwitched = (out: Out, { data }: EventOfType<"session.next.agent.switched">): void => {
+  set(out, { agent: data.agent })
+  changed(out, "agent", data.agent)
+}
+
+export const modelSwitched = (out: Out, { data }: EventOfType<"session.next.model.switched">): void => {
+  set(out, { model: data.model })
+  changed(out, "model", modelText(data.model))
+}
+
+export const moved = (out: Out, { data }: EventOfType<"session.next.moved">): void => {
+  placed(out, { directory: data.location.directory })
+  changed(out, "cwd", out.state.cwd)
+}
+
+export const renamed = (out: Out, { data }: EventOfType<"session.next.renamed">): void => {
+  set(out, { title: data.title })
+  changed(out, "title", data.title)
+}
+
+export const budgetSet = (out: Out, { data }: EventOfType<"session.next.budget.set">): void =>
+  changed(out, "budget", JSON.stringify(data.budget))
+
+export const pruned = (out: Out, { data }: EventOfType<"session.next.context.pruned">): void => {
+  set(out, { pruned: data.through })
+  changed(out, "pruned", String(data.through))
+}
+
+/** Adds, and clamps the sum to numbers that JSON can hold. */
+const sum = (a: number, b: number): number => Math.min(Math.max(a + b, -Number.MAX_VALUE), Number.MAX_VALUE)
+
+const sumOf = (a: Tokens, b: Tokens): Tokens => ({
+  input: sum(a.input, b.input),
+  output: sum(a.output, b.output),
+  reasoning: sum(a.reasoning, b.reasoning),
+  cache: { read: sum(a.cache.read, b.cache.read), write: sum(a.cache.write, b.cache.write) }
+})
+
+/** Adds the cost and tokens of a request. */
+export const spend = (
+  out: Out,
+  { cost = 0, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined }
+): void => {
+  set(out, { cost: sum(out.state.cost, cost) })
+  if (tokens !== undefined) set(out, { tokens: sumOf(out.state.tokens, tokens) })
+}
+
+const recoverable = (out: Out, type: string, message: string): void => {
+  out.events.push({ type: "error", ...place(out), ...ofRun(out), code: codeOf(type), message, recoverable: true })
+}
+
+export const retried = (out: Out, { data }: EventOfType<"session.next.retried">): void =>
+  recoverable(out, "provider", data.error.message)
+
+export const compacted = (out: Out, { data }: EventOfType<"session.next.compaction.ended">): void => {
+  spend(out, data)
+  set(out, { compactions: out.state.compactions + 1 })
+  changed(out, "compaction", data.reason)
+}
+
+export const compactionFailed = (out: Out, { data }: EventOfType<"session.next.compaction.failed">): void => {
+  spend(out, data)
+  recoverable(out, data.error.type, data.error.message)
+}
