@@ -1,0 +1,109 @@
+/**
+ * The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell
+ * output. A shell's output is a part with its call id as message id, because the event that ends it names no message.
+ * Pure.
+ */
+import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import type { Change } from "./Change.ts"
+import { json, plain } from "./Columns.ts"
+import type { PartRow } from "./Tables.ts"
+
+type Kind = "text" | "reasoning" | "tool" | "shell"
+
+const opened = (event: SessionEvent, messageID: string, kind: Kind, key: string, row: Partial<PartRow>): Change => ({
+  op: "insert",
+  table: "session_part",
+  row: {
+    session_id: event.sessionID,
+    message_id: plain(messageID),
+    kind,
+    key: plain(key),
+    seq: event.seq,
+    name: null,
+    status: "pending",
+    opened: null,
+    raw: null,
+    called: null,
+    progress: null,
+    settled: null,
+    time_created: event.created,
+    time_ran: null,
+    time_settled: null,
+    ...row
+  }
+})
+
+const updated = (event: SessionEvent, messageID: string, kind: Kind, key: string, set: Partial<PartRow>): Change => ({
+  op: "update",
+  table: "session_part",
+  key: { message_id: plain(messageID), kind, key: plain(key), session_id: event.sessionID },
+  set
+})
+
+const settled = (event: SessionEvent, value: unknown, status: "completed" | "error" = "completed") => ({
+  status,
+  settled: json(value),
+  time_settled: event.created
+})
+
+export const shellStarted = (event: EventOfType<"session.next.shell.started">): Change =>
+  opened(event, event.data.callID, "shell", event.data.callID, { status: "running" })
+
+export const shellEnded = (event: EventOfType<"session.next.shell.ended">): Change => {
+  const { callID, output } = event.data
+  return updated(event, callID, "shell", callID, settled(event, { output }))
+}
+
+export const textStarted = (event: EventOfType<"session.next.text.started">): Change =>
+  opened(event, event.data.assistantMessageID, "text", event.data.textID, {})
+
+export const textEnded = (event: EventOfType<"session.next.text.ended">): Change => {
+  const { assistantMessageID, text, textID } = event.data
+  return updated(event, assistantMessageID, "text", textID, settled(event, { text }))
+}
+
+export const reasoningStarted = (event: EventOfType<"session.next.reasoning.started">): Change => {
+  const { assistantMessageID, providerMetadata, reasoningID } = event.data
+  return opened(event, assistantMessageID, "reasoning", reasoningID, {
+    opened: providerMetadata === undefined ? null : json(providerMetadata)
+  })
+}
+
+export const reasoningEnded = (event: EventOfType<"session.next.reasoning.ended">): Change => {
+  const { assistantMessageID, reasoningID, ...outcome } = event.data
+  return updated(event, assistantMessageID, "reasoning", reasoningID, settled(event, outcome))
+}
+
+type ToolEvent = Extract<SessionEvent, { readonly type: `session.next.tool.${string}` }>
+
+const tool = (event: ToolEvent, set: Partial<PartRow>): Change =>
+  updated(event, event.data.assistantMessageID, "tool", event.data.callID, set)
+
+export const toolInputStarted = (event: EventOfType<"session.next.tool.input.started">): Change =>
+  opened(event, event.data.assistantMessageID, "tool", event.data.callID, { name: plain(event.data.name) })
+
+export const toolInputEnded = (event: EventOfType<"session.next.tool.input.ended">): Change =>
+  tool(event, { raw: plain(event.data.text) })
+
+export const toolCalled = (event: EventOfType<"session.next.tool.called">): Change =>
+  tool(event, {
+    status: "running",
+    name: plain(event.data.tool),
+    // The decoded input replaces the raw text (3.1 of the reference's message states).
+    raw: null,
+    called: json({ input: event.data.input, provider: event.data.provider }),
+    time_ran: event.created
+  })
+
+export const toolProgress = (event: EventOfType<"session.next.tool.progress">): Change =>
+  tool(event, { progress: json({ structured: event.data.structured, content: event.data.content }) })
+
+export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Change => {
+  const { assistantMessageID: _m, callID: _c, ...outcome } = event.data
+  return tool(event, { progress: null, ...settled(event, outcome) })
+}
+
+export const toolFailed = (event: EventOfType<"session.next.tool.failed">): Change => {
+  const { assistantMessageID: _m, callID: _c, ...outcome } = event.data
+  return tool(event, settled(event, outcome, "error"))
+}

@@ -1,0 +1,95 @@
+/** The changes to `session`: one row per session. Pure. */
+import { addressKey } from "../domain/Address.ts"
+import type { Tokens } from "../domain/Values.ts"
+import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
+import type { Change } from "./Change.ts"
+import { json, plain, plainOrNull } from "./Columns.ts"
+import type { SessionRow } from "./Tables.ts"
+
+export const created = (event: EventOfType<"session.created">): Change => ({
+  op: "insert",
+  table: "session",
+  row: {
+    id: event.sessionID,
+    parent_id: event.data.parentID ?? null,
+    leaf_id: null,
+    directory: plain(event.data.location.directory),
+    location: json(event.data.location),
+    title: plainOrNull(event.data.title),
+    agent: plainOrNull(event.data.agent),
+    model: event.data.model === undefined ? null : json(event.data.model),
+    cost: 0,
+    tokens_input: 0,
+    tokens_output: 0,
+    tokens_reasoning: 0,
+    tokens_cache_read: 0,
+    tokens_cache_write: 0,
+    activity_id: null,
+    activity_state: null,
+    time_created: event.created,
+    time_updated: event.created,
+    activity_error: null,
+    frame: null,
+    pruned_seq: null,
+    compaction_requested: null,
+    compaction_running: null,
+    budget: null,
+    address: null,
+    root: null
+  }
+})
+
+/** Sets columns and the time of the last update, and adds to numbers. */
+export const updated = (event: SessionEvent, set: Partial<SessionRow>, add?: Partial<SessionRow>): Change => ({
+  op: "update",
+  table: "session",
+  key: { id: event.sessionID },
+  set: { ...set, time_updated: event.created },
+  ...(add === undefined ? {} : { add })
+})
+
+/** Adds the cost and tokens of a provider request to the session's totals. */
+export const charged = (
+  event: SessionEvent,
+  { cost, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined },
+  set: Partial<SessionRow> = {}
+): Change =>
+  updated(event, set, {
+    ...(cost === undefined ? {} : { cost }),
+    ...(tokens === undefined
+      ? {}
+      : {
+          tokens_input: tokens.input,
+          tokens_output: tokens.output,
+          tokens_reasoning: tokens.reasoning,
+          tokens_cache_read: tokens.cache.read,
+          tokens_cache_write: tokens.cache.write
+        })
+  })
+
+export const addressed = (event: EventOfType<"session.next.addressed">): Change =>
+  updated(event, { address: addressKey(event.data.address), root: plainOrNull(event.data.root) })
+
+export const moved = (event: EventOfType<"session.next.moved">): Change =>
+  updated(event, { directory: plain(event.data.location.directory), location: json(event.data.location) })
+
+export const activityStarted = (event: EventOfType<"session.next.activity.started">): Change =>
+  updated(event, { activity_id: event.data.activityID, activity_state: "running", activity_error: null })
+
+export const activitySettled = (event: EventOfType<"session.next.activity.settled">): Change => {
+  const { activityID, error, outcome } = event.data
+  return updated(event, {
+    activity_id: activityID,
+    activity_state: outcome,
+    activity_error: error === undefined ? null : json(error)
+  })
+}
+
+/** A manual compaction answers the request; an automatic one leaves it pending. */
+export const compactionStarted = (event: EventOfType<"session.next.compaction.started">): Change => {
+  const { messageID, reason } = event.data
+  return updated(event, {
+    compaction_running: messageID,
+    ...(reason === "manual" ? { compaction_requested: null } : {})
+  })
+}
