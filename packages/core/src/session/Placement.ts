@@ -115,3 +115,5 @@ export const make = Effect.gen(function* () {
 
   return { addressed, begin, check, occupant, place }
 })
+
+export type Placements = Effect.Effect.Success<typeof make>

@@ -1,0 +1,32 @@
+/** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-24. */
+import { Effect, Option, Predicate, Schema } from "effect"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { validate } from "@daybook/log/domain/Validate"
+import type { Location } from "@daybook/log/domain/Values"
+import type { Agents } from "../agent/Agents.ts"
+import { type Agent, canLead } from "../domain/Agent.ts"
+
+/** The agent, if it may work here: as a primary agent, or for the parent session of a `child`. */
+export const knownAgent = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  agent: string,
+  location: Location,
+  child: boolean
+) {
+  const refuse = (details: string) => new InvalidInput({ field: "agent", details })
+  const name = yield* validate("agent", Schema.String, agent)
+  const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
+  if (child || canLead(found)) return found
+  return yield* refuse(`agent "${name}" is a subagent, which only other agents can start; choose another one`)
+})
+
+/** The reminders that both agents have for a switch. A missing agent has none (RQ-24). */
+export const switchReminders = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  current: string | undefined,
+  to: Agent,
+  location: Location
+) {
+  const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
+  return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
+})

@@ -1,0 +1,111 @@
+/**
+ * Changes a session by one event each: its address, Location, title, budget, what the model is shown, and answers to
+ * the model. Spec: AD-4, EP-9, EX-B1, EX-B6, CP-35, IB-40, TO-84.
+ */
+import { Effect, Option, Schema } from "effect"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { NotWaiting } from "@daybook/log/domain/InboxError"
+import { validate } from "@daybook/log/domain/Validate"
+import { Budget, type Location } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { EventLog, type EventRefused } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Lineage } from "../agent/Lineage.ts"
+import { ContextEpoch } from "../context/ContextEpoch.ts"
+import type { QuestionRef } from "../domain/Question.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
+import { nothingPruned } from "../request/Prune.ts"
+import { PriceUnknown } from "../runner/BudgetCheck.ts"
+import { modelOf } from "../runner/Preparation.ts"
+import type { Existing } from "./Existing.ts"
+import type { Locations } from "./Locations.ts"
+import type { Placements } from "./Placement.ts"
+import { Questions } from "./Questions.ts"
+
+/** Fails if the session's model has no known price. An unavailable model is not refused here: the run reports it. */
+const makeKnownPrice = Effect.gen(function* () {
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const models = yield* ModelResolver
+
+  return Effect.fnUntraced(function* (sessionID: SessionID) {
+    const session = yield* store.get(sessionID)
+    const agent = yield* Effect.option(lineage.agentOf(session))
+    const asked = Effect.flatMap(agent, (own) => models.resolve(modelOf(session, own), own.settings ?? {}))
+    const model = yield* Effect.option(asked)
+    if (Option.isSome(model) && model.value.info.price === undefined) {
+      return yield* new PriceUnknown({ sessionID, model: model.value.info.ref })
+    }
+  })
+})
+
+/** Answers to the model's questions. */
+const makeAnswers = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
+  const questions = yield* Questions
+
+  const asked =
+    <Options extends QuestionRef, E extends { readonly _tag: string }>(
+      close: (options: Options) => Effect.Effect<void, E>
+    ) =>
+    (options: Options) =>
+      Effect.flatMap(validate("sessionID", SessionID, options.sessionID), (sessionID) =>
+        unlessRemoved(sessionID, close(options))
+      )
+
+  return { answer: asked(questions.answer), dismissQuestion: asked(questions.dismiss) }
+})
+
+export const make = Effect.fnUntraced(function* (existing: Existing, { place }: Locations, placements: Placements) {
+  const { changes } = existing
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const epochs = yield* ContextEpoch
+  const knownPrice = yield* makeKnownPrice
+  const answers = yield* makeAnswers(existing)
+
+  const append = (sessionID: SessionID, event: Draft) => Effect.asVoid(log.append(sessionID, [event]))
+
+  const move = Effect.fn("Sessions.move")(function* (sessionID: SessionID, to: Location) {
+    const location = yield* place(to)
+    yield* log.append(sessionID, [draft("session.next.moved", { location })], { commit: epochs.clear })
+  })
+
+  const rename = Effect.fn("Sessions.rename")(function* (sessionID: SessionID, name: string) {
+    const title = yield* validate("title", Schema.String, name)
+    yield* append(sessionID, draft("session.next.renamed", { title }))
+  })
+
+  const setBudget = Effect.fn("Sessions.setBudget")(function* (sessionID: SessionID, amounts: Budget) {
+    const budget = yield* validate("budget", Budget, amounts)
+    if (budget.cost !== undefined) yield* knownPrice(sessionID)
+    yield* append(sessionID, draft("session.next.budget.set", { budget }))
+  })
+
+  const unprune = Effect.fn("Sessions.unprune")(function* (sessionID: SessionID) {
+    const { prunedSeq = nothingPruned } = yield* store.get(sessionID)
+    if (prunedSeq === nothingPruned) return
+    yield* append(sessionID, draft("session.next.context.pruned", { through: nothingPruned }))
+  })
+
+  const withdraw = Effect.fn("Sessions.withdraw")(function* (sessionID: SessionID, messageID: MessageID) {
+    const notWaiting = new NotWaiting({ sessionID, messageID })
+    if (!Schema.is(MessageID)(messageID)) return yield* notWaiting
+    yield* Effect.catchTag(
+      append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
+      "EventRefused",
+      // Its row says that the input is promoted, withdrawn or missing. Other refusals pass through.
+      (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
+        refused.table === "session_input" ? notWaiting : refused
+    )
+  })
+
+  return {
+    ...answers,
+    place: changes(placements.place),
+    move: changes(move),
+    rename: changes(rename),
+    setBudget: changes(setBudget),
+    unprune: changes(unprune),
+    withdraw: changes(withdraw)
+  }
+})

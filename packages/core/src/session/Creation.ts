@@ -1,0 +1,87 @@
+/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-6, IB-13. */
+import { Effect, Option, Schema } from "effect"
+import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { validate } from "@daybook/log/domain/Validate"
+import { type Location, ModelRef } from "@daybook/log/domain/Values"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { plain } from "@daybook/log/projection/Columns"
+import { deepestFamily } from "@daybook/log/store/Family"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Agents } from "../agent/Agents.ts"
+import { knownAgent } from "./AgentChoice.ts"
+import type { Locations } from "./Locations.ts"
+import type { Placements } from "./Placement.ts"
+import type { CreateOptions } from "./SessionOptions.ts"
+import type { Sessions } from "./Sessions.ts"
+import * as Titles from "./Titles.ts"
+
+const makeCreated = Effect.gen(function* () {
+  const store = yield* SessionStore
+  const agents = yield* Agents
+
+  const knownParent = Effect.fnUntraced(function* (parentID: SessionID) {
+    const refuse = (details: string) => new InvalidInput({ field: "parentID", details })
+    const id = yield* validate("parentID", SessionID, parentID)
+    yield* Effect.catchTag(store.get(id), "SessionNotFound", ({ message }) => Effect.fail(refuse(message)))
+    // Bounded, so that a lookup of ancestors sees all of them: an ancestor's denials apply below.
+    if ((yield* store.ancestors(id)).length >= deepestFamily) {
+      return yield* refuse(`${id} already has ${deepestFamily} ancestors`)
+    }
+  })
+
+  /** Builds the creation event, with all fields validated. */
+  return Effect.fnUntraced(function* (options: CreateOptions, location: Location) {
+    const { agent, parentID } = options
+    const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
+    const title = options.title === undefined ? undefined : yield* validate("title", Schema.String, options.title)
+    if (agent !== undefined) yield* knownAgent(agents, agent, location, parentID !== undefined)
+    if (parentID !== undefined) yield* knownParent(parentID)
+    return draft("session.created", {
+      location,
+      ...(agent === undefined ? {} : { agent }),
+      ...(model === undefined ? {} : { model }),
+      ...(title === undefined ? {} : { title }),
+      ...(parentID === undefined ? {} : { parentID })
+    })
+  })
+})
+
+export const make = Effect.fnUntraced(function* ({ place }: Locations, placements: Placements) {
+  const store = yield* SessionStore
+  const identifiers = yield* Identifiers
+  const titles = yield* Titles.make
+  const created = yield* makeCreated
+
+  const existing = (sessionID: SessionID) =>
+    store.get(sessionID).pipe(
+      Effect.asSome,
+      Effect.catchTag("SessionNotFound", () => Effect.succeedNone)
+    )
+
+  const create: Sessions["Type"]["create"] = Effect.fn("Sessions.create")(function* (options) {
+    const sessionID =
+      options.id === undefined ? yield* identifiers.session : yield* validate("id", SessionID, options.id)
+    if (options.id !== undefined) {
+      const found = yield* existing(sessionID)
+      if (Option.isSome(found)) return found.value
+    }
+    const id = options.id === undefined ? undefined : sessionID
+    const placement = options.placement === undefined ? undefined : yield* placements.check(options.placement)
+    if (placement !== undefined) {
+      const found = yield* placements.occupant(placement.address, id)
+      if (Option.isSome(found)) return found.value
+    }
+    const event = yield* created(options, yield* place(options.location))
+    return yield* placements.begin(sessionID, event, id, placement)
+  }, Effect.uninterruptible)
+
+  const named: Sessions["Type"]["named"] = Effect.fn("Sessions.named")(function* (options) {
+    const title = plain(yield* validate("title", Schema.NonEmptyString, options.title))
+    const location = yield* place(options.location)
+    const made = Effect.all({ sessionID: identifiers.session, created: created({ ...options, title }, location) })
+    return yield* titles.findOrBegin(title, location.directory, made)
+  }, Effect.uninterruptible)
+
+  return { create, named }
+})

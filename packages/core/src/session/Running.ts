@@ -1,0 +1,86 @@
+/**
+ * Runs sessions: admits prompts, requests work, stops it, and finds work without a living owner. Spec: IN-1..IN-12,
+ * EX-E1..EX-E10, CP-41, TU-13.
+ */
+import { Effect, Schema } from "effect"
+import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import { type ActivityID, Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import type { Existing } from "./Existing.ts"
+import { SessionExecution } from "./SessionExecution.ts"
+import { SessionInput } from "./SessionInput.ts"
+import type { Sessions } from "./Sessions.ts"
+
+/** Retries of a request after lost races; bounded, to end a livelock. */
+const attempts = 100
+
+export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Existing) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const inputs = yield* SessionInput
+  const execution = yield* SessionExecution
+  const owners = yield* SessionOwner
+  const identifiers = yield* Identifiers
+
+  const prompt: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
+    const admitted = inputs.admit(options)
+    // An invalid id is the caller's mistake; admission's error names the field.
+    const input = yield* Schema.is(SessionID)(options.sessionID) ? unlessRemoved(options.sessionID, admitted) : admitted
+    if (options.resume !== false) yield* execution.wake(options.sessionID)
+    return input
+  }, Effect.uninterruptible)
+
+  /** Requests a compaction. Returns the id of the request, or of the one that waits. */
+  const requestCompaction = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const expectedSeq = yield* log.latest(sessionID)
+    const { compaction } = yield* store.get(sessionID)
+    const waiting = compaction?.state === "requested" ? compaction.id : compaction?.next
+    if (waiting !== undefined) return waiting
+    const messageID = yield* identifiers.message
+    yield* log.append(sessionID, [draft("session.next.compaction.requested", { messageID })], { expectedSeq })
+    return messageID
+  })
+
+  const compact = Effect.fn("Sessions.compact")(function* (sessionID: SessionID) {
+    // A conflict means that another caller wrote in between, perhaps the same request: read again.
+    const messageID = yield* Effect.retry(requestCompaction(sessionID), {
+      times: attempts,
+      while: ({ _tag }) => _tag === "SeqConflict"
+    })
+    yield* execution.wake(sessionID)
+    return messageID
+  }, Effect.uninterruptible)
+
+  /** The listed sessions without a living owner. */
+  const abandoned = Effect.fnUntraced(function* (list: Effect.Effect<ReadonlyArray<Session>, StoreError>) {
+    const before = new Map((yield* list).map((session) => [session.id, session.activity?.id]))
+    const owned = yield* owners.owned([...before.keys()])
+    // Checking owners takes time, so sessions whose activity changed meanwhile are skipped.
+    return (yield* list).filter(
+      ({ activity, id }) => before.has(id) && before.get(id) === activity?.id && !owned.has(id)
+    )
+  })
+
+  const remove = Effect.fn("Sessions.remove")(function* (sessionID: SessionID) {
+    yield* execution.interrupt(sessionID)
+    if (!(yield* log.remove(sessionID))) return yield* new SessionNotFound({ sessionID })
+  })
+
+  return {
+    prompt,
+    compact: changes(compact),
+    settle: changes(execution.settle),
+    resume: changes(execution.resume),
+    interrupt: (sessionID: SessionID, { activityID }: { readonly activityID?: ActivityID | undefined } = {}) =>
+      execution.interrupt(sessionID, activityID),
+    wait: (sessionID: SessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
+    active: execution.active,
+    interrupted: abandoned(store.interrupted),
+    waiting: abandoned(store.withWaiting),
+    remove
+  }
+})
