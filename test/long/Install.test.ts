@@ -1,29 +1,53 @@
 /**
  * Method: the packages are packed and installed with npm into an empty folder outside of the repository, from the
- * registry and with their native parts built, as somebody else would. Then the README's example is checked and run.
+ * registry and with their native parts built, as an application would. Then the README's example is checked and run.
  */
-import { assert, it } from "@effect/vitest"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { assert, describe, it } from "@effect/vitest"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { example, pack, run, typeCheck } from "../packages/support/Packages.ts"
+import { copiesOfEffect, emptyFolder, pack, run, typeCheck } from "../packages/support/Packages.ts"
 
-it(
-  "the packed packages install in an empty folder, type-check, and run the README's example",
-  { timeout: 900_000 },
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-install-"))
-    try {
-      writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
-      const tarballs = pack(folder)
-      const tools = ["@types/node@20", "@effect/platform-node@0.108.2", "effect@3.22.4"]
-      run(folder, "npm", "install", "--no-audit", "--no-fund", ...tarballs.map((file) => `./${file}`), ...tools)
-      typeCheck(folder)
-      assert.match(run(folder, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
-      assert.match(run(folder, "npx", "daybook", "prompt", "hello"), /offline/)
-      assert.isAbove(example.length, 0)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
+/** The packages that an application installs beside ours, by line of effect. */
+const lines = [
+  ["3.22", ["effect@3.22.4", "@effect/platform-node@0.108.2"]],
+  [
+    "3.21",
+    [
+      "effect@3.21.5",
+      "@effect/ai@0.36.0",
+      "@effect/experimental@0.60.0",
+      "@effect/platform@0.96.3",
+      "@effect/platform-node@0.107.0",
+      "@effect/rpc@0.75.1",
+      "@effect/sql@0.51.1",
+      "@effect/sql-sqlite-node@0.52.0"
+    ]
+  ]
+] as const
+
+describe("an installation from the registry", () => {
+  it.each(lines)(
+    "PA-2: beside effect %s the packed packages install in an empty folder, type-check, and run the README's example",
+    { timeout: 900_000 },
+    async (version, others) => {
+      const folder = emptyFolder("daybook-install-")
+      try {
+        writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
+        const ours = (await pack(folder)).map((file) => `./${file}`)
+        await run(folder, "npm", "install", "--no-audit", "--no-fund", ...ours, "@types/node@20", ...others)
+        const [copy, ...more] = await copiesOfEffect(folder)
+        assert.deepStrictEqual(more, [])
+        assert.include(await run(folder, "npm", "ls", "effect"), `effect@${version}.`)
+        assert.strictEqual(copy, join(folder, "node_modules", "effect", "package.json"))
+        await typeCheck(folder)
+        assert.match(
+          await run(folder, process.execPath, "example.js"),
+          /^on disk as event 1\n[\s\S]*activity\.settled\n$/
+        )
+        assert.match(await run(folder, "npx", "daybook", "prompt", "hello"), /offline/)
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
     }
-  }
-)
+  )
+})

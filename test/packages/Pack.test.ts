@@ -1,47 +1,149 @@
 /**
- * Method: each package is packed as it would be published and unpacked into an empty folder outside of the repository,
- * where only the published entry points exist. Third-party packages are linked from the repository, so that this stays
- * quick; `test/long/Install.test.ts` installs everything from the registry.
+ * Method: each package is packed as it would be published and unpacked into a folder outside of the repository, where
+ * only the published entry points exist. Third-party packages are linked, so that this stays quick;
+ * `test/long/Install.test.ts` installs everything from the registry.
  */
-import { assert, it } from "@effect/vitest"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
-import { pack, packages, root, run, typeCheck } from "./support/Packages.ts"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { builtinModules } from "node:module"
+import { dirname, join, relative } from "node:path"
+import {
+  copiesOfEffect,
+  emptyFolder,
+  link,
+  manifest,
+  pack,
+  packages,
+  root,
+  run,
+  typeCheck,
+  unpack
+} from "./support/Packages.ts"
 
-/** Links every third-party package of the repository, one by one, so that `@daybook` stays what was unpacked. */
-const linkDependencies = (folder: string) => {
-  const from = join(root, "node_modules")
-  const names = readdirSync(from).flatMap((name) =>
-    name.startsWith("@") ? readdirSync(join(from, name)).map((inner) => `${name}/${inner}`) : [name]
-  )
-  for (const name of names.filter((each) => !each.startsWith(".") && !each.startsWith("@daybook/"))) {
-    const to = join(folder, "node_modules", name)
-    mkdirSync(dirname(to), { recursive: true })
-    symlinkSync(join(from, name), to)
-  }
+/** Packages that an application may leave out (PA-4). */
+const optional = ["@effect/ai-anthropic", "@effect/ai-openai", "@effect/opentelemetry", "gpt-tokenizer", "sharp"]
+
+const folder = emptyFolder("daybook-pack-")
+let tarballs: ReadonlyArray<string> = []
+
+beforeAll(async () => {
+  tarballs = await pack(folder)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** An application with the packed packages and a line of effect. */
+const application = async (name: string, line: string, without: ReadonlyArray<string> = []): Promise<string> => {
+  const app = join(folder, name)
+  mkdirSync(app)
+  writeFileSync(join(app, "package.json"), JSON.stringify({ type: "module", private: true }))
+  await unpack(folder, tarballs, app)
+  link(app, line, without)
+  return app
 }
 
-it(
-  "the packed packages type-check under strict and nodenext, and run the README's example",
-  { timeout: 120_000 },
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-pack-"))
-    try {
-      for (const [index, tarball] of pack(folder).entries()) {
-        const to = join(folder, "node_modules", "@daybook", packages[index] ?? "")
-        mkdirSync(to, { recursive: true })
-        run(folder, "tar", "-xzf", tarball, "-C", to, "--strip-components=1")
-      }
-      linkDependencies(folder)
-      writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
-      typeCheck(folder)
-      assert.match(run(folder, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
+describe("the packed packages", () => {
+  it(
+    "PA-2: the packed packages type-check under strict and nodenext, and run the README's example",
+    { timeout: 120_000 },
+    async () => {
+      const app = await application("newest", join(root, "node_modules"))
+      await typeCheck(app)
+      assert.match(await run(app, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
       const daybook = join("node_modules", "@daybook", "cli", "bin", "daybook.js")
-      assert.strictEqual(run(folder, process.execPath, daybook, "--version"), "0.1.0\n")
-      assert.match(run(folder, process.execPath, daybook, "prompt", "hello"), /offline model/)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
+      assert.strictEqual(await run(app, process.execPath, daybook, "--version"), "0.1.0\n")
+      assert.match(await run(app, process.execPath, daybook, "prompt", "hello"), /offline model/)
     }
-  }
-)
+  )
+
+  it(
+    "PA-1: beside the oldest supported effect they do the same, with one copy of it and without optional packages",
+    { timeout: 120_000 },
+    async () => {
+      const line = join(root, "compat", "effect-3.19", "node_modules")
+      const app = await application("oldest", line, optional)
+      const copies = await copiesOfEffect(app)
+      assert.deepStrictEqual(copies, [join(line, "effect", "package.json")])
+      assert.match(manifest(dirname(copies[0] ?? "")).version, /^3\.19\./)
+      await typeCheck(app)
+      assert.match(await run(app, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
+      writeFileSync(
+        join(app, "missing.mjs"),
+        `import { ModelResolver } from "@daybook/core"
+        import { Models } from "@daybook/models"
+        import { Effect, Redacted } from "effect"
+        const providers = { acme: { api: "anthropic", apiKey: Redacted.make("key"), models: { m1: {} } } }
+        const resolved = Effect.flatMap(Models.make({ providers }), ({ resolve }) => resolve({ providerID: "acme", id: "m1" }))
+        console.log((await Effect.runPromise(Effect.flip(resolved))).message)`
+      )
+      assert.strictEqual(
+        await run(app, process.execPath, "missing.mjs"),
+        'provider "acme" is not available: install @effect/ai-anthropic\n'
+      )
+    }
+  )
+})
+
+describe.each(packages.map((name, index) => [name, index] as const))("the tarball of %s", (name, index) => {
+  const here = join(folder, "contents", name)
+  let files: ReadonlyArray<string> = []
+  beforeAll(async () => {
+    mkdirSync(here, { recursive: true })
+    await run(here, "tar", "-xzf", join(folder, tarballs[index] ?? ""), "--strip-components=1")
+    const found = await run(here, "find", ".", "-type", "f")
+    files = found
+      .trim()
+      .split("\n")
+      .sort()
+      .map((path) => relative(".", path))
+  })
+  const read = (file: string) => readFileSync(join(here, file), "utf8")
+  const isLibrary = name !== "cli"
+
+  it("PA-5: it has the licence, a README without links, and declarations with maps to its sources", () => {
+    assert.strictEqual(read("LICENSE"), readFileSync(join(root, "LICENSE"), "utf8"))
+    assert.match(read("README.md"), new RegExp(`^# @daybook/${name}\n`))
+    assert.notMatch(read("README.md"), /\]\(|<https?:/)
+    assert.deepStrictEqual(
+      files.filter((file) => /\.tsbuildinfo$|\.cache$|\.test\.|(?:^|\/)\.(?!\/)/.test(file)),
+      []
+    )
+    if (!isLibrary) return
+    const modules = files.filter((file) => /^dist\/.*\.js$/.test(file))
+    assert.isAbove(modules.length, 1)
+    for (const module of modules) {
+      for (const map of [`${module}.map`, module.replace(/\.js$/, ".d.ts.map")]) {
+        const { sources } = JSON.parse(read(map)) as { readonly sources: ReadonlyArray<string> }
+        for (const source of sources) assert.isTrue(existsSync(join(here, dirname(map), source)), `${map}: ${source}`)
+      }
+    }
+  })
+
+  it("PA-6: its modules import only its dependencies and peers", () => {
+    const { dependencies = {}, name: own, optionalDependencies = {}, peerDependencies = {} } = manifest(here)
+    const known = new Set([
+      ...builtinModules,
+      own,
+      ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
+    ])
+    const imports = /(?:^(?:import|export|\}) [^"\n]*?from |^import |\bimport\()"((?:@[^/"]+\/)?[^./"][^/"]*)[^"]*"/gm
+    for (const file of files.filter((each) => isLibrary && /^dist\/.*\.(?:js|d\.ts)$/.test(each))) {
+      const code = read(file).replaceAll(/\/\*[\s\S]*?\*\//g, "")
+      for (const [, imported = ""] of code.matchAll(imports)) {
+        assert.isTrue(imported.startsWith("node:") || known.has(imported), `${file} imports ${imported}`)
+      }
+    }
+  })
+
+  it("PA-7: its manifest says what it is, and leaves effect and the driver to the application", () => {
+    const { dependencies = {}, ...fields } = manifest(here)
+    for (const field of ["description", "homepage", "engines", "keywords"]) assert.isDefined(fields[field], field)
+    assert.strictEqual(fields["license"], "MIT")
+    assert.deepStrictEqual(fields["publishConfig"], { access: "public" })
+    const forbidden = /^(?:effect|@effect\/.*|gpt-tokenizer)$/
+    const driver = isLibrary ? ["better-sqlite3"] : []
+    assert.deepStrictEqual(
+      Object.keys(dependencies).filter((each) => forbidden.test(each) || driver.includes(each)),
+      []
+    )
+  })
+})

@@ -35,7 +35,7 @@ it("the README's embedding example runs as printed, in under 25 lines", async ()
         js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
       }
     })
-    const lines = run(folder, process.execPath, "example.mjs").trimEnd().split("\n")
+    const lines = (await run(folder, process.execPath, "example.mjs")).trimEnd().split("\n")
     assert.strictEqual(lines[0], "on disk as event 1")
     assert.strictEqual(lines[1], "1 session.next.prompt.admitted")
     assert.match(lines.at(-1) ?? "", /^\d+ session\.next\.activity\.settled$/)

@@ -19,6 +19,7 @@ import {
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
 import { environment } from "./internal/Environment.ts"
+import { importWith } from "./internal/OptionalPackage.ts"
 import type { Configurable } from "./internal/Settings.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
@@ -118,11 +119,16 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   }
 })
 
+/** Without the vocabulary the runtime estimates. */
 const openAiTokens = (id: string) =>
-  Effect.promise(async () => {
+  importWith("gpt-tokenizer", async () => {
     const { countTokensOf } = await import("./internal/Tokenizer.ts")
     return countTokensOf(id)
-  })
+  }).pipe(Effect.catchTag("NotInstalled", () => Effect.succeed(undefined)))
+
+/** Loads the client of a provider whose package is optional (MD-63). */
+const clientOf = <A>({ providerID }: Ref, name: string, load: () => Promise<A>) =>
+  Effect.mapError(importWith(name, load), () => new ProviderNotFound({ providerID, hint: `install ${name}` }))
 
 const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
   if (ref.id !== OfflineModel.ref.id) {
@@ -145,7 +151,7 @@ const configurable = (
   provider: Provider,
   info: ModelInfo,
   variants: ReadonlyArray<string>
-): Effect.Effect<Configurable, UnsupportedApi> => {
+): Effect.Effect<Configurable, ProviderNotFound | UnsupportedApi> => {
   // The catalogue does not know efforts of compatible servers: without variants from the host, they are sent unchecked.
   const takes = (effort: string) =>
     variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
@@ -155,19 +161,27 @@ const configurable = (
   })
 }
 
-const client = (provider: Provider, info: ModelInfo, reasons: boolean): Effect.Effect<Configurable, UnsupportedApi> => {
+const client = (
+  provider: Provider,
+  info: ModelInfo,
+  reasons: boolean
+): Effect.Effect<Configurable, ProviderNotFound | UnsupportedApi> => {
   const { id: model } = info.ref
   switch (provider.api) {
     case "anthropic":
       return Effect.gen(function* () {
-        const { make } = yield* Effect.promise(() => import("./internal/AnthropicProvider.ts"))
+        const { make } = yield* clientOf(
+          info.ref,
+          "@effect/ai-anthropic",
+          () => import("./internal/AnthropicProvider.ts")
+        )
         const { apiKey, baseUrl } = provider
         const maxTokens = info.outputTokens === 0 ? leastMaxTokens : info.outputTokens
         return yield* make({ model, apiKey, baseUrl, maxTokens, fetch: yield* fetchOf(provider) })
       })
     case "openai":
       return Effect.gen(function* () {
-        const { make } = yield* Effect.promise(() => import("./internal/OpenAiProvider.ts"))
+        const { make } = yield* clientOf(info.ref, "@effect/ai-openai", () => import("./internal/OpenAiProvider.ts"))
         const { apiKey, baseUrl } = provider
         return yield* make({ model, apiKey, baseUrl, reasons, fetch: yield* fetchOf(provider) })
       })

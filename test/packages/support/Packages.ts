@@ -1,7 +1,17 @@
 /** Packs Daybook's packages and uses them from outside the repository. */
-import { spawnSync } from "node:child_process"
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { spawn } from "node:child_process"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 
@@ -10,52 +20,125 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url))
 /** The README's embedding example, as printed: its first `ts` block. */
 export const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
 
-export const packages = [
-  "log",
-  "core",
-  "tools",
-  "mcp",
-  "embedded",
-  "models",
-  "transcript",
-  "files",
-  "server",
-  "cli"
-] as const
+/** The folders of the published packages. */
+export const packages: ReadonlyArray<string> = readdirSync(join(root, "packages"))
+  .filter((name) => existsSync(join(root, "packages", name, "package.json")))
+  .sort()
+
+/** What the tests read of a `package.json`. */
+export interface Manifest {
+  readonly [field: string]: unknown
+  readonly name: string
+  readonly version: string
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+/** Reads the `package.json` of a folder. */
+export const manifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest
 
 /** Runs a command to its end and returns its output; it must succeed. */
-export const run = (cwd: string, command: string, ...words: ReadonlyArray<string>): string => {
+export const run = async (cwd: string, command: string, ...words: ReadonlyArray<string>): Promise<string> => {
   // Without keys and database of the person who runs the tests.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/_API_KEY$|_BASE_URL$|^DAYBOOK_|^XDG_/.test(name))
   )
-  const { status, stderr, stdout } = spawnSync(command, words, {
-    cwd,
-    env: { ...env, DAYBOOK_DB: join(cwd, "data.sqlite") },
-    encoding: "utf8"
-  })
-  assert.strictEqual(status, 0, `${command} ${words.join(" ")}: ${stdout}${stderr}`)
-  return stdout
+  const child = spawn(command, words, { cwd, env: { ...env, DAYBOOK_DB: join(cwd, "data.sqlite") } })
+  child.stdin.end()
+  const texts = { stdout: "", stderr: "" }
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      texts[name] += text
+    })
+  }
+  const status = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject))
+  assert.strictEqual(status, 0, `${command} ${words.join(" ")}: ${texts.stdout}${texts.stderr}`)
+  return texts.stdout
 }
 
-/** Packs every package into the folder and returns the file names. */
-export const pack = (folder: string): ReadonlyArray<string> =>
-  packages.map((name) =>
-    run(root, "npm", "pack", "--silent", "--workspace", `packages/${name}`, "--pack-destination", folder).trim()
+const withParents = (folder: string): ReadonlyArray<string> =>
+  folder === dirname(folder) ? [folder] : [folder, ...withParents(dirname(folder))]
+
+/** A new folder without `node_modules` in any of its parents, where a missing dependency would be found. */
+export const emptyFolder = (prefix: string): string => {
+  const parent = [tmpdir(), "/var/tmp", homedir()].find((each) =>
+    withParents(each).every((folder) => !existsSync(join(folder, "node_modules")))
   )
+  assert(parent !== undefined, "every temporary folder is below a node_modules")
+  return mkdtempSync(join(parent, prefix))
+}
+
+/** Packs every package into the folder and returns the file names, in the order of `packages`. */
+export const pack = async (folder: string): Promise<ReadonlyArray<string>> => {
+  const workspaces = packages.map((name) => `--workspace=packages/${name}`)
+  const names = await run(root, "npm", "pack", "--silent", "--pack-destination", folder, ...workspaces)
+  return names.trim().split("\n")
+}
+
+/** Unpacks the tarballs of a folder into the `node_modules` of another. */
+export const unpack = async (from: string, tarballs: ReadonlyArray<string>, folder: string): Promise<void> => {
+  for (const [index, tarball] of tarballs.entries()) {
+    const to = join(folder, "node_modules", "@daybook", packages[index] ?? "")
+    mkdirSync(to, { recursive: true })
+    await run(folder, "tar", "-xzf", join(from, tarball), "-C", to, "--strip-components=1")
+  }
+}
+
+const namesIn = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder)
+    .flatMap((name) => (name.startsWith("@") ? readdirSync(join(folder, name)).map((own) => `${name}/${own}`) : [name]))
+    .filter((name) => !name.startsWith("."))
+
+const isEffect = (name: string): boolean => name === "effect" || name.startsWith("@effect/")
+
+/**
+ * Links third-party packages into a folder, one by one: `effect` and `@effect/*` from the `node_modules` of a line of
+ * versions, the others from the repository. `without` names packages that the application leaves out.
+ */
+export const link = (folder: string, line: string, without: ReadonlyArray<string> = []): void => {
+  const own = join(root, "node_modules")
+  const all = [
+    ...namesIn(own).flatMap((name) => (isEffect(name) || name.startsWith("@daybook/") ? [] : [[own, name] as const])),
+    ...namesIn(line).flatMap((name) => (isEffect(name) ? [[line, name] as const] : []))
+  ]
+  for (const [from, name] of all) {
+    if (without.includes(name)) continue
+    const to = join(folder, "node_modules", name)
+    mkdirSync(dirname(to), { recursive: true })
+    symlinkSync(join(from, name), to)
+  }
+}
+
+/** The files that define `effect` for each package in the folder's `node_modules` that uses it. */
+export const copiesOfEffect = async (folder: string): Promise<ReadonlyArray<string>> => {
+  const users = ["@daybook", "@effect"].flatMap((scope) =>
+    readdirSync(join(folder, "node_modules", scope)).map((name) => `${scope}/${name}`)
+  )
+  writeFileSync(
+    join(folder, "copies.mjs"),
+    `import { realpathSync } from "node:fs"
+    import { createRequire } from "node:module"
+    const users = ${JSON.stringify(users)}.map((name) => realpathSync(\`node_modules/\${name}/package.json\`))
+    console.log(JSON.stringify([...new Set(users.map((file) => createRequire(file).resolve("effect/package.json")))]))`
+  )
+  return JSON.parse(await run(folder, process.execPath, "copies.mjs")) as ReadonlyArray<string>
+}
+
+const compilerOptions = {
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  module: "nodenext",
+  target: "es2022",
+  declaration: true,
+  types: ["node"]
+}
 
 /** Compiles the example and the surface in the folder, under `strict` and `nodenext`, the libraries' types included. */
-export const typeCheck = (folder: string): void => {
-  const compilerOptions = {
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    module: "nodenext",
-    target: "es2022",
-    declaration: true,
-    types: ["node"]
-  }
+export const typeCheck = async (folder: string): Promise<void> => {
   writeFileSync(join(folder, "example.ts"), example)
   copyFileSync(join(root, "test", "packages", "support", "surface.ts"), join(folder, "surface.ts"))
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["example.ts", "surface.ts"] }))
-  run(folder, process.execPath, join(root, "node_modules", "typescript", "bin", "tsc"))
+  await run(folder, process.execPath, join(root, "node_modules", "typescript", "bin", "tsc"))
 }

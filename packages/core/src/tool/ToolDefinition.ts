@@ -130,7 +130,7 @@ const guarded = (
  */
 export const define = <
   Name extends string,
-  Params extends Tool.AnyParametersSchema & Schema.Schema.AnyNoContext,
+  Params extends Tool.Any["parametersSchema"] & Schema.Schema.AnyNoContext,
   Success extends Schema.Schema.AnyNoContext,
   Failure extends Schema.Schema.All,
   Mode extends Tool.FailureMode

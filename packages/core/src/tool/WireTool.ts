@@ -20,7 +20,7 @@ export const jsonSchemaTool = (tool: {
   })
     .setParameters(
       // The library types parameters as a struct, but at run time only requires a schema.
-      Schema.Unknown.annotations({ jsonSchema: tool.parameters }) as unknown as Tool.AnyStructSchema
+      Schema.Unknown.annotations({ jsonSchema: tool.parameters }) as unknown as Schema.Struct<Schema.Struct.Fields>
     )
     .annotateContext(tool.annotations ?? Context.empty())
 
