@@ -44,6 +44,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "session"
   ],
   transcript: ["row", "fold"],
+  files: ["layout", "disk", "context", "render", "record", "session", "export", "verify"],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }
@@ -56,7 +57,7 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^core\/src\/(?:context\/(?:ContextEpoch|InstructionDiscovery)|runner\/Recovery)\.ts$/,
   /^core\/src\/session\/(?:Questions|SessionInput)\.ts$/,
   // The exporter's own database, beside the files it describes.
-  /^files\/src\/Ledger\.ts$/
+  /^files\/src\/record\/Ledger\.ts$/
 ]
 
 /** The npm packages of `@daybook/log`. */

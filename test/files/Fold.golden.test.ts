@@ -1,8 +1,8 @@
 /** What the log of a released version comes to, byte for byte: the files of a session change for nobody unasked. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
-import { addressOf } from "../../packages/files/src/Layout.ts"
-import { valueFiles } from "../../packages/files/src/Values.ts"
+import { addressOf } from "../../packages/files/src/layout/Layout.ts"
+import { valueFiles } from "../../packages/files/src/render/Values.ts"
 import { folded, golden, textsFrom } from "./support/Logs.ts"
 
 const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")

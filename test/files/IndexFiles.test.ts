@@ -1,8 +1,8 @@
 /** The index of a house: made of its sessions alone. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { type IndexEntry, indexFiles } from "../../packages/files/src/IndexFiles.ts"
-import { cwdHash } from "../../packages/files/src/Layout.ts"
+import { cwdHash } from "../../packages/files/src/layout/Layout.ts"
+import { type IndexEntry, indexFiles } from "../../packages/files/src/render/IndexFiles.ts"
 
 const entry = (session: string, rest: Partial<IndexEntry> = {}): IndexEntry => ({
   session,

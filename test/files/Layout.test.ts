@@ -1,7 +1,7 @@
 /** Where sessions lie, and how folders and times are written. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/Layout.ts"
+import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/layout/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
 import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
 import { shownDirectory } from "../../packages/transcript/src/row/ShownDirectory.ts"

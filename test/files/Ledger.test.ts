@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { processUid } from "../../packages/files/src/FileCalls.ts"
-import * as Ledger from "../../packages/files/src/Ledger.ts"
-import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
+import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
+import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
+import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const open = (root: string) => Ledger.make(SafeFiles.make({ root }))

@@ -13,8 +13,8 @@ import {
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import type { SafeError } from "../../packages/files/src/Errors.ts"
-import * as SafeFiles from "../../packages/files/src/SafeFiles.ts"
+import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
+import type { SafeError } from "../../packages/files/src/layout/Errors.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const mode = (path: string) => (statSync(path).mode & 0o7777).toString(8)

@@ -7,7 +7,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync } f
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { SharedSpaces } from "../../packages/files/src/Layout.ts"
+import type { SharedSpaces } from "../../packages/files/src/layout/Layout.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"

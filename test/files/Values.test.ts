@@ -1,9 +1,9 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import type { KeptAddress } from "../../packages/files/src/Layout.ts"
-import { Meta } from "../../packages/files/src/Meta.ts"
-import { valueFiles } from "../../packages/files/src/Values.ts"
+import type { KeptAddress } from "../../packages/files/src/layout/Layout.ts"
+import { Meta } from "../../packages/files/src/layout/Meta.ts"
+import { valueFiles } from "../../packages/files/src/render/Values.ts"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import * as Fold from "../../packages/transcript/src/Fold.ts"

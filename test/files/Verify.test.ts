@@ -20,7 +20,7 @@ import {
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Fiber, Stream } from "effect"
-import { verify } from "../../packages/files/src/Verify.ts"
+import { verify } from "../../packages/files/src/verify/Verify.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { temporaryFolder } from "../support/Database.ts"

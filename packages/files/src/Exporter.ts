@@ -7,14 +7,14 @@
 import { Context, Effect, Layer, PubSub, type Queue, type Scope, ScopedRef } from "effect"
 import { EventLog, type SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
-import * as Export from "./Export.ts"
-import { processUid } from "./FileCalls.ts"
-import * as FollowerStatus from "./FollowerStatus.ts"
-import * as Following from "./Following.ts"
-import type { SharedSpaces } from "./Layout.ts"
-import * as Root from "./Root.ts"
-import type { SafeFilesOptions } from "./SafeFiles.ts"
+import { processUid } from "./disk/FileCalls.ts"
+import type { SafeFilesOptions } from "./disk/SafeFiles.ts"
+import * as Export from "./export/Export.ts"
+import * as Following from "./export/Following.ts"
+import * as Root from "./export/Root.ts"
+import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
+import type { SharedSpaces } from "./layout/Layout.ts"
+import * as FollowerStatus from "./record/FollowerStatus.ts"
 
 /** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {

@@ -7,7 +7,7 @@ import { Array as Arr, Deferred, Effect, ExecutionStrategy, Exit, Fiber, Layer, 
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
-import { nameFrom, type SharedSpaces } from "@daybook/files/Layout"
+import { nameFrom, type SharedSpaces } from "@daybook/files/layout/Layout"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"

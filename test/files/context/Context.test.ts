@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema, Context as Services } from "effect"
 import { shownAt, type ShownRequest } from "../../../packages/core/src/request/Recorded.ts"
-import * as Rendering from "../../../packages/files/src/Rendering.ts"
+import * as Rendering from "../../../packages/files/src/render/Rendering.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { converse, open } from "../../request/support/Conversation.ts"
 import { transcript } from "../../request/support/GeneratedModel.ts"

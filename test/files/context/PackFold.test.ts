@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Chunk } from "effect"
 import * as PackState from "../../../packages/files/src/context/PackState.ts"
-import * as Rendering from "../../../packages/files/src/Rendering.ts"
+import * as Rendering from "../../../packages/files/src/render/Rendering.ts"
 import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { Draft, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { stored } from "../support/Logs.ts"

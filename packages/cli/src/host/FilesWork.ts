@@ -4,7 +4,7 @@
  */
 import { Effect, Stream } from "effect"
 import { Exporter } from "@daybook/files/Exporter"
-import { verify } from "@daybook/files/Verify"
+import { verify } from "@daybook/files/verify/Verify"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"

@@ -1,5 +1,5 @@
 /** Renders a difference between files and log as a line. Pure. Spec: CL-112 in specs/cli.md. */
-import type { Finding } from "@daybook/files/Errors"
+import type { Finding } from "@daybook/files/layout/Errors"
 import { jsonLine, oneLine } from "./Plain.ts"
 
 /** Kind, path and details. */

@@ -5,7 +5,7 @@
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Either, Option, Schema } from "effect"
-import { addressOf, nameFrom, type SharedSpaces } from "@daybook/files/Layout"
+import { addressOf, nameFrom, type SharedSpaces } from "@daybook/files/layout/Layout"
 import { type Address, idPrefix } from "@daybook/log/domain/Address"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"

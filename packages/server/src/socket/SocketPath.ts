@@ -11,7 +11,7 @@ import * as fs from "node:fs/promises"
 import { connect } from "node:net"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
-import type { SharedSpaces } from "@daybook/files/Layout"
+import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import { codeOf, makeFolder } from "../support/PrivateFolder.ts"
 
 /** Another server answers at the path. */

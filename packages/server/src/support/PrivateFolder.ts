@@ -6,8 +6,8 @@
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import type { SharedSpaces } from "@daybook/files/Layout"
-import { isCommon, modesOf } from "@daybook/files/Modes"
+import type { SharedSpaces } from "@daybook/files/layout/Layout"
+import { isCommon, modesOf } from "@daybook/files/layout/Modes"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
 
 /** A folder cannot be created or used; the message says why and what to do. */

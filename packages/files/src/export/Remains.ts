@@ -7,15 +7,15 @@
 import { Effect, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, LogUnavailable } from "@daybook/log/log/EventLog"
-import * as Houses from "./Houses.ts"
-import * as Keeper from "./Keeper.ts"
-import { indexFolder, type KeptAddress, sessionFolder } from "./Layout.ts"
-import { type FileRecord, recordOf, type SessionRecord } from "./Ledger.ts"
-import * as LogFile from "./LogFile.ts"
-import { Meta } from "./Meta.ts"
-import { isLog } from "./Rendering.ts"
-import { contextFolders, contextPrefix, isContextName } from "./SessionContext.ts"
-import { valueNames } from "./Values.ts"
+import * as Houses from "../disk/Houses.ts"
+import { indexFolder, type KeptAddress, sessionFolder } from "../layout/Layout.ts"
+import { Meta } from "../layout/Meta.ts"
+import { type FileRecord, recordOf, type SessionRecord } from "../record/Ledger.ts"
+import * as LogFile from "../record/LogFile.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { isLog } from "../render/Rendering.ts"
+import { contextFolders, contextPrefix, isContextName } from "../render/SessionContext.ts"
+import { valueNames } from "../render/Values.ts"
 
 /** A folder of a removed session. */
 export interface Remains {
@@ -45,8 +45,8 @@ const addressAt = (folder: string, meta: Meta): KeptAddress | undefined => {
   return meta.shared === undefined ? undefined : { scope: "shared", shared: meta.shared, kind, name, session }
 }
 
-export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
-  const { files, ledger } = keeper
+export const make = (tracker: TrackedFolder.Tracker, log: EventLog["Type"]) => {
+  const { files, ledger } = tracker
 
   /** The session that the folder's `meta.json` names, if the folder is at that session's address. */
   const claimed = Effect.fnUntraced(function* (folder: string) {
@@ -69,7 +69,7 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"]) => {
   /** Keeps the sessions that the log removed and does not hold now. */
   const removedOf = Effect.fnUntraced(function* (
     found: ReadonlyArray<Remains>
-  ): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | Keeper.KeepError> {
+  ): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | TrackedFolder.TrackError> {
     if (found.length === 0) return []
     const ids = new Set<string>(found.map(({ id }) => id))
     const removed = new Set<string>()

@@ -10,11 +10,11 @@ import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { type Finding, RootUnusable, type SafeError } from "./Errors.ts"
-import { addressOf, indexFolder, type SharedSpaces } from "./Layout.ts"
-import { modesOf } from "./Modes.ts"
-import * as SafeFiles from "./SafeFiles.ts"
-import * as Verifier from "./Verifier.ts"
+import * as SafeFiles from "../disk/SafeFiles.ts"
+import { type Finding, RootUnusable, type SafeError } from "../layout/Errors.ts"
+import { addressOf, indexFolder, type SharedSpaces } from "../layout/Layout.ts"
+import { modesOf } from "../layout/Modes.ts"
+import * as Comparison from "./Comparison.ts"
 
 /** The files to verify; `uid` and `shared` as for the exporter. */
 export interface VerifyOptions {
@@ -45,8 +45,8 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       const { mode, root } = yield* openRoot(options.root)
       const files = SafeFiles.make({ root })
       const uid = options.uid ?? process.getuid?.() ?? 0
-      const verifier = Verifier.make(files, modesOf(options.shared, mode))
-      const houses = new Map<string, Array<Verifier.Seen>>()
+      const verifier = Comparison.make(files, modesOf(options.shared, mode))
+      const houses = new Map<string, Array<Comparison.Seen>>()
 
       /** The address that the session's files have; undefined for a temp session. */
       const addressAt = Effect.fnUntraced(function* (id: string) {
@@ -94,9 +94,9 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
         )
 
       /** Sessions may come, go and run meanwhile: repeats each comparison that found a difference. */
-      const checkHouse = Effect.fnUntraced(function* (index: string, first: ReadonlyArray<Verifier.Seen>) {
+      const checkHouse = Effect.fnUntraced(function* (index: string, first: ReadonlyArray<Comparison.Seen>) {
         let [seen, findings] = [first, yield* verifier.house(index, first)]
-        for (let n = 1; n < Verifier.attempts && findings.length > 0; n++) {
+        for (let n = 1; n < Comparison.attempts && findings.length > 0; n++) {
           const before = JSON.stringify(seen)
           const again = yield* Stream.runCollect(
             sessions.pipe(
@@ -113,14 +113,14 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
         return findings
       })
       const found = sessions.pipe(
-        Stream.mapEffect((id) => gone(one(id), [] as Verifier.Found)),
+        Stream.mapEffect((id) => gone(one(id), [] as Comparison.Found)),
         Stream.flattenIterables
       )
       const ofHouses = Stream.suspend(() => Stream.fromIterable(houses)).pipe(
         Stream.mapEffect(([index, seen]) => checkHouse(index, seen)),
         Stream.flattenIterables
       )
-      const others = Effect.suspend(() => verifier.strangers(new Set([...houses.keys()].map(Verifier.parentOf))))
+      const others = Effect.suspend(() => verifier.strangers(new Set([...houses.keys()].map(Comparison.parentOf))))
       return Stream.concat(Stream.concat(found, ofHouses), Stream.flattenIterables(Stream.fromEffect(others)))
     })
   )

@@ -7,19 +7,25 @@ import type {
   SessionNotFound
 } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import * as Keeper from "./Keeper.ts"
-import type { SessionRecord } from "./Ledger.ts"
-import * as Rendering from "./Rendering.ts"
+import type { SessionRecord } from "../record/Ledger.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import * as Rendering from "../render/Rendering.ts"
 
 /** The errors of a session's export. `SessionNotFound` means that the session was removed meanwhile. */
 export type WriteError =
-  Keeper.KeepError | SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | StoreError
+  | TrackedFolder.TrackError
+  | SessionNotFound
+  | CursorAhead
+  | CursorExpired
+  | EventUnreadable
+  | LogUnavailable
+  | StoreError
 
 /** A cached session. */
 export interface Known {
   record: SessionRecord
   rendering: Rendering.Rendering
-  readonly folder: Keeper.Folder
+  readonly folder: TrackedFolder.Folder
   /** Whether its whole log has been read since it was loaded. */
   whole: boolean
   /** Whether its files may hold more than the record, which was lost or is older. */

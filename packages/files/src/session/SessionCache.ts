@@ -5,11 +5,11 @@
 import { Effect } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import * as Adopting from "./Adopting.ts"
+import type { FileRecord, SessionRecord } from "../record/Ledger.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import * as Rendering from "../render/Rendering.ts"
+import * as Adoption from "./Adoption.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
-import * as Keeper from "./Keeper.ts"
-import type { FileRecord, SessionRecord } from "./Ledger.ts"
-import * as Rendering from "./Rendering.ts"
 
 /** The number of cached sessions. */
 export const remembered = 64
@@ -18,11 +18,11 @@ export const remembered = 64
  */
 export const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Math.max(256, checkpointSize / 64)
 
-export type KnownSessions = ReturnType<typeof make>
+export type SessionCache = ReturnType<typeof make>
 
 /** The session cache of one writer. */
-export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly log: EventLog["Type"] }) => {
-  const { ledger } = keeper
+export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker; readonly log: EventLog["Type"] }) => {
+  const { ledger } = tracker
   const known = new Map<string, Known>()
 
   /** Renders the session's stored events after one sequence number up to another, page by page. */
@@ -60,7 +60,7 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
       return ledger.keep(folder.path, changes, session.record, text)
     })
 
-  const remember = (id: string, session: Known): Effect.Effect<void, Keeper.KeepError> =>
+  const remember = (id: string, session: Known): Effect.Effect<void, TrackedFolder.TrackError> =>
     Effect.gen(function* () {
       known.delete(id)
       known.set(id, session)
@@ -78,7 +78,7 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
     }
     const record = yield* ledger.session(id)
     if (record === undefined) return undefined
-    const folder: Keeper.Folder = {
+    const folder: TrackedFolder.Folder = {
       path: record.folder,
       sessionID: id,
       records: new Map(yield* ledger.files(record.folder))
@@ -86,8 +86,8 @@ export const make = ({ keeper, log }: { readonly keeper: Keeper.Keeper; readonly
     const text = yield* ledger.checkpoint(id)
     const from = text === undefined ? undefined : Rendering.fromText(text)
     const rendering = yield* replay(id, from ?? Rendering.initial, record.seq, nothing)
-    yield* Keeper.sweepLeftovers(keeper, folder)
-    const ahead = (yield* Adopting.told(keeper.files, folder.path)) > record.shown
+    yield* TrackedFolder.sweepLeftovers(tracker, folder)
+    const ahead = (yield* Adoption.told(tracker.files, folder.path)) > record.shown
     const session = { record, rendering, folder, whole: false, ahead }
     yield* remember(id, session)
     return session

@@ -7,12 +7,12 @@ import { Effect, Predicate, type Scope } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
-import { type RootBusy, RootOfAnotherStore, RootUnusable } from "./Errors.ts"
-import { processUid } from "./FileCalls.ts"
-import type { SharedSpaces } from "./Layout.ts"
-import * as Ledger from "./Ledger.ts"
-import { type Modes, modesOf } from "./Modes.ts"
-import * as SafeFiles from "./SafeFiles.ts"
+import { processUid } from "../disk/FileCalls.ts"
+import * as SafeFiles from "../disk/SafeFiles.ts"
+import { type RootBusy, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
+import type { SharedSpaces } from "../layout/Layout.ts"
+import { type Modes, modesOf } from "../layout/Modes.ts"
+import * as Ledger from "../record/Ledger.ts"
 
 export interface Root {
   readonly files: SafeFiles.SafeFiles

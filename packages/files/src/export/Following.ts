@@ -5,8 +5,8 @@
  */
 import { Cause, Clock, Deferred, Effect, Queue, Schedule, type Scope, Stream } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import type { ExportError } from "./Errors.ts"
-import type { FollowerState } from "./FollowerStatus.ts"
+import type { ExportError } from "../layout/Errors.ts"
+import type { FollowerState } from "../record/FollowerStatus.ts"
 
 interface Batch {
   readonly position: number

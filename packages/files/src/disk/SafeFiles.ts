@@ -8,7 +8,8 @@ import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import { crc32 } from "node:zlib"
 import { Effect, type Scope } from "effect"
-import type { SafeError } from "./Errors.ts"
+import type { SafeError } from "../layout/Errors.ts"
+import type { Modes } from "../layout/Modes.ts"
 import * as FileCalls from "./FileCalls.ts"
 import {
   codeOf,
@@ -19,7 +20,6 @@ import {
   stampOf,
   unlessMissing
 } from "./FileCalls.ts"
-import type { Modes } from "./Modes.ts"
 
 export { temporaryName, type FileOperation, type SafeFilesOptions, type Stamp } from "./FileCalls.ts"
 

@@ -1,6 +1,6 @@
 /**
  * Writes one session's folder: appends events to the logs in portions (`Portion.ts`), then brings the single values and
- * the context up to the logs. `KnownSessions.ts` caches sessions, `Mending.ts` repairs files. Every step can be killed
+ * the context up to the logs. `SessionCache.ts` caches sessions, `Repair.ts` repairs files. Every step can be killed
  * and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8).
  */
 import { Effect, Stream } from "effect"
@@ -9,29 +9,29 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { isStored, type Text } from "@daybook/transcript/Fold"
-import * as Adopting from "./Adopting.ts"
+import type { PackState } from "../context/PackState.ts"
+import type { Sum } from "../disk/SafeFiles.ts"
+import { addressOf, indexFolder, sessionFolder } from "../layout/Layout.ts"
+import { isPermitted } from "../layout/Modes.ts"
+import type { FileRecord, SessionRecord } from "../record/Ledger.ts"
+import * as LogFile from "../record/LogFile.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { entryOf, type IndexEntry } from "../render/IndexFiles.ts"
+import { answerFrom, linesFrom, readerOf, type Source, sumOfStream } from "../render/Pieces.ts"
+import * as Portion from "../render/Portion.ts"
+import * as Rendering from "../render/Rendering.ts"
+import { isLog, logs, piecesOf } from "../render/Rendering.ts"
+import * as SessionContext from "../render/SessionContext.ts"
+import { blobFile, contextFolders, contextPrefix } from "../render/SessionContext.ts"
+import { valueFiles } from "../render/Values.ts"
+import * as Adoption from "./Adoption.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
-import type { PackState } from "./context/PackState.ts"
-import { entryOf, type IndexEntry } from "./IndexFiles.ts"
-import * as Keeper from "./Keeper.ts"
-import * as KnownSessions from "./KnownSessions.ts"
-import { checkpointEvery, remembered } from "./KnownSessions.ts"
-import { addressOf, indexFolder, sessionFolder } from "./Layout.ts"
-import type { FileRecord, SessionRecord } from "./Ledger.ts"
-import * as LogFile from "./LogFile.ts"
-import * as Mending from "./Mending.ts"
-import { isPermitted } from "./Modes.ts"
-import { answerFrom, linesFrom, readerOf, type Source, sumOfStream } from "./Pieces.ts"
-import * as Portion from "./Portion.ts"
-import * as Rendering from "./Rendering.ts"
-import { isLog, logs, piecesOf } from "./Rendering.ts"
-import type { Sum } from "./SafeFiles.ts"
-import * as SessionContext from "./SessionContext.ts"
-import { blobFile, contextFolders, contextPrefix } from "./SessionContext.ts"
-import { valueFiles } from "./Values.ts"
+import * as Repair from "./Repair.ts"
+import * as SessionCache from "./SessionCache.ts"
+import { checkpointEvery, remembered } from "./SessionCache.ts"
 
 export interface WriterOptions {
-  readonly keeper: Keeper.Keeper
+  readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
   readonly store: SessionStore["Type"]
   /** The owner of sessions without an address. */
@@ -70,11 +70,11 @@ export interface SessionWriter {
    */
   readonly finish: (id: string, options: { readonly atEnd: boolean }) => Effect.Effect<void, WriteError>
   /** Whether all files of a recorded session are unchanged since they were written. */
-  readonly intact: (record: SessionRecord) => Effect.Effect<boolean, Keeper.KeepError>
+  readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>
   /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
   readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
   /** Removes the session's own files. */
-  readonly drop: (id: string) => Effect.Effect<void, Keeper.KeepError>
+  readonly drop: (id: string) => Effect.Effect<void, TrackedFolder.TrackError>
   /** The former entries in this index of adopted sessions. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
   /** The folders of indexes to be written. */
@@ -103,11 +103,11 @@ const unwritten = (id: string, address: Exclude<ReturnType<typeof addressOf>, un
 })
 
 /** The writer of all sessions under one root. */
-export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter => {
-  const { files, ledger, modes } = keeper
-  const sessions = KnownSessions.make({ keeper, log })
+export const make = ({ tracker, log, store, uid }: WriterOptions): SessionWriter => {
+  const { files, ledger, modes } = tracker
+  const sessions = SessionCache.make({ tracker, log })
   const { keep, load, remember } = sessions
-  const { keepBlobs, mend, permitLog, restore, restoreBlobs } = Mending.make(keeper, log, sessions)
+  const { keepBlobs, mend, permitLog, restore, restoreBlobs } = Repair.make(tracker, log, sessions)
   const indexes = new Set<string>()
   const waiting = new Map<string, Portion.Portion>()
 
@@ -144,9 +144,9 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       // Recorded before the first byte, so that a session removed after a kill leaves nothing behind.
       for (const [name, record] of emptyLogs) session.folder.records.set(name, record)
       yield* ledger.keep(path, emptyLogs, session.record)
-      yield* Keeper.sweepLeftovers(keeper, session.folder)
+      yield* TrackedFolder.sweepLeftovers(tracker, session.folder)
     }
-    yield* Keeper.ensureFolders(keeper, session.folder, inContext)
+    yield* TrackedFolder.ensureFolders(tracker, session.folder, inContext)
     const changes = new Map<string, FileRecord>()
     const read = readerOf(log, id)
     const next = logs.map((name) => ({ name, source: linesFrom(piecesOf(portion, name), read) }))
@@ -158,7 +158,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       const surplus = yield* mend(session, name, source, false)
       ahead ||= surplus > 0
       const untouched = source.size === 0 && session.folder.records.get(name)?.stamp !== ""
-      if (!untouched) changes.set(name, yield* LogFile.append(keeper, session.folder, name, source, surplus))
+      if (!untouched) changes.set(name, yield* LogFile.append(tracker, session.folder, name, source, surplus))
     }
     const first = session.record.seq < 0 ? portion.first : session.record.first
     const record: SessionRecord = { ...session.record, first, seq, position }
@@ -275,8 +275,8 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       return files
     })
 
-  const { adopt } = Adopting.make({
-    keeper,
+  const { adopt } = Adoption.make({
+    tracker,
     log,
     contextOf: (session, name, pack) => Effect.map(contextAt(session, name, pack), ({ files }) => files)
   })
@@ -313,7 +313,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
   })
 
   /** Removes context folders that became empty. */
-  const removeEmptied = (folder: Keeper.Folder) =>
+  const removeEmptied = (folder: TrackedFolder.Folder) =>
     Effect.forEach(
       contextFolders.filter((path) => ![...folder.records.keys()].some((name) => name.startsWith(`${path}/`))),
       (path) => files.removeFolder(`${folder.path}/${path}`),
@@ -333,7 +333,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const { fold, pack } = rendering
     const address = addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
     if (address === undefined) return yield* drop(id)
-    yield* Keeper.ensureFolders(keeper, folder, [contextPrefix, ...folder.records.keys()])
+    yield* TrackedFolder.ensureFolders(tracker, folder, [contextPrefix, ...folder.records.keys()])
     // Refuses anything but a regular file before anything changes.
     for (const name of folder.records.keys()) yield* files.stamp(`${folder.path}/${name}`)
     for (const name of logs) {
@@ -344,10 +344,12 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const values = valueFiles(fold, address, () => long)
     // The context is that of the last step and changes only with a later one.
     let due = (pack.step?.seq ?? -1) > record.shown
-    let context = due ? yield* contextOf(session, address.session) : new Map<string, Keeper.Content>()
-    const sums = new Map<string, Sum>([...context, ...values].map(([name, content]) => [name, Keeper.sumOf(content)]))
+    let context = due ? yield* contextOf(session, address.session) : new Map<string, TrackedFolder.Content>()
+    const sums = new Map<string, Sum>(
+      [...context, ...values].map(([name, content]) => [name, TrackedFolder.sumOf(content)])
+    )
     const names = [...folder.records.keys(), ...sums.keys()].filter((name) => !isLog(name))
-    const inspection = yield* Keeper.inspect(keeper, folder, names, sums)
+    const inspection = yield* TrackedFolder.inspect(tracker, folder, names, sums)
     const broken = new Set([...inspection.foreign, ...inspection.missing])
     const restored = yield* restoreBlobs(session, inspection, broken)
     const foreign = new Set([...inspection.foreign].filter((name) => !restored.has(name)))
@@ -359,10 +361,10 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
       isLog(name) ||
       folder.records.get(name)?.lasting === true ||
       (!due && name.startsWith(contextPrefix) && !foreign.has(name))
-    yield* Keeper.bring(
-      keeper,
+    yield* TrackedFolder.bring(
+      tracker,
       folder,
-      new Map<string, Keeper.Content<ReadError>>([...context, ...values]),
+      new Map<string, TrackedFolder.Content<ReadError>>([...context, ...values]),
       { ...inspection, foreign },
       spared
     )
@@ -379,12 +381,14 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     if (follows) indexes.add(record.index)
   })
 
-  const intact = Effect.fnUntraced(function* (record: SessionRecord): Effect.fn.Return<boolean, Keeper.KeepError> {
+  const intact = Effect.fnUntraced(function* (
+    record: SessionRecord
+  ): Effect.fn.Return<boolean, TrackedFolder.TrackError> {
     if (record.behind || record.shown !== record.seq) return false
     const folder = { path: record.folder, records: new Map(yield* ledger.files(record.folder)) }
     if (!(yield* files.reach(`${folder.path}/context`))) return false
-    yield* Keeper.sweepLeftovers(keeper, folder)
-    yield* Keeper.ensureFolders(keeper, folder, [contextPrefix, ...folder.records.keys()])
+    yield* TrackedFolder.sweepLeftovers(tracker, folder)
+    yield* TrackedFolder.ensureFolders(tracker, folder, [contextPrefix, ...folder.records.keys()])
     yield* removeEmptied(folder)
     for (const [name, { next, size, stamp }] of folder.records) {
       const found = yield* files.stamp(`${folder.path}/${name}`)
@@ -395,7 +399,7 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
   })
 
   /** Whether the blob's content has the hash in its name. */
-  const isNamedByContent = Effect.fnUntraced(function* (folder: Keeper.Folder, name: string) {
+  const isNamedByContent = Effect.fnUntraced(function* (folder: TrackedFolder.Folder, name: string) {
     const path = `${folder.path}/${name}`
     const found = yield* files.stamp(path)
     return found !== undefined && name === blobFile(`sha256-${yield* files.digest(path, 0, found.size)}`)
@@ -423,33 +427,35 @@ export const make = ({ keeper, log, store, uid }: WriterOptions): SessionWriter 
     const found = yield* files.stamp(path)
     if (found === undefined) return undefined
     if (found.text === record.stamp) return true
-    if (isLog(name)) return Keeper.same(yield* files.sum(path, record.size), record)
+    if (isLog(name)) return TrackedFolder.same(yield* files.sum(path, record.size), record)
     const sum = yield* files.sum(path)
-    return Keeper.same(sum, record) || Keeper.same(sum, record.next)
+    return TrackedFolder.same(sum, record) || TrackedFolder.same(sum, record.next)
   })
 
   /** Removes one file of a removed session. A refused path is reported and left, and does not stop the others. */
-  const removeFile = (folder: Keeper.Folder, name: string, record: FileRecord) =>
+  const removeFile = (folder: TrackedFolder.Folder, name: string, record: FileRecord) =>
     Effect.gen(function* () {
       const path = `${folder.path}/${name}`
       if (!(yield* files.reach(path.slice(0, path.lastIndexOf("/"))))) return
       const ours = yield* isOurs(path, name, record)
       if (ours === true) yield* files.remove(path)
-      else if (ours === false) yield* Keeper.setAside(keeper, folder, name)
-    }).pipe(Effect.catchTag("PathRefused", (error) => Keeper.report(keeper, folder, name, "refused", error.message)))
+      else if (ours === false) yield* TrackedFolder.setAside(tracker, folder, name)
+    }).pipe(
+      Effect.catchTag("PathRefused", (error) => TrackedFolder.report(tracker, folder, name, "refused", error.message))
+    )
 
-  const drop = Effect.fnUntraced(function* (id: string): Effect.fn.Return<void, Keeper.KeepError> {
+  const drop = Effect.fnUntraced(function* (id: string): Effect.fn.Return<void, TrackedFolder.TrackError> {
     forget(id)
     const record = yield* ledger.session(id)
     if (record === undefined) return
     indexes.add(record.index)
-    const folder: Keeper.Folder = {
+    const folder: TrackedFolder.Folder = {
       path: record.folder,
       sessionID: id,
       records: new Map(yield* ledger.files(record.folder))
     }
     if (yield* files.reach(folder.path)) {
-      yield* Keeper.sweepLeftovers(keeper, folder)
+      yield* TrackedFolder.sweepLeftovers(tracker, folder)
       for (const [name, file] of folder.records) yield* removeFile(folder, name, file)
       for (const path of contextFolders) yield* files.removeFolder(`${folder.path}/${path}`)
       yield* files.removeFolder(`${folder.path}/${contextPrefix}`)

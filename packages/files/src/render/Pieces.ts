@@ -8,7 +8,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import * as Fold from "@daybook/transcript/Fold"
 import { type Piece, sizeOf } from "@daybook/transcript/Lines"
-import type { Sum } from "./SafeFiles.ts"
+import type { Sum } from "../disk/SafeFiles.ts"
 
 /** Bytes produced on demand. */
 export interface Source<E = never> {

@@ -5,13 +5,13 @@
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
-import type { Finding, FindingKind, LedgerFailed, SafeError } from "./Errors.ts"
+import type { SafeFiles, Stamp, Sum } from "../disk/SafeFiles.ts"
+import type { Finding, FindingKind, LedgerFailed, SafeError } from "../layout/Errors.ts"
+import { isPermitted, type Modes } from "../layout/Modes.ts"
 import { type FileRecord, type Ledger, recordOf } from "./Ledger.ts"
-import { isPermitted, type Modes } from "./Modes.ts"
-import type { SafeFiles, Stamp, Sum } from "./SafeFiles.ts"
 
 /** The services that every operation needs. */
-export interface Keeper {
+export interface Tracker {
   readonly files: SafeFiles
   readonly ledger: Ledger
   readonly modes: Modes
@@ -24,7 +24,7 @@ export interface Streamed<E = never> {
   readonly bytes: Stream.Stream<Uint8Array, E>
 }
 export type Content<E = never> = string | Uint8Array | Streamed<E>
-export type KeepError = SafeError | LedgerFailed
+export type TrackError = SafeError | LedgerFailed
 
 /** A folder with its recorded files, by name; a name may contain a subfolder. */
 export interface Folder {
@@ -49,7 +49,7 @@ export const same = (a: Sum, b: Sum | null | undefined): boolean =>
 
 /** Publishes a finding about a file. */
 export const report = (
-  { report }: Keeper,
+  { report }: Tracker,
   folder: Folder,
   name: string,
   kind: FindingKind,
@@ -66,7 +66,7 @@ export const report = (
 
 /** Updates the records of files in the folder, in memory and in the ledger. */
 export const remember = (
-  { ledger }: Keeper,
+  { ledger }: Tracker,
   folder: Folder,
   changes: ReadonlyMap<string, FileRecord | undefined>
 ): Effect.Effect<void, LedgerFailed> =>
@@ -82,7 +82,7 @@ export const remember = (
 
 /** Creates the folder and the subfolders of the names, with their permissions and group. */
 export const ensureFolders = (
-  keeper: Keeper,
+  tracker: Tracker,
   folder: Folder,
   names: Iterable<string> = []
 ): Effect.Effect<void, SafeError> => {
@@ -90,11 +90,11 @@ export const ensureFolders = (
     const cut = name.lastIndexOf("/")
     return cut === -1 ? [] : [`${folder.path}/${name.slice(0, cut)}`]
   })
-  return Effect.flatMap(keeper.files.ensureFolders([folder.path, ...below], keeper.modes), (changed) =>
+  return Effect.flatMap(tracker.files.ensureFolders([folder.path, ...below], tracker.modes), (changed) =>
     Effect.forEach(
       changed,
       (path) =>
-        report(keeper, { ...folder, path }, "", "mode", "the folder's permissions were changed; they were restored"),
+        report(tracker, { ...folder, path }, "", "mode", "the folder's permissions were changed; they were restored"),
       { discard: true }
     )
   )
@@ -111,15 +111,15 @@ export interface Inspection {
  * refused first (SC-3). Content is ours if it was written, was about to be written, or is wanted.
  */
 export const inspect = Effect.fnUntraced(function* (
-  keeper: Keeper,
+  tracker: Tracker,
   folder: Folder,
   names: Iterable<string>,
   wanted: ReadonlyMap<string, Sum>
-): Effect.fn.Return<Inspection, KeepError> {
-  const { modes } = keeper
+): Effect.fn.Return<Inspection, TrackError> {
+  const { modes } = tracker
   const stamps = yield* Effect.forEach(
     new Set(names),
-    (name) => Effect.map(keeper.files.stamp(`${folder.path}/${name}`), (stamp) => [name, stamp] as const),
+    (name) => Effect.map(tracker.files.stamp(`${folder.path}/${name}`), (stamp) => [name, stamp] as const),
     { concurrency: 8 }
   )
   const [foreign, missing] = [new Set<string>(), new Set<string>()]
@@ -132,40 +132,40 @@ export const inspect = Effect.fnUntraced(function* (
       missing.add(name)
       // Keeps the record, so that a kill does not lose the fact that the file must exist.
       changes.set(name, { ...record, stamp: "", next: null })
-      if (known) yield* report(keeper, folder, name, "missing", "the file was gone; it is written again")
+      if (known) yield* report(tracker, folder, name, "missing", "the file was gone; it is written again")
       continue
     }
     const permitted = isPermitted(modes, folder.path, found)
     if (known && record.stamp === found.text && permitted) continue
     const path = `${folder.path}/${name}`
-    const sum = known && record.stamp === found.text ? record : yield* keeper.files.sum(path)
+    const sum = known && record.stamp === found.text ? record : yield* tracker.files.sum(path)
     if (!same(sum, record) && !same(sum, record?.next) && !same(sum, wanted.get(name))) {
       foreign.add(name)
       continue
     }
     let stamp: Stamp = found
     if (!permitted) {
-      stamp = yield* keeper.files.permit(path, modes.file(path), modes.group(path))
+      stamp = yield* tracker.files.permit(path, modes.file(path), modes.group(path))
       if (known) {
-        yield* report(keeper, folder, name, "mode", "the file's permissions were changed; they were restored")
+        yield* report(tracker, folder, name, "mode", "the file's permissions were changed; they were restored")
       }
     }
     changes.set(name, recordOf(sum, stamp, record?.lasting ?? false))
   }
-  yield* remember(keeper, folder, changes)
+  yield* remember(tracker, folder, changes)
   return { foreign, missing }
 })
 
 /** Moves a file that Daybook did not write aside, and reports it. */
-export const setAside = Effect.fnUntraced(function* (keeper: Keeper, folder: Folder, name: string) {
-  const aside = yield* keeper.files.keepAside(`${folder.path}/${name}`)
+export const setAside = Effect.fnUntraced(function* (tracker: Tracker, folder: Folder, name: string) {
+  const aside = yield* tracker.files.keepAside(`${folder.path}/${name}`)
   const details = `another program changed the file; it was kept as ${aside} and written again`
-  yield* report(keeper, folder, name, "changed", details, aside)
+  yield* report(tracker, folder, name, "changed", details, aside)
 })
 
 /** Replaces the file's content atomically. */
 const replace = <E>(
-  { files }: Keeper,
+  { files }: Tracker,
   path: string,
   content: Content<E>,
   mode: number
@@ -183,15 +183,15 @@ const replace = <E>(
  * removed, except `spared` names.
  */
 export const bring = <E = never>(
-  keeper: Keeper,
+  tracker: Tracker,
   folder: Folder,
   wanted: ReadonlyMap<string, Content<E>>,
   { foreign }: Inspection,
   spared: (name: string) => boolean = () => false,
   lasting = false
-): Effect.Effect<boolean, KeepError | E> =>
+): Effect.Effect<boolean, TrackError | E> =>
   Effect.gen(function* () {
-    const mode = keeper.modes.file(folder.path)
+    const mode = tracker.modes.file(folder.path)
     const changed = [...wanted].flatMap(([name, content]) => {
       const sum = sumOf(content)
       const record = folder.records.get(name)
@@ -201,7 +201,7 @@ export const bring = <E = never>(
     const gone = [...folder.records.keys()].filter((name) => !wanted.has(name) && !spared(name))
     if (changed.length === 0 && gone.length === 0) return false
     yield* remember(
-      keeper,
+      tracker,
       folder,
       new Map(
         changed.map(({ name, sum }) => {
@@ -211,27 +211,27 @@ export const bring = <E = never>(
       )
     )
     yield* ensureFolders(
-      keeper,
+      tracker,
       folder,
       changed.map(({ name }) => name)
     )
     const changes = new Map<string, FileRecord | undefined>()
     for (const { content, name, sum } of changed) {
-      if (foreign.has(name)) yield* setAside(keeper, folder, name)
-      const stamp = yield* replace(keeper, `${folder.path}/${name}`, content, mode)
+      if (foreign.has(name)) yield* setAside(tracker, folder, name)
+      const stamp = yield* replace(tracker, `${folder.path}/${name}`, content, mode)
       changes.set(name, recordOf(sum, stamp, lasting || folder.records.get(name)?.lasting === true))
     }
     for (const name of gone) {
-      if (foreign.has(name)) yield* setAside(keeper, folder, name)
-      else yield* keeper.files.remove(`${folder.path}/${name}`)
+      if (foreign.has(name)) yield* setAside(tracker, folder, name)
+      else yield* tracker.files.remove(`${folder.path}/${name}`)
       changes.set(name, undefined)
     }
-    yield* remember(keeper, folder, changes)
+    yield* remember(tracker, folder, changes)
     return true
   })
 
 /** Removes temporary files that a kill left, in the folder and in the subfolders of its records. */
-export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folder: Folder) {
+export const sweepLeftovers = Effect.fnUntraced(function* (tracker: Tracker, folder: Folder) {
   const below = new Set([""])
   for (const name of folder.records.keys()) {
     const cut = name.lastIndexOf("/")
@@ -239,11 +239,11 @@ export const sweepLeftovers = Effect.fnUntraced(function* (keeper: Keeper, folde
   }
   for (const sub of below) {
     // The check of its files reports a refused folder.
-    const there = Effect.catchTag(keeper.files.reach(folder.path + sub), "PathRefused", () => Effect.succeed(false))
+    const there = Effect.catchTag(tracker.files.reach(folder.path + sub), "PathRefused", () => Effect.succeed(false))
     if (!(yield* there)) continue
-    for (const entry of yield* keeper.files.list(folder.path + sub)) {
+    for (const entry of yield* tracker.files.list(folder.path + sub)) {
       if (/^\..+\.tmp$/.test(entry.name) && !entry.folder) {
-        yield* keeper.files.remove(`${folder.path}${sub}/${entry.name}`)
+        yield* tracker.files.remove(`${folder.path}${sub}/${entry.name}`)
       }
     }
   }

@@ -4,10 +4,10 @@
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
-import { type Folder, type Keeper, type KeepError, same } from "./Keeper.ts"
+import type { Stamp } from "../disk/SafeFiles.ts"
+import type { Source } from "../render/Pieces.ts"
 import type { FileRecord } from "./Ledger.ts"
-import type { Source } from "./Pieces.ts"
-import type { Stamp } from "./SafeFiles.ts"
+import { type Folder, same, type Tracker, type TrackError } from "./TrackedFolder.ts"
 
 /** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */
 export type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }
@@ -19,11 +19,11 @@ const recorded = (folder: Folder, name: string): FileRecord => folder.records.ge
 
 /** Compares the log with its record, and bytes after the recorded end with the next ones. */
 export const look = <E>(
-  { files }: Keeper,
+  { files }: Tracker,
   folder: Folder,
   name: string,
   next: Source<E>
-): Effect.Effect<LogState, KeepError | E> =>
+): Effect.Effect<LogState, TrackError | E> =>
   Effect.gen(function* () {
     const path = `${folder.path}/${name}`
     const record = recorded(folder, name)
@@ -57,12 +57,12 @@ export const look = <E>(
 
 /** Appends the bytes that are not there yet; returns the new record. */
 export const append = <E>(
-  { files, modes }: Keeper,
+  { files, modes }: Tracker,
   folder: Folder,
   name: string,
   next: Source<E>,
   surplus: number
-): Effect.Effect<FileRecord, KeepError | E> =>
+): Effect.Effect<FileRecord, TrackError | E> =>
   Effect.gen(function* () {
     const [path, mode] = [`${folder.path}/${name}`, modes.file(folder.path)]
     let { crc, size } = recorded(folder, name)

@@ -2,8 +2,8 @@
 import { modelText } from "@daybook/log/domain/ModelText"
 import { isStored, type State, type Text } from "@daybook/transcript/Fold"
 import { timeText } from "@daybook/transcript/row/TimeText"
-import type { KeptAddress } from "./Layout.ts"
-import type { Meta } from "./Meta.ts"
+import type { KeptAddress } from "../layout/Layout.ts"
+import type { Meta } from "../layout/Meta.ts"
 
 /** The text with a newline; half a surrogate pair, which UTF-8 cannot encode, becomes U+FFFD. */
 const line = (text: string): string => `${text.replaceAll(/\p{Surrogate}/gu, "\uFFFD")}\n`

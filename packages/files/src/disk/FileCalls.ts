@@ -6,7 +6,7 @@
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { Effect, Predicate } from "effect"
-import { FileFailed, PathRefused, type SafeError } from "./Errors.ts"
+import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
 
 /** Detects a change of a file without reading it. */
 export interface Stamp {

@@ -2,11 +2,11 @@
  * Writes the index of one house from the sessions' entries in the ledger. Spec: FI-80 in specs/files.md (IX-1..IX-4).
  */
 import { Effect, Schema } from "effect"
-import { LedgerFailed } from "./Errors.ts"
-import { type IndexEntry, indexFiles } from "./IndexFiles.ts"
-import * as Keeper from "./Keeper.ts"
-import { type FileRecord, recordOf } from "./Ledger.ts"
-import { isPermitted } from "./Modes.ts"
+import { LedgerFailed } from "../layout/Errors.ts"
+import { isPermitted } from "../layout/Modes.ts"
+import { type FileRecord, recordOf } from "../record/Ledger.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { type IndexEntry, indexFiles } from "../render/IndexFiles.ts"
 
 const Entry = Schema.parseJson(
   Schema.Struct({
@@ -22,13 +22,13 @@ const decode = Schema.decode(Entry)
 
 /** Whether the files of the index are unchanged since they were written. */
 export const intact = Effect.fn("IndexWriter.intact")(function* (
-  keeper: Keeper.Keeper,
+  tracker: TrackedFolder.Tracker,
   path: string
-): Effect.fn.Return<boolean, Keeper.KeepError> {
-  const { files, ledger, modes } = keeper
+): Effect.fn.Return<boolean, TrackedFolder.TrackError> {
+  const { files, ledger, modes } = tracker
   const records = new Map(yield* ledger.files(path))
   if (!(yield* files.reach(path))) return false
-  yield* Keeper.ensureFolders(keeper, { path, records }, records.keys())
+  yield* TrackedFolder.ensureFolders(tracker, { path, records }, records.keys())
   for (const [name, { next, stamp }] of records) {
     const found = yield* files.stamp(`${path}/${name}`)
     if (found?.text !== stamp || next !== null || !isPermitted(modes, path, found)) return false
@@ -38,8 +38,8 @@ export const intact = Effect.fn("IndexWriter.intact")(function* (
 
 /** Adopts unrecorded index files that match the entries of adopted sessions. */
 const adopt = Effect.fnUntraced(function* (
-  { files, ...keeper }: Keeper.Keeper,
-  folder: Keeper.Folder,
+  { files, ...tracker }: TrackedFolder.Tracker,
+  folder: TrackedFolder.Folder,
   entries: ReadonlyArray<IndexEntry>,
   adopted: ReadonlyArray<IndexEntry>
 ) {
@@ -54,11 +54,11 @@ const adopt = Effect.fnUntraced(function* (
     const sum = yield* files.sum(path)
     const isOurs = candidates.some((candidate) => {
       const content = candidate.get(name)
-      return content !== undefined && Keeper.same(Keeper.sumOf(content), sum)
+      return content !== undefined && TrackedFolder.same(TrackedFolder.sumOf(content), sum)
     })
     if (isOurs) found.set(name, recordOf(sum, stamp))
   }
-  yield* Keeper.remember({ files, ...keeper }, folder, found)
+  yield* TrackedFolder.remember({ files, ...tracker }, folder, found)
 })
 
 /**
@@ -66,28 +66,28 @@ const adopt = Effect.fnUntraced(function* (
  * entries of adopted sessions.
  */
 export const write = Effect.fn("IndexWriter.write")(function* (
-  keeper: Keeper.Keeper,
+  tracker: TrackedFolder.Tracker,
   path: string,
   { adopted = [], anew = false }: { readonly anew?: boolean; readonly adopted?: ReadonlyArray<IndexEntry> } = {}
-): Effect.fn.Return<void, Keeper.KeepError> {
-  const { files, ledger } = keeper
+): Effect.fn.Return<void, TrackedFolder.TrackError> {
+  const { files, ledger } = tracker
   const entries = yield* Effect.forEach(yield* ledger.entries(path), (text) => decode(text)).pipe(
     Effect.mapError((cause) => new LedgerFailed({ path: files.root, cause }))
   )
   const records = new Map(
     [...(yield* ledger.files(path))].map(([name, record]) => [name, anew ? { ...record, stamp: "?" } : record])
   )
-  const folder: Keeper.Folder = { path, records }
+  const folder: TrackedFolder.Folder = { path, records }
   const wanted = indexFiles(entries)
-  if (wanted.size > 0) yield* Keeper.ensureFolders(keeper, folder, wanted.keys())
+  if (wanted.size > 0) yield* TrackedFolder.ensureFolders(tracker, folder, wanted.keys())
   else if (!(yield* files.reach(path))) {
-    return yield* Keeper.remember(keeper, folder, new Map([...records.keys()].map((name) => [name, undefined])))
+    return yield* TrackedFolder.remember(tracker, folder, new Map([...records.keys()].map((name) => [name, undefined])))
   }
-  yield* Keeper.sweepLeftovers(keeper, folder)
-  if (adopted.length > 0) yield* adopt(keeper, folder, entries, adopted)
-  const sums = new Map([...wanted].map(([name, content]) => [name, Keeper.sumOf(content)]))
-  const inspection = yield* Keeper.inspect(keeper, folder, [...records.keys(), ...wanted.keys()], sums)
-  yield* Keeper.bring(keeper, folder, wanted, inspection)
+  yield* TrackedFolder.sweepLeftovers(tracker, folder)
+  if (adopted.length > 0) yield* adopt(tracker, folder, entries, adopted)
+  const sums = new Map([...wanted].map(([name, content]) => [name, TrackedFolder.sumOf(content)]))
+  const inspection = yield* TrackedFolder.inspect(tracker, folder, [...records.keys(), ...wanted.keys()], sums)
+  yield* TrackedFolder.bring(tracker, folder, wanted, inspection)
   if (wanted.size > 0) return
   for (const empty of [`${path}/by-cwd`, path]) yield* files.removeEmpty(empty)
 })

@@ -8,15 +8,15 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
-import type { WriteError } from "./CachedSession.ts"
-import type { ExportError, Finding } from "./Errors.ts"
+import type { ExportError, Finding } from "../layout/Errors.ts"
+import type { Modes } from "../layout/Modes.ts"
+import type { Cursor, SessionRecord } from "../record/Ledger.ts"
+import type { Tracker } from "../record/TrackedFolder.ts"
+import type { WriteError } from "../session/CachedSession.ts"
+import * as SessionWriter from "../session/SessionWriter.ts"
 import * as IndexWriter from "./IndexWriter.ts"
-import type { Keeper } from "./Keeper.ts"
-import type { Cursor, SessionRecord } from "./Ledger.ts"
-import type { Modes } from "./Modes.ts"
 import * as Remains from "./Remains.ts"
 import type { Root } from "./Root.ts"
-import * as SessionWriter from "./SessionWriter.ts"
 
 export interface ExportOptions {
   readonly log: EventLog["Type"]
@@ -47,8 +47,8 @@ export interface Pulled {
 
 /** Makes the operations on the files of one root and its record; runs nothing. */
 export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }: ExportOptions) => {
-  const keeper: Keeper = { files, ledger, modes, report }
-  const writer = SessionWriter.make({ keeper, log, store, uid: uid })
+  const tracker: Tracker = { files, ledger, modes, report }
+  const writer = SessionWriter.make({ tracker, log, store, uid: uid })
   /** Sessions whose failure was reported; each is reported once. */
   const said = new Set<string>()
 
@@ -95,7 +95,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     Effect.forEach(
       new Set(indexes),
       (index) =>
-        IndexWriter.write(keeper, index, { anew, adopted: writer.adopted(index) }).pipe(
+        IndexWriter.write(tracker, index, { anew, adopted: writer.adopted(index) }).pipe(
           Effect.catchTag("PathRefused", (error) =>
             report({ kind: "refused", path: error.path.slice(files.root.length + 1), details: error.message })
           ),
@@ -111,7 +111,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     Effect.forEach(writer.waiting(), (id) => attempt(id, writer.flush(id)), { discard: true })
   )
 
-  const remains = Remains.make(keeper, log)
+  const remains = Remains.make(tracker, log)
   /** Whether the folders of removed sessions that the record does not list were searched for. */
   let looked = false
 
@@ -279,7 +279,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
       const last = indexes.at(-1)
       round = last === undefined ? { sessions: "" } : { indexes: last }
       for (const index of indexes) {
-        const intact = Effect.catchTag(IndexWriter.intact(keeper, index), "PathRefused", () => Effect.succeed(false))
+        const intact = Effect.catchTag(IndexWriter.intact(tracker, index), "PathRefused", () => Effect.succeed(false))
         if (!(yield* intact)) yield* writeIndexes([index])
       }
       return false

@@ -4,22 +4,22 @@
  */
 import { Effect, Stream } from "effect"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
+import { isPermitted } from "../layout/Modes.ts"
+import { recordOf } from "../record/Ledger.ts"
+import * as LogFile from "../record/LogFile.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { linesFrom, readerOf, type Source } from "../render/Pieces.ts"
+import * as Rendering from "../render/Rendering.ts"
+import { type LogName, piecesOf } from "../render/Rendering.ts"
+import { blobFile } from "../render/SessionContext.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
-import * as Keeper from "./Keeper.ts"
-import type { KnownSessions } from "./KnownSessions.ts"
-import { recordOf } from "./Ledger.ts"
-import * as LogFile from "./LogFile.ts"
-import { isPermitted } from "./Modes.ts"
-import { linesFrom, readerOf, type Source } from "./Pieces.ts"
-import * as Rendering from "./Rendering.ts"
-import { type LogName, piecesOf } from "./Rendering.ts"
-import { blobFile } from "./SessionContext.ts"
+import type { SessionCache } from "./SessionCache.ts"
 
-export type Mending = ReturnType<typeof make>
+export type Repair = ReturnType<typeof make>
 
 /** Repairs the folders of cached sessions. */
-export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: KnownSessions) => {
-  const { files, modes } = keeper
+export const make = (tracker: TrackedFolder.Tracker, log: EventLog["Type"], { replay }: SessionCache) => {
+  const { files, modes } = tracker
 
   /** Renders a log up to the session's recorded event into a temporary file, and replaces the log if it differs. */
   const restore = Effect.fnUntraced(function* (
@@ -40,23 +40,24 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
           const stamp = yield* files.stamp(path)
           if (stamp !== undefined) {
             const there = yield* files.sum(path)
-            if (Keeper.same(there, sum) && isPermitted(modes, path, stamp)) {
-              return yield* Keeper.remember(keeper, folder, new Map([[name, recordOf(sum, stamp, true)]]))
+            if (TrackedFolder.same(there, sum) && isPermitted(modes, path, stamp)) {
+              return yield* TrackedFolder.remember(tracker, folder, new Map([[name, recordOf(sum, stamp, true)]]))
             }
             const written = folder.records.get(name)
-            if (!Keeper.same(there, sum) && !Keeper.same(there, written)) yield* Keeper.setAside(keeper, folder, name)
+            if (!TrackedFolder.same(there, sum) && !TrackedFolder.same(there, written))
+              yield* TrackedFolder.setAside(tracker, folder, name)
           }
-        } else if (found === "changed") yield* Keeper.setAside(keeper, folder, name)
-        else yield* Keeper.report(keeper, folder, name, "missing", "the file was gone; it is written again")
+        } else if (found === "changed") yield* TrackedFolder.setAside(tracker, folder, name)
+        else yield* TrackedFolder.report(tracker, folder, name, "missing", "the file was gone; it is written again")
         const stamp = yield* replacement.place
-        yield* Keeper.remember(keeper, folder, new Map([[name, recordOf(sum, stamp, true)]]))
+        yield* TrackedFolder.remember(tracker, folder, new Map([[name, recordOf(sum, stamp, true)]]))
       })
     )
   })
 
   /** Repairs the log if needed; returns how many of the next bytes it already holds. */
   const mend = Effect.fnUntraced(function* (session: Known, name: LogName, next: Source<ReadError>, atEnd: boolean) {
-    const state = yield* LogFile.look(keeper, session.folder, name, next)
+    const state = yield* LogFile.look(tracker, session.folder, name, next)
     if (state.is === "ours" && !(atEnd && state.surplus > next.size)) return state.surplus
     yield* restore(session, name, state.is === "ours" ? "changed" : state.is)
     return 0
@@ -75,18 +76,23 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
       if (record !== undefined && record.stamp !== "") {
         // The pack wrote it; now it must also outlive the pack.
         if (!record.lasting) {
-          yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...record, lasting: true }]]))
+          yield* TrackedFolder.remember(tracker, session.folder, new Map([[name, { ...record, lasting: true }]]))
         }
         continue
       }
       const bytes = blob.bytes()
       const content = new Map([[name, bytes]])
-      const inspection = yield* Keeper.inspect(keeper, session.folder, [name], new Map([[name, Keeper.sumOf(bytes)]]))
-      yield* Keeper.bring(keeper, session.folder, content, inspection, () => true, true)
+      const inspection = yield* TrackedFolder.inspect(
+        tracker,
+        session.folder,
+        [name],
+        new Map([[name, TrackedFolder.sumOf(bytes)]])
+      )
+      yield* TrackedFolder.bring(tracker, session.folder, content, inspection, () => true, true)
       // The pack may have written it.
       const there = session.folder.records.get(name)
       if (there?.lasting === false) {
-        yield* Keeper.remember(keeper, session.folder, new Map([[name, { ...there, lasting: true }]]))
+        yield* TrackedFolder.remember(tracker, session.folder, new Map([[name, { ...there, lasting: true }]]))
       }
     }
   })
@@ -101,18 +107,24 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     if (permitted && (stamp.text === record.stamp || stamp.size !== record.size)) return
     const now = permitted ? stamp : yield* files.permit(path, modes.file(path), modes.group(path))
     if (!permitted) {
-      yield* Keeper.report(keeper, folder, name, "mode", "the file's permissions were changed; they were restored")
+      yield* TrackedFolder.report(
+        tracker,
+        folder,
+        name,
+        "mode",
+        "the file's permissions were changed; they were restored"
+      )
     }
     // `mend` has compared the content.
     if (now.size === record.size) {
-      yield* Keeper.remember(keeper, folder, new Map([[name, { ...record, stamp: now.text }]]))
+      yield* TrackedFolder.remember(tracker, folder, new Map([[name, { ...record, stamp: now.text }]]))
     }
   })
 
   /** Writes missing or changed blobs again from the log; returns those that were set aside. */
   const restoreBlobs = Effect.fnUntraced(function* (
     session: Known,
-    { foreign }: Keeper.Inspection,
+    { foreign }: TrackedFolder.Inspection,
     broken: ReadonlySet<string>
   ): Effect.fn.Return<ReadonlySet<string>, WriteError> {
     const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
@@ -122,8 +134,8 @@ export const make = (keeper: Keeper.Keeper, log: EventLog["Type"], { replay }: K
     for (const name of blobs) {
       const file = folder.records.get(name)
       if (!foreign.has(name) || file?.lasting !== true) continue
-      yield* Keeper.setAside(keeper, folder, name)
-      yield* Keeper.remember(keeper, folder, new Map([[name, { ...file, stamp: "" }]]))
+      yield* TrackedFolder.setAside(tracker, folder, name)
+      yield* TrackedFolder.remember(tracker, folder, new Map([[name, { ...file, stamp: "" }]]))
       aside.add(name)
     }
     yield* replay(record.id, Rendering.initial, record.seq, (added) =>

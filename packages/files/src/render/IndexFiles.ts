@@ -3,7 +3,7 @@
  * specs/files.md (IX-1..IX-5).
  */
 import type { State } from "@daybook/transcript/Fold"
-import { cwdHash } from "./Layout.ts"
+import { cwdHash } from "../layout/Layout.ts"
 
 /** A session's line of the index. Positions are global. */
 export interface IndexEntry {

@@ -2,7 +2,7 @@
  * Lists the houses under a root, including those that the store does not know. Spec: FI-88, FI-97 in specs/files.md.
  */
 import { Effect } from "effect"
-import type { SafeError } from "./Errors.ts"
+import type { SafeError } from "../layout/Errors.ts"
 import type { SafeFiles } from "./SafeFiles.ts"
 
 /** Folder names on the path to a house, level by level; undefined matches any name. */

@@ -8,28 +8,28 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Text } from "@daybook/transcript/Fold"
 import { sizeOf } from "@daybook/transcript/Lines"
+import type { PackState } from "../context/PackState.ts"
+import { isAside, type SafeFiles, type Stamp, type Sum } from "../disk/SafeFiles.ts"
+import type { KeptAddress } from "../layout/Layout.ts"
+import { type FileRecord, recordOf } from "../record/Ledger.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { entryOf, type IndexEntry } from "../render/IndexFiles.ts"
+import { answerFrom, readerOf, sumOfStream } from "../render/Pieces.ts"
+import * as Rendering from "../render/Rendering.ts"
+import { isLog, logs, piecesOf } from "../render/Rendering.ts"
+import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
+import { valueFiles, valueNames } from "../render/Values.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
-import type { PackState } from "./context/PackState.ts"
-import { entryOf, type IndexEntry } from "./IndexFiles.ts"
-import * as Keeper from "./Keeper.ts"
-import type { KeptAddress } from "./Layout.ts"
-import { type FileRecord, recordOf } from "./Ledger.ts"
-import { answerFrom, readerOf, sumOfStream } from "./Pieces.ts"
-import * as Rendering from "./Rendering.ts"
-import { isLog, logs, piecesOf } from "./Rendering.ts"
-import { isAside, type SafeFiles, type Stamp, type Sum } from "./SafeFiles.ts"
-import { contextFolders, contextPrefix } from "./SessionContext.ts"
-import { valueFiles, valueNames } from "./Values.ts"
 
-export interface AdoptingOptions<E> {
-  readonly keeper: Keeper.Keeper
+export interface AdoptionOptions<E> {
+  readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
   /** Renders the context files of a pack state. */
   readonly contextOf: (
     session: Known,
     name: string,
     pack: PackState
-  ) => Effect.Effect<ReadonlyMap<string, Keeper.Content>, E>
+  ) => Effect.Effect<ReadonlyMap<string, TrackedFolder.Content>, E>
 }
 
 const folders = ["", contextPrefix.slice(0, -1), ...contextFolders]
@@ -57,8 +57,8 @@ interface Found {
   readonly stamp: Stamp
 }
 
-export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
-  const { files } = keeper
+export const make = <E>({ contextOf, tracker, log }: AdoptionOptions<E>) => {
+  const { files } = tracker
 
   /** Files with names of the layout whose content differs from the record. */
   const unknown = Effect.fnUntraced(function* ({ folder }: Known) {
@@ -74,7 +74,7 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
         const record = folder.records.get(name)
         if (stamp === undefined || record?.stamp === stamp.text) continue
         const sum = yield* files.sum(`${folder.path}/${name}`)
-        if (!Keeper.same(sum, record) && !Keeper.same(sum, record?.next)) found.set(name, { sum, stamp })
+        if (!TrackedFolder.same(sum, record) && !TrackedFolder.same(sum, record?.next)) found.set(name, { sum, stamp })
       }
     }
     return found
@@ -91,12 +91,12 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
     const { folder, record } = session
     const pending = yield* unknown(session)
     const matched = new Map<string, FileRecord>()
-    const match = (name: string, content: () => Keeper.Content): void => {
+    const match = (name: string, content: () => TrackedFolder.Content): void => {
       const found = pending.get(name)
-      if (found !== undefined) matchSum(name, found, Keeper.sumOf(content()))
+      if (found !== undefined) matchSum(name, found, TrackedFolder.sumOf(content()))
     }
     const matchSum = (name: string, found: Found, sum: Sum): void => {
-      if (!Keeper.same(sum, found.sum)) return
+      if (!TrackedFolder.same(sum, found.sum)) return
       matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
       pending.delete(name)
     }
@@ -137,7 +137,7 @@ export const make = <E>({ contextOf, keeper, log }: AdoptingOptions<E>) => {
       if (![...pending.keys()].some((name) => name.startsWith(contextPrefix))) break
       for (const [name, content] of yield* contextOf(session, address.session, pack)) match(name, () => content)
     }
-    yield* Keeper.remember(keeper, folder, matched)
+    yield* TrackedFolder.remember(tracker, folder, matched)
     return entry
   })
 
