@@ -58,7 +58,7 @@ const bench = (options: Partial<AgentFilesOptions> = {}) =>
   })
 
 describe("a user's files", () => {
-  it.scoped("CF-12: a file says all that an agent has; its body is the prompt, its name the agent's", () =>
+  it.scoped("CF-45, CF-12: a file says all that an agent has; its body is the prompt, its name the agent's", () =>
     Effect.gen(function* () {
       const { agents, ofUser } = yield* bench()
       ofUser(
@@ -182,19 +182,21 @@ describe("a project's files", () => {
     })
   )
 
-  it.scoped("CF-6: without a .git the Location's own folder is the project; projectConfig false leaves it alone", () =>
-    Effect.gen(function* () {
-      const { ofProject, location, names, root } = yield* bench({ projectConfig: false })
-      ofProject("helper.md", "Help.")
-      assert.deepStrictEqual(yield* names, ["build", "plan"])
-      const { agents } = yield* bench()
-      write(join(root, "plain", ".daybook", "agents", "here.md"), "Here.")
-      assert.strictEqual((yield* agents.get("here", { directory: join(root, "plain") })).prompt, "Here.")
-      assert.notStrictEqual(location.directory, root)
-    })
+  it.scoped(
+    "CF-44, CF-6: without a .git the Location's own folder is the project; projectConfig false leaves it alone",
+    () =>
+      Effect.gen(function* () {
+        const { ofProject, location, names, root } = yield* bench({ projectConfig: false })
+        ofProject("helper.md", "Help.")
+        assert.deepStrictEqual(yield* names, ["build", "plan"])
+        const { agents } = yield* bench()
+        write(join(root, "plain", ".daybook", "agents", "here.md"), "Here.")
+        assert.strictEqual((yield* agents.get("here", { directory: join(root, "plain") })).prompt, "Here.")
+        assert.notStrictEqual(location.directory, root)
+      })
   )
 
-  it.scoped("CF-16: what a project asks for beyond restrictions is ignored, reported and logged once", () =>
+  it.scoped("CF-47, CF-16: what a project asks for beyond restrictions is ignored, reported and logged once", () =>
     Effect.gen(function* () {
       const { agents, location, logged, ofProject, problems, projectFile, warnings } = yield* bench()
       ofProject(

@@ -81,7 +81,7 @@ describe("lists", () => {
   })
 })
 
-it("CF-13: more than 200 rules, empty patterns and other verdicts are refused in both forms", () => {
+it("CF-46, CF-13: more than 200 rules, empty patterns and other verdicts are refused in both forms", () => {
   const many = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`a${index}`, "ask"]))
   for (const bad of [
     many,
@@ -99,7 +99,7 @@ it("CF-13: more than 200 rules, empty patterns and other verdicts are refused in
   assert.throws(() => rulesOf([{ permission: "a", verdict: "ask", resources: "x" }]))
 })
 
-it("CF-13: patterns of more than 20,000 characters together are refused in both forms", () => {
+it("CF-46, CF-13: patterns of more than 20,000 characters together are refused in both forms", () => {
   const long = Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(1_001, "x"))
   assert.throws(() => rulesOf({ bash: Object.fromEntries(long.map((key) => [key, "deny"])) }), "20000 characters")
   assert.throws(() => rulesOf(long.map((resource) => ({ permission: "bash", resource, verdict: "deny" }))), "20000")

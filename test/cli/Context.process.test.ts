@@ -124,7 +124,7 @@ describe("daybook context", () => {
     })
   )
 
-  it("CL-60: the file of the reading verbs holds neither YAML, MCP, the checks of schemas, files, sockets nor moving lines", () => {
+  it("CL-180, CL-60: the file of the reading verbs holds neither YAML, MCP, the checks of schemas, files, sockets nor moving lines", () => {
     const folder = join(dirname(build().bin), "..", "dist", "bundle")
     const marks = [
       "YAMLParseError",

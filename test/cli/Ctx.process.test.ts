@@ -551,7 +551,7 @@ describe("ctx", () => {
     })
   )
 
-  it("CL-60: the file of ctx holds neither Effect nor the store", () => {
+  it("CL-180, CL-60: the file of ctx holds neither Effect nor the store", () => {
     const folder = join(dirname(build().bin), "..", "dist", "bundle")
     const [ctx, reader] = ["ctx.js", "reader.js"].map((name) => readFileSync(join(folder, name), "latin1"))
     for (const mark of ["effect/Effect", "better-sqlite3"]) {

@@ -83,7 +83,7 @@ describe("Failure", () => {
     assert.deepStrictEqual(failureOf(new ProviderFailed(about)), { code, sentence })
   })
 
-  it("MD-36: every variable that cannot be used is named", () => {
+  it("MD-70, MD-36: every variable that cannot be used is named", () => {
     const one = ConfigError.InvalidData(["DAYBOOK_BASE_URL"], "it is not an http or https address")
     const other = ConfigError.MissingData(["DAYBOOK", "X"], "it is missing")
     const { code, sentence } = failureOf(ConfigError.And(one, other))

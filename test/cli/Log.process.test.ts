@@ -152,7 +152,7 @@ describe("export over OTLP", () => {
     })
   )
 
-  it.scopedLive("CL-128: a collector that is not there, or is turned off, changes nothing of a run", () =>
+  it.scopedLive("CL-184, CL-128: a collector that is not there, or is turned off, changes nothing of a run", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { taken, url } = yield* collector

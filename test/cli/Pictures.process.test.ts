@@ -28,23 +28,25 @@ const Admitted = Schema.Struct({
   })
 })
 
-it.scopedLive("CL-60, PC-2: the command brings pictures into form with the decoder, and names the limit without", () =>
-  Effect.gen(function* () {
-    const here = yield* place
-    const preload = join(here.root, "absent.cjs")
-    writeFileSync(preload, absent)
-    writeFileSync(join(here.cwd, "wide.png"), yield* picture({ width: 8_400, height: 42 }))
-    const admitted = Effect.fnUntraced(function* (name: string, env: Readonly<Record<string, string>>) {
-      const ended = yield* here.run(["prompt", "--session", name, "--no-run", "see @wide.png"], { env })
-      assert.strictEqual(ended.code, 0, ended.stderr)
-      const events = jsonLines((yield* here.run(["events", name, "--json"])).stdout)
-      const found = events.find(({ type }) => type === "session.next.prompt.admitted")
-      return { found, parts: Schema.decodeUnknownSync(Admitted)(found).data.prompt.expansion.parts }
+it.scopedLive(
+  "CL-182, CL-60, PC-2: the command brings pictures into form with the decoder, and names the limit without",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const preload = join(here.root, "absent.cjs")
+      writeFileSync(preload, absent)
+      writeFileSync(join(here.cwd, "wide.png"), yield* picture({ width: 8_400, height: 42 }))
+      const admitted = Effect.fnUntraced(function* (name: string, env: Readonly<Record<string, string>>) {
+        const ended = yield* here.run(["prompt", "--session", name, "--no-run", "see @wide.png"], { env })
+        assert.strictEqual(ended.code, 0, ended.stderr)
+        const events = jsonLines((yield* here.run(["events", name, "--json"])).stdout)
+        const found = events.find(({ type }) => type === "session.next.prompt.admitted")
+        return { found, parts: Schema.decodeUnknownSync(Admitted)(found).data.prompt.expansion.parts }
+      })
+      const decoded = yield* admitted("with", {})
+      assert.deepStrictEqual(decoded.parts, [{ kind: "media", note: "scaled from 8400x42 to 2000x10 pixels" }])
+      const without = yield* admitted("without", { NODE_OPTIONS: `--require ${preload}` })
+      assert.deepStrictEqual(without.parts, [{ kind: "failure" }])
+      assert.include(JSON.stringify(without.found), "8400x42 pixels, and providers take 8000 along an edge")
     })
-    const decoded = yield* admitted("with", {})
-    assert.deepStrictEqual(decoded.parts, [{ kind: "media", note: "scaled from 8400x42 to 2000x10 pixels" }])
-    const without = yield* admitted("without", { NODE_OPTIONS: `--require ${preload}` })
-    assert.deepStrictEqual(without.parts, [{ kind: "failure" }])
-    assert.include(JSON.stringify(without.found), "8400x42 pixels, and providers take 8000 along an edge")
-  })
 )

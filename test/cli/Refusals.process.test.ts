@@ -124,7 +124,7 @@ describe("refusals", () => {
     })
   )
 
-  it.scopedLive("MD-36: a variable that cannot be used is named by the command", () =>
+  it.scopedLive("MD-70, MD-36: a variable that cannot be used is named by the command", () =>
     Effect.gen(function* () {
       const here = yield* place
       for (const [name, value] of [

@@ -82,24 +82,26 @@ describe("daybook compact", () => {
     })
   )
 
-  it.scopedLive("CL-88: says what was summarised also where a prompt that waited fails after it, and then why", () =>
-    Effect.gen(function* () {
-      const { env, finished, here, model, say } = yield* setup
-      mkdirSync(join(here.root, ".config", "daybook"), { recursive: true })
-      writeFileSync(join(here.root, ".config", "daybook", "config.yaml"), "compaction: {keep_recent_tokens: 1}")
-      const prompt = (text: string) => here.start(["prompt", "--session", "fix", text], { env })
-      yield* finished(yield* prompt("One"), "First.")
-      yield* finished(yield* prompt("Two"), "Second.")
-      yield* here.run(["prompt", "--session", "fix", "--no-run", "Three"], { env })
-      const run = yield* here.start(["compact", "fix"], { env })
-      yield* say("## Goal\n\nTo count.")
-      yield* say("## Goal\n\nTo count.")
-      yield* (yield* model.next).refuse(400, "no more today")
-      const ended = yield* run.ended
-      assert.match(ended.stdout, /^summarised: the request had \d+ tokens, the summary has \d+ characters\n$/)
-      assert.strictEqual(ended.code, 5)
-      assert.match(ended.stderr, /^daybook: [^\n]*no more today[^\n]*\n$/)
-    })
+  it.scopedLive(
+    "CL-179, CL-88: says what was summarised also where a prompt that waited fails after it, and then why",
+    () =>
+      Effect.gen(function* () {
+        const { env, finished, here, model, say } = yield* setup
+        mkdirSync(join(here.root, ".config", "daybook"), { recursive: true })
+        writeFileSync(join(here.root, ".config", "daybook", "config.yaml"), "compaction: {keep_recent_tokens: 1}")
+        const prompt = (text: string) => here.start(["prompt", "--session", "fix", text], { env })
+        yield* finished(yield* prompt("One"), "First.")
+        yield* finished(yield* prompt("Two"), "Second.")
+        yield* here.run(["prompt", "--session", "fix", "--no-run", "Three"], { env })
+        const run = yield* here.start(["compact", "fix"], { env })
+        yield* say("## Goal\n\nTo count.")
+        yield* say("## Goal\n\nTo count.")
+        yield* (yield* model.next).refuse(400, "no more today")
+        const ended = yield* run.ended
+        assert.match(ended.stdout, /^summarised: the request had \d+ tokens, the summary has \d+ characters\n$/)
+        assert.strictEqual(ended.code, 5)
+        assert.match(ended.stderr, /^daybook: [^\n]*no more today[^\n]*\n$/)
+      })
   )
 
   it.scopedLive("CL-89: --no-wait asks only: it is on disk, once, and no model is asked", () =>

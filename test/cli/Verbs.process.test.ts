@@ -69,7 +69,7 @@ describe("verbs", () => {
     })
   )
 
-  it.scopedLive("CL-10: a reader without a reference takes the session used last in the folder", () =>
+  it.scopedLive("CL-173, CL-10: a reader without a reference takes the session used last in the folder", () =>
     Effect.gen(function* () {
       const here = yield* place
       const other = join(here.root, "other")
@@ -198,7 +198,7 @@ describe("verbs", () => {
   )
 
   it.scopedLive(
-    "CL-19: what keeps a database or an environment from use is a line of doctor, and the rest is looked at",
+    "CL-183, CL-19: what keeps a database or an environment from use is a line of doctor, and the rest is looked at",
     () =>
       Effect.gen(function* () {
         const here = yield* place

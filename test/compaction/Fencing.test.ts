@@ -51,18 +51,22 @@ it.scoped("CP-48: a session that moves during the summary keeps its checkpoint, 
   }).pipe(Effect.provide(narrow()))
 )
 
-it.scoped("CP-46: what is written into the conversation while the summary is made is in its recent context", () =>
-  Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const [id, open] = yield* summarizing
-    yield* sessions.switchAgent(id, "careful")
-    yield* model.answer(says("Four is done."))
-    yield* open
-    yield* sessions.wait(id)
-    const request = yield* model.request
-    assert.match(checkpointIn(request) ?? "", /\[Synthetic context\]: <reminder>\nBe careful\./)
-    assert.strictEqual(JSON.stringify(request.prompt).split("Be careful.").length - 1, 1)
-  }).pipe(Effect.provide(narrow({ agents: [brief(), { ...brief(), name: "careful", enterReminder: "Be careful." }] })))
+it.scoped(
+  "CP-56, CP-46: what is written into the conversation while the summary is made is in its recent context",
+  () =>
+    Effect.gen(function* () {
+      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const [id, open] = yield* summarizing
+      yield* sessions.switchAgent(id, "careful")
+      yield* model.answer(says("Four is done."))
+      yield* open
+      yield* sessions.wait(id)
+      const request = yield* model.request
+      assert.match(checkpointIn(request) ?? "", /\[Synthetic context\]: <reminder>\nBe careful\./)
+      assert.strictEqual(JSON.stringify(request.prompt).split("Be careful.").length - 1, 1)
+    }).pipe(
+      Effect.provide(narrow({ agents: [brief(), { ...brief(), name: "careful", enterReminder: "Be careful." }] }))
+    )
 )
 
 it.scoped(

@@ -179,7 +179,7 @@ it.scoped("CP-41: requests that are made at once are one", () =>
   }).pipe(Effect.provide(narrow()))
 )
 
-it.scoped("CP-41: requests made while one is carried out are one more, which has an end of its own", () =>
+it.scoped("CP-55, CP-41: requests made while one is carried out are one more, which has an end of its own", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* filled("one", "two")
@@ -237,7 +237,7 @@ it.scoped("CM-7: an interrupt ends the attempt that was asked for, and the reque
   }).pipe(Effect.provide(narrow()))
 )
 
-it.scoped("EX-B1: a budget that is spent ends a request, and leaves nothing open", () =>
+it.scoped("EX-B8, EX-B1: a budget that is spent ends a request, and leaves nothing open", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* filled("one", "two")
@@ -251,7 +251,7 @@ it.scoped("EX-B1: a budget that is spent ends a request, and leaves nothing open
   }).pipe(Effect.provide(narrow()))
 )
 
-it.scoped("CP-41: a model or an agent that is not there ends a request, and leaves nothing open", () =>
+it.scoped("CP-55, CP-41: a model or an agent that is not there ends a request, and leaves nothing open", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* filled("one", "two")
@@ -265,7 +265,7 @@ it.scoped("CP-41: a model or an agent that is not there ends a request, and leav
   }).pipe(Effect.provide(narrow()))
 )
 
-it.scoped("CP-41: an interrupt keeps a request that waits, as it keeps the inbox; the next wake finds it", () =>
+it.scoped("CP-55, CP-41: an interrupt keeps a request that waits, as it keeps the inbox; the next wake finds it", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* filled("one", "two")

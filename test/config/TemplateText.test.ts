@@ -52,7 +52,7 @@ describe("places", () => {
   })
 
   it.prop(
-    "CF-18: a text without dollar signs stays, with what was typed after it",
+    "CF-48, CF-18: a text without dollar signs stays, with what was typed after it",
     [fc.string(), fc.string()],
     ([body, typed]) => {
       const plain = body.replaceAll("$", "")
@@ -60,7 +60,7 @@ describe("places", () => {
     }
   )
 
-  it("CF-18: a result that would be too long is refused", () => {
+  it("CF-48, CF-18: a result that would be too long is refused", () => {
     const refused = expandTemplate("$ARGUMENTS".repeat(6_000), "x".repeat(1_000_000))
     assert.isTrue(Either.isLeft(refused) && refused.left._tag === "TemplateTooLong")
     assert.isTrue(Either.isLeft(expandTemplate("none", "x".repeat(1_100_000))))

@@ -101,7 +101,7 @@ describe("a server", () => {
     })
   )
 
-  it.scopedLive("CX-27: no span of a trace holds the address, which may hold a secret", () =>
+  it.scopedLive("CX-48, CX-27: no span of a trace holds the address, which may hold a secret", () =>
     Effect.gen(function* () {
       const { set, url } = yield* server
       set(plain("Be brief."))
@@ -177,7 +177,7 @@ describe("a server", () => {
     })
   )
 
-  it.scopedLive("CX-27: credentials go to the server and nowhere else", () =>
+  it.scopedLive("CX-48, CX-27: credentials go to the server and nowhere else", () =>
     Effect.gen(function* () {
       const { asked, set, url } = yield* server
       set(plain("Be brief."))

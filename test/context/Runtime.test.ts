@@ -73,7 +73,7 @@ it.scoped("CX-43: two reads at once that come upon one file tell it once", () =>
   }).pipe(Effect.provide(runtime()))
 )
 
-it.scoped("CX-43: a read of what does not belong to the project discovers nothing", () =>
+it.scoped("CX-49, CX-43: a read of what does not belong to the project discovers nothing", () =>
   Effect.gen(function* () {
     const here = yield* folder
     yield* put(join(here, "node_modules", "x", "AGENTS.md"), "A stranger's rule.")

@@ -46,7 +46,7 @@ const toolAt = Effect.fnUntraced(function* (directory: string, permissions: Read
 
 describe("which there are", () => {
   it.scoped(
-    "CX-44: of one name a configured skill counts more than the user's, and both more than the project's",
+    "CX-50, CX-44: of one name a configured skill counts more than the user's, and both more than the project's",
     () => {
       const warnings: Array<string> = []
       return Effect.gen(function* () {

@@ -32,7 +32,7 @@ it("FI-1: a session that was given an address is kept there, whatever its id and
   assert.deepStrictEqual(addressOf({ id: "ses_1", agent: "plan" }, given, 1000), given)
 })
 
-it("FI-1: a session without an address is kept under its id and the agent that it was created for", () => {
+it("FI-101, FI-1: a session without an address is kept under its id and the agent that it was created for", () => {
   const base = { scope: "private", uid: 1000, kind: "agent" } as const
   assert.deepStrictEqual(addressOf({ id: "ses_1" }, undefined, 1000), { ...base, name: "build", session: "ses_1" })
   const odd = addressOf({ id: "ses_1", agent: "my agent/Ä.sock" }, undefined, 1000)

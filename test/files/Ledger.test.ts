@@ -24,7 +24,7 @@ const record = (id: string): Ledger.SessionRecord => ({
 })
 const file: Ledger.FileRecord = { size: 1, crc: 4_294_967_295, stamp: "1:1:1", next: null, lasting: false }
 
-it.scoped("FI-65: what was kept is there when it is opened again; what was forgotten is not", () =>
+it.scoped("FI-111, FI-65: what was kept is there when it is opened again; what was forgotten is not", () =>
   Effect.gen(function* () {
     const root = yield* temporaryFolder
     const cursor = { position: 2 ** 45, eventID: "evt_1", sessionID: "ses_a", removals: 2 }

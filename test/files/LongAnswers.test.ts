@@ -80,7 +80,7 @@ it("FI-98: what the fold holds of an answer does not grow with its text", () => 
   assert.isAtMost(many.all - few.all, 72 * 32)
 })
 
-it("FI-31, FI-98: the row of a long answer is that of the answer whole, wherever its long texts lie", () => {
+it("FI-104, FI-31, FI-98: the row of a long answer is that of the answer whole, wherever its long texts lie", () => {
   const long = `😀${part.slice(1)}é`
   const cases: ReadonlyArray<ReadonlyArray<ReadonlyArray<string>>> = [
     [[long, long, long, long]],

@@ -148,7 +148,7 @@ it.layer(layer)("files of a conversation", (it) => {
     )
   }
 
-  it.scoped("FI-87: a verification finds one changed file by its path, and a line without an end as such", () =>
+  it.scoped("FI-114, FI-87: a verification finds one changed file by its path, and a line without an end as such", () =>
     Effect.gen(function* () {
       const root = yield* exported
       for (const path of yield* files) {

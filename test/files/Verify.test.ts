@@ -143,7 +143,7 @@ const cases: Record<string, readonly [(path: (name: string) => string) => void, 
 }
 
 for (const [what, [change, expected]] of Object.entries(cases)) {
-  it.scoped(`FI-87, FL-7: a verification finds ${what}, and changes nothing`, () =>
+  it.scoped(`FI-114, FI-87, FL-7: a verification finds ${what}, and changes nothing`, () =>
     exported((root) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* found(root), [])
@@ -196,7 +196,7 @@ it.scoped("FI-87, SC-3: nothing is looked at through a link in place of a folder
   )
 )
 
-it.scoped("FI-87: files that tell of less than the log are behind, and nothing else", () =>
+it.scoped("FI-114, FI-87: files that tell of less than the log are behind, and nothing else", () =>
   exported((root) =>
     Effect.gen(function* () {
       yield* Effect.flatMap(EventLog, (log) => log.append(one, [renamed("later")]))
@@ -205,7 +205,7 @@ it.scoped("FI-87: files that tell of less than the log are behind, and nothing e
   )
 )
 
-it.scoped("FI-87, FL-8: rows that a killed export wrote before its values are behind, cut off or whole", () =>
+it.scoped("FI-114, FI-87, FL-8: rows that a killed export wrote before its values are behind, cut off or whole", () =>
   exported((root, place) =>
     Effect.gen(function* () {
       yield* Effect.flatMap(EventLog, (log) => log.append(one, [renamed("later"), renamed("again")]))
@@ -224,7 +224,7 @@ it.scoped("FI-87, FL-8: rows that a killed export wrote before its values are be
   )
 )
 
-it.scopedLive("FI-87: beside an exporter that writes, what is behind is all that is found", () =>
+it.scopedLive("FI-115, FI-87: beside an exporter that writes, what is behind is all that is found", () =>
   exported((root) =>
     Effect.gen(function* () {
       const log = yield* EventLog

@@ -167,7 +167,7 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
-    it.effect("RP-4: on reads a stored unknown type is left out, and the cursor moves past it", () =>
+    it.effect("LG-32, RP-4: on reads a stored unknown type is left out, and the cursor moves past it", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]
         yield* begin(id, 3)

@@ -120,7 +120,7 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
-    it.scoped("TL-3: a ring of another process sends the tail to the rows, past what this process kept", () =>
+    it.scoped("LG-33, TL-3: a ring of another process sends the tail to the rows, past what this process kept", () =>
       Effect.gen(function* () {
         const tails = Tails.make()
         const tail = yield* tails.follow("ses_a")

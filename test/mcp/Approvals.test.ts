@@ -164,7 +164,7 @@ describe("fingerprints", () => {
     )
   })
 
-  it("PM-41: the order of keys in a tool's description does not matter, at any depth; that of lists does", () => {
+  it("PM-48, PM-41: the order of keys in a tool's description does not matter, at any depth; that of lists does", () => {
     const printOf = (json: string) => readListing([JSON.parse(json)]).tools[0]?.fingerprint
     const one = printOf(
       '{"name":"t","description":"d","inputSchema":{"type":"object","required":["a","b"],"properties":{"a":{"x":1,"y":2}}}}'

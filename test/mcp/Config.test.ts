@@ -78,7 +78,7 @@ describe("the names of tools", () => {
     assert.deepStrictEqual(named("apply", ["apply"], "patch")[0]?.startsWith("apply_patch_"), true)
   })
 
-  it("MC-10: tools that would have one name keep apart, also those of two servers", () => {
+  it("MC-39, MC-10: tools that would have one name keep apart, also those of two servers", () => {
     const [dotted, plain] = named("git", ["git"], "a.b", "a_b")
     assert.strictEqual(plain, "git_a_b")
     assert.match(dotted ?? "", /^git_a_b_[0-9a-f]{8}$/)

@@ -150,7 +150,7 @@ describe("a server that cannot be reached", () => {
     })
   )
 
-  it.scoped("MC-8: the reason is said: no such command, one that ends at once, nobody at the address", () =>
+  it.scoped("MC-38, MC-8: the reason is said: no such command, one that ends at once, nobody at the address", () =>
     Effect.gen(function* () {
       const ends = { command: process.execPath, args: ["-e", "console.error('no key\\n'); process.exit(3)"] }
       const { mcp, until } = yield* makeMcp({

@@ -45,7 +45,7 @@ for (const [way, server] of Object.entries(ways)) {
       })
     )
 
-    it.scoped("MC-21: an image comes as a file, a structured result once", () =>
+    it.scoped("MC-40, MC-21: an image comes as a file, a structured result once", () =>
       Effect.gen(function* () {
         const { mcp, succeed } = yield* Effect.flatMap(server, (it) => makeMcp({ every: it }))
         yield* mcp.ready

@@ -136,7 +136,7 @@ describe("Models", () => {
     ["DAYBOOK_MODEL_RETRIES", "many"],
     ["DAYBOOK_MODEL_TIMEOUT", "soon"]
   ] as const) {
-    it.effect(`MD-36: ${variable}=${value} is refused by name`, () =>
+    it.effect(`MD-70, MD-36: ${variable}=${value} is refused by name`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(resolveIn({ [variable]: value }))
         assert.include(String(error), variable)
@@ -144,7 +144,7 @@ describe("Models", () => {
     )
   }
 
-  it.effect("MD-36: OpenAI's key goes to OpenAI's address only", () =>
+  it.effect("MD-64, MD-36: OpenAI's key goes to OpenAI's address only", () =>
     Effect.gen(function* () {
       const keyOf = (variables: Record<string, string>) =>
         Effect.map(environment(variables)(Models.fromEnvironment), ({ providers }) => {

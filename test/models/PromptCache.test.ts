@@ -113,7 +113,7 @@ describe("prompt cache", () => {
   )
 
   it.scopedLive(
-    "MD-20: Anthropic's marks stand at the end of the system text, of this request and of the last one",
+    "MD-65, MD-20: Anthropic's marks stand at the end of the system text, of this request and of the last one",
     () =>
       Effect.gen(function* () {
         const bodies = yield* conversation("anthropic", "claude-opus-5-5")
@@ -140,26 +140,33 @@ describe("prompt cache", () => {
       })
   )
 
-  it.scopedLive("MD-20: without a system text the tools are marked, and marks of the caller's own stand alone", () =>
-    Effect.gen(function* () {
-      const { model, server } = yield* connect("anthropic", { id: "claude-opus-5-5" }, hello.anthropic, hello.anthropic)
-      const cacheControl = { type: "ephemeral" as const, ttl: "1h" as const }
-      yield* answer(model, { prompt: "Hi", tools: [tool("read"), tool("grep")] })
-      yield* answer(model, {
-        prompt: [
-          { role: "user", content: [{ type: "text", text: "Hi" }], options: { anthropic: { cacheControl } } },
-          { role: "assistant", content: "Hello" },
-          { role: "user", content: "And now?" }
-        ],
-        tools: [tool("read")]
+  it.scopedLive(
+    "MD-65, MD-20: without a system text the tools are marked, and marks of the caller's own stand alone",
+    () =>
+      Effect.gen(function* () {
+        const { model, server } = yield* connect(
+          "anthropic",
+          { id: "claude-opus-5-5" },
+          hello.anthropic,
+          hello.anthropic
+        )
+        const cacheControl = { type: "ephemeral" as const, ttl: "1h" as const }
+        yield* answer(model, { prompt: "Hi", tools: [tool("read"), tool("grep")] })
+        yield* answer(model, {
+          prompt: [
+            { role: "user", content: [{ type: "text", text: "Hi" }], options: { anthropic: { cacheControl } } },
+            { role: "assistant", content: "Hello" },
+            { role: "user", content: "And now?" }
+          ],
+          tools: [tool("read")]
+        })
+        const [own, theirs] = server.received
+        assert.notProperty(at(own?.body, "tools", 0), "cache_control")
+        assert.deepStrictEqual(at(own?.body, "tools", 1, "cache_control"), { type: "ephemeral" })
+        assert.strictEqual(countMarks(own?.body), 2)
+        assert.deepStrictEqual(at(theirs?.body, "messages", 0, "content", 0, "cache_control"), cacheControl)
+        assert.strictEqual(countMarks(theirs?.body), 1)
       })
-      const [own, theirs] = server.received
-      assert.notProperty(at(own?.body, "tools", 0), "cache_control")
-      assert.deepStrictEqual(at(own?.body, "tools", 1, "cache_control"), { type: "ephemeral" })
-      assert.strictEqual(countMarks(own?.body), 2)
-      assert.deepStrictEqual(at(theirs?.body, "messages", 0, "content", 0, "cache_control"), cacheControl)
-      assert.strictEqual(countMarks(theirs?.body), 1)
-    })
   )
 })
 

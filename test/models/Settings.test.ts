@@ -152,7 +152,7 @@ describe("request settings", () => {
     ["openai", "gpt-6.1-terra"],
     ["openai-compatible", "qwen3:8b"]
   ] as ReadonlyArray<readonly [Api, string]>) {
-    it.scopedLive(`MD-48: headers and JSON fields go over those of the request, credentials stay: ${api}`, () =>
+    it.scopedLive(`MD-66, MD-48: headers and JSON fields go over those of the request, credentials stay: ${api}`, () =>
       Effect.gen(function* () {
         const headers = { "X-Team": "blue", AUTHORIZATION: "Bearer other", "x-api-key": "other", "content-type": "a/b" }
         const [plain, laid] = yield* requestsWith(api, { id: model }, [
@@ -167,7 +167,7 @@ describe("request settings", () => {
       })
     )
 
-    it.scopedLive(`MD-48: settings replace neither conversation, tools, model nor stream: ${api}`, () =>
+    it.scopedLive(`MD-66, MD-48: settings replace neither conversation, tools, model nor stream: ${api}`, () =>
       Effect.gen(function* () {
         const body = Object.fromEntries(
           ["input", "instructions", "messages", "model", "stream", "system", "tool_choice", "tools"].map((name) => [
@@ -230,7 +230,7 @@ describe("request settings", () => {
     )
   }
 
-  it.scopedLive("MD-48: a server's own headers stay too", () =>
+  it.scopedLive("MD-66, MD-48: a server's own headers stay too", () =>
     Effect.gen(function* () {
       const server = yield* serve(hello["openai-compatible"])
       const resolver = yield* Models.make({

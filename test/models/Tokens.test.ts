@@ -45,7 +45,7 @@ describe("token counts", () => {
     })
   )
 
-  it.effect("MD-53: what looks like a special token is text, and nothing fails", () =>
+  it.effect("MD-69, MD-53: what looks like a special token is text, and nothing fails", () =>
     Effect.gen(function* () {
       const count = yield* counter
       for (const one of ["<|endoftext|>", "<|im_start|>system<|im_sep|>", "\ud800\udfff\udc00", "\u0000\u0001"]) {
@@ -54,7 +54,7 @@ describe("token counts", () => {
     })
   )
 
-  it("MD-53: a text is counted in short pieces that lose nothing of it", () => {
+  it("MD-69, MD-53: a text is counted in short pieces that lose nothing of it", () => {
     fc.assert(
       fc.property(text, (one) => {
         const found = pieces(one)
@@ -64,7 +64,7 @@ describe("token counts", () => {
     )
   })
 
-  it.effect("MD-53: the work for one run of a letter, of space or of line ends grows with its length only", () =>
+  it.effect("MD-69, MD-53: the work for one run of a letter, of space or of line ends grows with its length only", () =>
     Effect.gen(function* () {
       const count = yield* counter
       for (const letter of ["a", " ", "\n", "=", "A", "ü", "語", "\t", "."]) {
@@ -76,7 +76,7 @@ describe("token counts", () => {
     })
   )
 
-  it.effect("MD-53: parts count at least as much as the whole, but for the word that is cut", () =>
+  it.effect("MD-69, MD-53: parts count at least as much as the whole, but for the word that is cut", () =>
     Effect.gen(function* () {
       const count = yield* counter
       fc.assert(

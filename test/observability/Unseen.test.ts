@@ -31,7 +31,7 @@ const logged = <A, E, R>(use: (lines: ReadonlyArray<Line>, first: Deferred.Defer
 
 const refusal = Stream.fail(failure("the model is out"))
 
-it.live("EX-7: a run that fails unseen is logged with its session and its cause", () =>
+it.live("EX-17, EX-7: a run that fails unseen is logged with its session and its cause", () =>
   logged((lines, first) =>
     Effect.gen(function* () {
       const { id } = yield* newSession()
@@ -46,7 +46,7 @@ it.live("EX-7: a run that fails unseen is logged with its session and its cause"
   )
 )
 
-it.live("EX-7: a run that fails while somebody waits for its session is not logged as unseen", () =>
+it.live("EX-17, EX-7: a run that fails while somebody waits for its session is not logged as unseen", () =>
   logged((lines) =>
     Effect.gen(function* () {
       const sessions = yield* Sessions

@@ -70,7 +70,7 @@ const asEvents = (drafts: ReadonlyArray<Draft>): ReadonlyArray<SessionEvent> =>
 const lengths = fc.array(fc.nat(8), { minLength: 1, maxLength: 6 })
 const log = fc.tuple(fc.constant(null), plausibleLog("p"))
 
-it.effect("PJ-3: applying joined changes equals applying each, wherever the log is cut", () =>
+it.effect("PJ-11, PJ-3: applying joined changes equals applying each, wherever the log is cut", () =>
   Effect.sync(() =>
     fc.assert(
       fc.property(log, lengths, ([, drafts], runs) => {
@@ -85,7 +85,7 @@ it.effect("PJ-3: applying joined changes equals applying each, wherever the log 
   )
 )
 
-it("PJ-3: sums of fractions come to the same whether added one by one or joined", () => {
+it("PJ-11, PJ-3: sums of fractions come to the same whether added one by one or joined", () => {
   const assistants = Array.from({ length: 40 }, () => message())
   const steps = assistants.flatMap((assistantMessageID, n) => [
     draft("session.next.step.started", { assistantMessageID, agent: "a", model: { providerID: "p", id: "m" } }),
@@ -103,7 +103,7 @@ it("PJ-3: sums of fractions come to the same whether added one by one or joined"
   assert.deepStrictEqual(sorted(memory), folded(events))
 })
 
-it("PJ-3: an update that comes before its insert is refused, joined or not", () => {
+it("PJ-11, PJ-3: an update that comes before its insert is refused, joined or not", () => {
   const [assistantMessageID, textID] = [message(), "t"]
   const events = asEvents([
     created,

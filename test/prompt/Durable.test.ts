@@ -125,7 +125,7 @@ it.scoped("PX-21: `read` reads and lists inside a reference, and nothing writes 
   })
 )
 
-it("PX-19: nothing in a part ends its frame, and names stay within their quotes", () => {
+it("PX-27, PX-19: nothing in a part ends its frame, and names stay within their quotes", () => {
   const parts = expandedParts(
     prompt({
       text: "t",

@@ -207,7 +207,7 @@ describe("safety", () => {
     })
   )
 
-  it.scoped("PX-10: a rule of the session's agent that denies `read` makes a failure; `ask` does not", () =>
+  it.scoped("PX-25, PX-10: a rule of the session's agent that denies `read` makes a failure; `ask` does not", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk(() => ({
         agents: [{ name: "careful", permissions: [rule("*", "ask"), rule("secret/*", "deny")] }]
@@ -226,7 +226,7 @@ describe("safety", () => {
   )
 })
 
-it.scoped("PX-3: a bare word that is nothing stays a word; one that looks like a path is a failure", () =>
+it.scoped("PX-24, PX-3: a bare word that is nothing stays a word; one that looks like a path is a failure", () =>
   Effect.gen(function* () {
     const desk = yield* makeDesk()
     desk.write("Makefile", "all:\n")
@@ -240,7 +240,7 @@ it.scoped("PX-3: a bare word that is nothing stays a word; one that looks like a
   })
 )
 
-it.scoped("PX-14: the 101st mention, and what follows it, is one failure that says so", () =>
+it.scoped("PX-26, PX-14: the 101st mention, and what follows it, is one failure that says so", () =>
   Effect.gen(function* () {
     const desk = yield* makeDesk()
     const names = Array.from({ length: 130 }, (_, index) => `m${index}.txt`)

@@ -152,7 +152,7 @@ describe("PX-6: templates", () => {
     })
   )
 
-  it.scoped("PX-10: where the rules ask, what only the template mentions is not the person's to approve", () =>
+  it.scoped("PX-25, PX-10: where the rules ask, what only the template mentions is not the person's to approve", () =>
     Effect.gen(function* () {
       const ask = (resource: string) => ({ permission: "read", resource, verdict: "ask" as const })
       const desk = yield* makeDesk(() => ({
@@ -207,7 +207,7 @@ it.scoped("PX-18: a resource of an MCP server is its contents, or why there are 
   })
 )
 
-it.scoped("PX-10: the prompt of a task approves of nothing: where the rules ask, nothing is read", () =>
+it.scoped("PX-25, PX-10: the prompt of a task approves of nothing: where the rules ask, nothing is read", () =>
   Effect.gen(function* () {
     const ask = { permission: "read", resource: "secret.txt", verdict: "ask" as const }
     const desk = yield* makeDesk(() => ({ agents: [{ name: "asking", permissions: [allow("read"), ask] }] }))

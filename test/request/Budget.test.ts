@@ -17,7 +17,7 @@ const run = Effect.fnUntraced(function* (id: SessionID, text: string) {
   return yield* failureOf(Effect.flatMap(Sessions, (sessions) => sessions.resume(id)))
 })
 
-it.scoped("EX-B1: a spent limit of tokens stops before the next request, and the session says so", () =>
+it.scoped("EX-B8, EX-B1: a spent limit of tokens stops before the next request, and the session says so", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const { id } = yield* newSession()
@@ -40,7 +40,7 @@ it.scoped("EX-B1: a spent limit of tokens stops before the next request, and the
   }).pipe(Effect.provide(runtime(quiet)))
 )
 
-it.scoped("EX-B1: exactly the limit is spent", () =>
+it.scoped("EX-B8, EX-B1: exactly the limit is spent", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const { id } = yield* newSession()
@@ -151,7 +151,7 @@ it.scoped("EX-B4: amounts that are none are refused, with the field that is wron
   }).pipe(Effect.provide(runtime(quiet)))
 )
 
-it.scoped("EX-B1: a summary that spends the rest stops the request after it", () =>
+it.scoped("EX-B8, EX-B1: a summary that spends the rest stops the request after it", () =>
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const { id } = yield* newSession()

@@ -152,7 +152,7 @@ for (const [name, script] of [
   ["turned away by a busy provider", failed({ type: "overloaded_error", message: "busy" })],
   ["sent to nobody", Stream.fail(Object.assign(failure("no"), { cause: { code: "ECONNREFUSED" } }))]
 ] as const) {
-  it.scoped(`EX-B5: a request that was ${name} costs nothing`, () =>
+  it.scoped(`EX-B9, EX-B5: a request that was ${name} costs nothing`, () =>
     Effect.gen(function* () {
       const model = yield* ScriptedModel
       const { id } = yield* newSession()
@@ -163,7 +163,7 @@ for (const [name, script] of [
   )
 }
 
-it.scoped("EX-B5: an attempt that came to nothing and is made again is charged, and a refused one is not", () =>
+it.scoped("EX-B9, EX-B5: an attempt that came to nothing and is made again is charged, and a refused one is not", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
     const { id } = yield* newSession()

@@ -17,7 +17,7 @@ const sessionID = SessionID.make("ses_history")
 
 describe("the history of a turn", () => {
   it.scopedLive(
-    "RQ-34: read from its last checkpoint on, it is what the replay of the whole log shows, at every turn",
+    "RQ-56, RQ-34: read from its last checkpoint on, it is what the replay of the whole log shows, at every turn",
     () =>
       Effect.gen(function* () {
         const { filename } = yield* converse(yield* temporaryFolder, sessionID, 60, 11)

@@ -113,30 +113,32 @@ it.scoped("RQ-24: an agent that may have one turn only is told nothing, and each
   }).pipe(Effect.provide(runtime({ agents: [worker("once", { turnLimit: 1 }), worker("twice", { turnLimit: 2 })] })))
 )
 
-it.scoped("RQ-24: a switch says what the one agent leaves with and the other begins with, and nothing to itself", () =>
-  Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
-    yield* sessions.switchAgent(id, "careful")
-    yield* sessions.switchAgent(id, "careful")
-    yield* sessions.switchAgent(id, "bold")
-    yield* model.answer(says("Done."))
-    yield* say(id, "go")
-    yield* sessions.wait(id)
-    assert.deepStrictEqual(allUserTexts(yield* model.request), [
-      "<reminder>\nBe careful now.\n</reminder>",
-      "<reminder>\nNo more care.\n</reminder>",
-      "go"
-    ])
-  }).pipe(
-    Effect.provide(
-      runtime({
-        agents: [
-          worker("build"),
-          worker("careful", { enterReminder: "Be careful now.", leaveReminder: "No more care." }),
-          worker("bold")
-        ]
-      })
+it.scoped(
+  "RQ-54, RQ-24: a switch says what the one agent leaves with and the other begins with, and nothing to itself",
+  () =>
+    Effect.gen(function* () {
+      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const { id } = yield* newSession()
+      yield* sessions.switchAgent(id, "careful")
+      yield* sessions.switchAgent(id, "careful")
+      yield* sessions.switchAgent(id, "bold")
+      yield* model.answer(says("Done."))
+      yield* say(id, "go")
+      yield* sessions.wait(id)
+      assert.deepStrictEqual(allUserTexts(yield* model.request), [
+        "<reminder>\nBe careful now.\n</reminder>",
+        "<reminder>\nNo more care.\n</reminder>",
+        "go"
+      ])
+    }).pipe(
+      Effect.provide(
+        runtime({
+          agents: [
+            worker("build"),
+            worker("careful", { enterReminder: "Be careful now.", leaveReminder: "No more care." }),
+            worker("bold")
+          ]
+        })
+      )
     )
-  )
 )

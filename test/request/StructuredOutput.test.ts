@@ -76,25 +76,27 @@ it.scoped("RQ-40: the next prompt asks for no form, unless it says so", () =>
   }).pipe(Effect.provide(runtime(tools)))
 )
 
-it.scoped("RQ-40: a prompt that turns off all tools still has the form's, and a preview shows what will be asked", () =>
-  Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    yield* tool("look", () => Effect.succeed("seen"))
-    const { id } = yield* newSession()
-    const prompt = { text: "Who?", output: format, tools: { "*": false } }
-    yield* sessions.prompt({ sessionID: id, prompt, resume: false })
-    const preview = yield* sessions.request({ sessionID: id })
-    assert.strictEqual(preview.frame.settings["toolChoice"], "required")
-    yield* model.answer(answer(ada))
-    yield* sessions.resume(id)
-    for (const tools of [preview.frame.tools, (yield* model.request).tools]) {
-      assert.deepStrictEqual(
-        tools.map(({ name }) => name),
-        ["structured_output"]
-      )
-    }
-    assert.deepStrictEqual(yield* values(id), [ada])
-  }).pipe(Effect.scoped, Effect.provide(runtime(tools)))
+it.scoped(
+  "RQ-55, RQ-40: a prompt that turns off all tools still has the form's, and a preview shows what will be asked",
+  () =>
+    Effect.gen(function* () {
+      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      yield* tool("look", () => Effect.succeed("seen"))
+      const { id } = yield* newSession()
+      const prompt = { text: "Who?", output: format, tools: { "*": false } }
+      yield* sessions.prompt({ sessionID: id, prompt, resume: false })
+      const preview = yield* sessions.request({ sessionID: id })
+      assert.strictEqual(preview.frame.settings["toolChoice"], "required")
+      yield* model.answer(answer(ada))
+      yield* sessions.resume(id)
+      for (const tools of [preview.frame.tools, (yield* model.request).tools]) {
+        assert.deepStrictEqual(
+          tools.map(({ name }) => name),
+          ["structured_output"]
+        )
+      }
+      assert.deepStrictEqual(yield* values(id), [ada])
+    }).pipe(Effect.scoped, Effect.provide(runtime(tools)))
 )
 
 it.scoped("RQ-41: other tools may be called first, as often as needed", () =>
@@ -264,7 +266,7 @@ it.scoped("RQ-40: a long answer is whole in the log, whatever of a result is sho
   }).pipe(Effect.provide(runtime(tools)))
 )
 
-it.scoped("RQ-40: the form holds across a compaction in the middle of its activity", () =>
+it.scoped("RQ-55, RQ-40: the form holds across a compaction in the middle of its activity", () =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel
     yield* tool("look", () => Effect.succeed(long("seen", 900)))
@@ -284,7 +286,7 @@ it.scoped("RQ-40: the form holds across a compaction in the middle of its activi
 )
 
 it.scopedLive(
-  "RQ-40: the form is durable: an input that waited over a restart asks for it, and shows its value after",
+  "RQ-55, RQ-40: the form is durable: an input that waited over a restart asks for it, and shows its value after",
   () =>
     Effect.gen(function* () {
       const filename = `${yield* temporaryFolder}/daybook.db`

@@ -120,7 +120,7 @@ describe("names of pictures and documents", () => {
     { uri: "data:application/pdf;base64,JVBERi0xLjQK", mime: "application/pdf", name: "lease.pdf" }
   ]
   for (const api of ["anthropic", "openai", "openai-compatible"] as const) {
-    it.scopedLive(`PX-19: reach the provider, before what they name, expanded or as given: ${api}`, () =>
+    it.scopedLive(`PX-28, PX-19: reach the provider, before what they name, expanded or as given: ${api}`, () =>
       Effect.gen(function* () {
         const server = yield* serve(hello[api], hello[api])
         const baseUrl = api === "anthropic" ? server.url : `${server.url}/v1`

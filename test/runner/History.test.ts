@@ -184,30 +184,32 @@ for (const [bound, bounds] of [
   ["number", { sessions: 2, chars: 1_000_000 }],
   ["size", { sessions: 64, chars: 3_000 }]
 ] as const) {
-  it.scoped(`EX-R9: what is kept is bounded by ${bound}: the session that was used longest ago is read again`, () =>
-    Effect.gen(function* () {
-      const ids: Array<SessionID> = []
-      const { history, reads } = yield* counted(bounds)
-      for (const n of [1, 2, 3]) {
-        const { id } = yield* newSession()
-        ids.push(id)
-        // A bit more than a third of what may be kept.
-        yield* append(id, [draft("session.next.synthetic", { messageID: message(n), text: "x".repeat(1_100) })])
-        yield* history.load(id, 0)
-      }
-      assert.strictEqual((yield* reads).histories, 3)
-      const [first, second, third] = ids
-      if (first === undefined || second === undefined || third === undefined) return
-      for (const id of [second, third]) yield* history.load(id, 0)
-      assert.strictEqual((yield* reads).histories, 0)
-      yield* history.load(first, 0)
-      yield* history.load(second, 0)
-      assert.strictEqual((yield* reads).histories, 2)
-    }).pipe(Effect.provide(runtime()))
+  it.scoped(
+    `EX-R16, EX-R9: what is kept is bounded by ${bound}: the session that was used longest ago is read again`,
+    () =>
+      Effect.gen(function* () {
+        const ids: Array<SessionID> = []
+        const { history, reads } = yield* counted(bounds)
+        for (const n of [1, 2, 3]) {
+          const { id } = yield* newSession()
+          ids.push(id)
+          // A bit more than a third of what may be kept.
+          yield* append(id, [draft("session.next.synthetic", { messageID: message(n), text: "x".repeat(1_100) })])
+          yield* history.load(id, 0)
+        }
+        assert.strictEqual((yield* reads).histories, 3)
+        const [first, second, third] = ids
+        if (first === undefined || second === undefined || third === undefined) return
+        for (const id of [second, third]) yield* history.load(id, 0)
+        assert.strictEqual((yield* reads).histories, 0)
+        yield* history.load(first, 0)
+        yield* history.load(second, 0)
+        assert.strictEqual((yield* reads).histories, 2)
+      }).pipe(Effect.provide(runtime()))
   )
 }
 
-it.scoped("EX-R9: the session that is being worked on is kept, however large it is", () =>
+it.scoped("EX-R16, EX-R9: the session that is being worked on is kept, however large it is", () =>
   Effect.gen(function* () {
     const { id } = yield* newSession()
     const { history, reads } = yield* counted({ sessions: 64, chars: 10 })

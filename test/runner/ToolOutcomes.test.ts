@@ -100,7 +100,7 @@ it.scoped("TO-3: beside an unknown tool, a known one is run", () =>
   }).pipe(Effect.provide(runtime()))
 )
 
-it.scoped("TO-3: a tool that was withdrawn after it was offered is an error for the model", () =>
+it.scoped("TO-125, TO-3: a tool that was withdrawn after it was offered is an error for the model", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const model = yield* ScriptedModel

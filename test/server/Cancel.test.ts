@@ -120,17 +120,19 @@ for (const [what, id] of [
   )
 }
 
-it.scopedLive("SO-35: a run's own id finds it in whatever session it is, a client's id in the named one only", () =>
-  Effect.gen(function* () {
-    const served = yield* fresh()
-    yield* endless(served)
-    const client = yield* connect(served.path)
-    yield* client.ask({ op: "send", id: "m1", session: "elsewhere", input: "hi" })
-    const [start] = yield* client.untilType("delta")
-    const other = yield* connect(served.path)
-    yield* other.ask({ op: "cancel", id: "m1" })
-    assert.deepInclude(yield* other.next, { type: "error", code: "ENOENT" })
-    yield* other.ask({ op: "cancel", id: start?.["run"] })
-    assert.deepInclude(yield* other.next, { type: "done", status: "cancelled" })
-  })
+it.scopedLive(
+  "SO-107, SO-35: a run's own id finds it in whatever session it is, a client's id in the named one only",
+  () =>
+    Effect.gen(function* () {
+      const served = yield* fresh()
+      yield* endless(served)
+      const client = yield* connect(served.path)
+      yield* client.ask({ op: "send", id: "m1", session: "elsewhere", input: "hi" })
+      const [start] = yield* client.untilType("delta")
+      const other = yield* connect(served.path)
+      yield* other.ask({ op: "cancel", id: "m1" })
+      assert.deepInclude(yield* other.next, { type: "error", code: "ENOENT" })
+      yield* other.ask({ op: "cancel", id: start?.["run"] })
+      assert.deepInclude(yield* other.next, { type: "done", status: "cancelled" })
+    })
 )

@@ -310,22 +310,24 @@ it.scopedLive("CW-4: a folder that is swapped for a link while its prompt waits 
   })
 )
 
-it.scopedLive("SO-31: of more than 64 requests in one write, those beyond are EBUSY, and a ping is answered", () =>
-  Effect.gen(function* () {
-    const served = yield* fresh()
-    yield* endless(served)
-    const client = yield* connect(served.path)
-    const sends = Array.from(
-      { length: 70 },
-      (_, at) => `{"op":"send","id":"m${at}","session":"s${at % 2}","input":"hi"}\n`
-    )
-    yield* client.write(`${sends.join("")}{"op":"ping"}\n`)
-    const frames = yield* client.untilType("pong")
-    assert.deepStrictEqual(
-      frames.flatMap(({ code, id, type }) => (type === "error" ? [`${String(id)} ${String(code)}`] : [])),
-      [64, 65, 66, 67, 68, 69].map((at) => `m${at} EBUSY`)
-    )
-  })
+it.scopedLive(
+  "SO-106, SO-31: of more than 64 requests in one write, those beyond are EBUSY, and a ping is answered",
+  () =>
+    Effect.gen(function* () {
+      const served = yield* fresh()
+      yield* endless(served)
+      const client = yield* connect(served.path)
+      const sends = Array.from(
+        { length: 70 },
+        (_, at) => `{"op":"send","id":"m${at}","session":"s${at % 2}","input":"hi"}\n`
+      )
+      yield* client.write(`${sends.join("")}{"op":"ping"}\n`)
+      const frames = yield* client.untilType("pong")
+      assert.deepStrictEqual(
+        frames.flatMap(({ code, id, type }) => (type === "error" ? [`${String(id)} ${String(code)}`] : [])),
+        [64, 65, 66, 67, 68, 69].map((at) => `m${at} EBUSY`)
+      )
+    })
 )
 
 it.scopedLive("SO-22: a run's end is told once the files tell of it, and what was said before it at once", () =>

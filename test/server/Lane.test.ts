@@ -57,18 +57,20 @@ it.effect("SO-31: who gives up waiting is passed over", () =>
   })
 )
 
-it.effect("SO-31: a full queue takes nobody, but for what has to be done, and has room again when one has gone", () =>
-  Effect.gen(function* () {
-    const lane = Lane.make(1)
-    const first = yield* start(yield* enter(lane), Effect.never)
-    const second = yield* start(yield* enter(lane), Effect.never)
-    assert.isUndefined(yield* lane.enter("a"))
-    const third = yield* lane.enter("a", { always: true })
-    assert.isDefined(third)
-    if (third !== undefined) yield* Fiber.interrupt(yield* start(third, Effect.never))
-    yield* Fiber.interrupt(second)
-    const fourth = yield* enter(lane)
-    yield* Fiber.interrupt(first)
-    assert.strictEqual(yield* fourth(Effect.succeed(4)), 4)
-  })
+it.effect(
+  "SO-106, SO-31: a full queue takes nobody, but for what has to be done, and has room again when one has gone",
+  () =>
+    Effect.gen(function* () {
+      const lane = Lane.make(1)
+      const first = yield* start(yield* enter(lane), Effect.never)
+      const second = yield* start(yield* enter(lane), Effect.never)
+      assert.isUndefined(yield* lane.enter("a"))
+      const third = yield* lane.enter("a", { always: true })
+      assert.isDefined(third)
+      if (third !== undefined) yield* Fiber.interrupt(yield* start(third, Effect.never))
+      yield* Fiber.interrupt(second)
+      const fourth = yield* enter(lane)
+      yield* Fiber.interrupt(first)
+      assert.strictEqual(yield* fourth(Effect.succeed(4)), 4)
+    })
 )

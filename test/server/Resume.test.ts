@@ -113,7 +113,7 @@ for (const [what, request, code] of [
   )
 }
 
-it.scopedLive("SO-37: what is answered at once is answered in order: a ping marks the end of a replay", () =>
+it.scopedLive("SO-108, SO-37: what is answered at once is answered in order: a ping marks the end of a replay", () =>
   Effect.gen(function* () {
     const served = yield* fresh()
     yield* script(served, ({ answer }) => answer(says("one")))

@@ -128,7 +128,7 @@ it.layer(runtime())("addresses", (it) => {
     })
   )
 
-  it.effect("AD-3: with an id, its session comes first; a new id at a taken address is AddressTaken", () =>
+  it.effect("AD-7, AD-3: with an id, its session comes first; a new id at a taken address is AddressTaken", () =>
     Effect.gen(function* () {
       const sessions = yield* Sessions
       const [taken, free] = [at("taken"), at("free")]
@@ -144,22 +144,24 @@ it.layer(runtime())("addresses", (it) => {
     })
   )
 
-  it.effect("AD-3: creations of different ids at one address at once: one is made, the others are AddressTaken", () =>
-    Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const address = at("ids-race")
-      const made = yield* Effect.forEach(
-        Array.from({ length: 12 }, (_, index) => `ses_ids_${index % 4}`),
-        (id) => Effect.either(sessions.create({ id, location, placement: { address } })),
-        { concurrency: "unbounded" }
-      )
-      const winner = yield* sessions.addressed(address)
-      for (const [index, one] of made.entries()) {
-        const mine = winner?.id === `ses_ids_${index % 4}`
-        assert.strictEqual(one._tag === "Right" ? one.right.id : one.left._tag, mine ? winner.id : "AddressTaken")
-      }
-      assert.strictEqual(made.filter(({ _tag }) => _tag === "Right").length, 3)
-    })
+  it.effect(
+    "AD-7, AD-3: creations of different ids at one address at once: one is made, the others are AddressTaken",
+    () =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const address = at("ids-race")
+        const made = yield* Effect.forEach(
+          Array.from({ length: 12 }, (_, index) => `ses_ids_${index % 4}`),
+          (id) => Effect.either(sessions.create({ id, location, placement: { address } })),
+          { concurrency: "unbounded" }
+        )
+        const winner = yield* sessions.addressed(address)
+        for (const [index, one] of made.entries()) {
+          const mine = winner?.id === `ses_ids_${index % 4}`
+          assert.strictEqual(one._tag === "Right" ? one.right.id : one.left._tag, mine ? winner.id : "AddressTaken")
+        }
+        assert.strictEqual(made.filter(({ _tag }) => _tag === "Right").length, 3)
+      })
   )
 
   it.effect("AD-3: an address is free again when its session was removed", () =>

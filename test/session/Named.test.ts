@@ -71,7 +71,7 @@ it.scopedLive("IB-13: a title means the session of the folder, else the one of a
   }).pipe(Effect.provide(runtime()))
 )
 
-it.scopedLive("IB-13: a title that several sessions have is refused with their ids, and what to do", () =>
+it.scopedLive("IB-44, IB-13: a title that several sessions have is refused with their ids, and what to do", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const directory = yield* temporaryFolder

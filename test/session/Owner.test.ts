@@ -357,7 +357,7 @@ const started = (process: Context.Context<Opened>, id: SessionID, activityID: Ac
     process
   )
 
-it.scoped("EX-O5: a request for an activity names it, and is waited for only until that one has ended", () =>
+it.scoped("EX-O9, EX-O5: a request for an activity names it, and is waited for only until that one has ended", () =>
   Effect.gen(function* () {
     const { id, one, other } = yield* two
     const activityID = ActivityID.make("act_named")
@@ -379,29 +379,31 @@ it.scoped("EX-O5: a request for an activity names it, and is waited for only unt
   })
 )
 
-it.scoped("EX-O5: a request for one activity takes the place of none for all, nor one for what has ended of any", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const [first, second] = [ActivityID.make("act_first"), ActivityID.make("act_second")]
-    const mine = yield* (yield* owners(one)).acquire(id)
-    yield* started(one, id, second)
-    const stop = (activityID?: ActivityID) =>
-      Effect.flatMap(owners(other), (owner) => Effect.fork(owner.requestStop(id, mine.token, activityID)))
-    yield* stop(second)
-    yield* TestClock.adjust("100 millis")
-    // It has ended: nobody is asked, and the request before it stands.
-    yield* Fiber.join(yield* stop(first))
-    const told = yield* Effect.fork(mine.stopRequested)
-    yield* TestClock.adjust("2 seconds")
-    assert.strictEqual(yield* Fiber.join(told), second)
-    yield* stop()
-    yield* TestClock.adjust("100 millis")
-    yield* stop(second)
-    yield* TestClock.adjust("100 millis")
-    const toldAgain = yield* Effect.fork(mine.stopRequested)
-    yield* TestClock.adjust("2 seconds")
-    assert.isUndefined(yield* Fiber.join(toldAgain))
-  })
+it.scoped(
+  "EX-O9, EX-O5: a request for one activity takes the place of none for all, nor one for what has ended of any",
+  () =>
+    Effect.gen(function* () {
+      const { id, one, other } = yield* two
+      const [first, second] = [ActivityID.make("act_first"), ActivityID.make("act_second")]
+      const mine = yield* (yield* owners(one)).acquire(id)
+      yield* started(one, id, second)
+      const stop = (activityID?: ActivityID) =>
+        Effect.flatMap(owners(other), (owner) => Effect.fork(owner.requestStop(id, mine.token, activityID)))
+      yield* stop(second)
+      yield* TestClock.adjust("100 millis")
+      // It has ended: nobody is asked, and the request before it stands.
+      yield* Fiber.join(yield* stop(first))
+      const told = yield* Effect.fork(mine.stopRequested)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* Fiber.join(told), second)
+      yield* stop()
+      yield* TestClock.adjust("100 millis")
+      yield* stop(second)
+      yield* TestClock.adjust("100 millis")
+      const toldAgain = yield* Effect.fork(mine.stopRequested)
+      yield* TestClock.adjust("2 seconds")
+      assert.isUndefined(yield* Fiber.join(toldAgain))
+    })
 )
 
 it.scoped("EX-O6: admission needs no owner: a prompt is taken while another process works", () =>

@@ -85,7 +85,7 @@ it.scopedLive("EX-E9: an activity that has ended, is unknown, or is another sess
   }).pipe(Effect.provide(runtime()))
 )
 
-it.scopedLive("EX-E9: an interrupt that comes while its activity settles does not reach the successor", () =>
+it.scopedLive("EX-E12, EX-E9: an interrupt that comes while its activity settles does not reach the successor", () =>
   Effect.gen(function* () {
     const [reached, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     // Holds the first activity's end in its transaction.

@@ -305,24 +305,26 @@ describe("apply_patch", () => {
       "edit.refused"
     ]
   ]
-  it.scoped.each(meanwhile)("TO-14: when %s while a person is asked, nothing is changed", ([, act, lines, type]) =>
-    Effect.gen(function* () {
-      let after: ReturnType<typeof treeOf> = {}
-      const bench: Bench = yield* makeWorkbench({
-        rules: [],
-        answer: (): Effect.Effect<Answer> =>
-          Effect.sync(() => {
-            act(bench)
-            after = treeOf(bench.folder)
-            return Answer.Once()
-          })
+  it.scoped.each(meanwhile)(
+    "TO-111, TO-14: when %s while a person is asked, nothing is changed",
+    ([, act, lines, type]) =>
+      Effect.gen(function* () {
+        let after: ReturnType<typeof treeOf> = {}
+        const bench: Bench = yield* makeWorkbench({
+          rules: [],
+          answer: (): Effect.Effect<Answer> =>
+            Effect.sync(() => {
+              act(bench)
+              after = treeOf(bench.folder)
+              return Answer.Once()
+            })
+        })
+        put(bench, { u: "u\n", d: "d\n" })
+        const error = yield* bench.fail("apply_patch", { patch: patchOf("*** Update File: d", "-d", "+e", ...lines) })
+        assert.strictEqual(error.type, type)
+        assert.deepStrictEqual(treeOf(bench.folder), after)
+        assert.deepStrictEqual(treeOf(bench.outside), {})
       })
-      put(bench, { u: "u\n", d: "d\n" })
-      const error = yield* bench.fail("apply_patch", { patch: patchOf("*** Update File: d", "-d", "+e", ...lines) })
-      assert.strictEqual(error.type, type)
-      assert.deepStrictEqual(treeOf(bench.folder), after)
-      assert.deepStrictEqual(treeOf(bench.outside), {})
-    })
   )
 
   it.scoped("TO-77: patches and edits of the same files at the same time all happen, one after the other", () =>

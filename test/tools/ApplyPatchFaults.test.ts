@@ -185,25 +185,29 @@ describe("apply_patch on a failing disk", () => {
     ["without hard links", false]
   ] as const
 
-  it.scoped.each(disks)("TO-75: one operation failing, for each of them, leaves all or nothing, %s", ([, links]) =>
-    Effect.gen(function* () {
-      const ends = yield* attack((all) => upTo(all).map((nth) => (count) => count === nth), links)
-      assert.strictEqual(ends.part, 0)
-      assert.isAbove(ends.undone, 15)
-      // Those that fail are of the clearing away.
-      assert.isAbove(ends.done, 0)
-    })
+  it.scoped.each(disks)(
+    "TO-116, TO-75: one operation failing, for each of them, leaves all or nothing, %s",
+    ([, links]) =>
+      Effect.gen(function* () {
+        const ends = yield* attack((all) => upTo(all).map((nth) => (count) => count === nth), links)
+        assert.strictEqual(ends.part, 0)
+        assert.isAbove(ends.undone, 15)
+        // Those that fail are of the clearing away.
+        assert.isAbove(ends.done, 0)
+      })
   )
 
-  it.scoped.each(disks)("TO-75: a disk that fails from an operation on is reported file by file, %s", ([, links]) =>
-    Effect.gen(function* () {
-      const ends = yield* attack((all) => upTo(all).map((nth) => (count) => count >= nth), links)
-      assert.isAbove(ends.part, 3)
-      assert.isAbove(ends.undone, 5)
-    })
+  it.scoped.each(disks)(
+    "TO-116, TO-75: a disk that fails from an operation on is reported file by file, %s",
+    ([, links]) =>
+      Effect.gen(function* () {
+        const ends = yield* attack((all) => upTo(all).map((nth) => (count) => count >= nth), links)
+        assert.isAbove(ends.part, 3)
+        assert.isAbove(ends.undone, 5)
+      })
   )
 
-  it.scoped("TO-75: a second fault, while the first is undone, is reported file by file", () =>
+  it.scoped("TO-116, TO-75: a second fault, while the first is undone, is reported file by file", () =>
     Effect.gen(function* () {
       const ends = yield* attack(
         (all) =>
@@ -218,7 +222,7 @@ describe("apply_patch on a failing disk", () => {
     })
   )
 
-  it.scoped("TO-75: a fault says what failed, and that nothing was changed", () =>
+  it.scoped("TO-116, TO-75: a fault says what failed, and that nothing was changed", () =>
     Effect.gen(function* () {
       const bench = yield* makeFaultyBench(
         operations(async (name) => {
@@ -372,7 +376,7 @@ describe("apply_patch on a failing disk", () => {
     })
   )
 
-  it.scoped("TO-75: an interruption while files are changed waits until all are", () =>
+  it.scoped("TO-117, TO-75: an interruption while files are changed waits until all are", () =>
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
       const gate = yield* Deferred.make<void>()

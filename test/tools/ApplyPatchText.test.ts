@@ -76,13 +76,13 @@ describe("parsing", () => {
     ["", "```\n", false],
     ["Here it is:\n", "", false]
   ]
-  it.each(wrapped)("TO-71: a patch between %j and %j is read: %s", (before, after, taken) => {
+  it.each(wrapped)("TO-113, TO-71: a patch between %j and %j is read: %s", (before, after, taken) => {
     const said = problem(`${before}${patchOf("*** Delete File: a")}${after}`)
     if (taken) assert.strictEqual(said, "taken")
     else assert.match(said, /begins with|there is text after/)
   })
 
-  it("TO-71: all kinds of changes are read, with blank lines and CR LF between them", () => {
+  it("TO-113, TO-71: all kinds of changes are read, with blank lines and CR LF between them", () => {
     const text = [
       "",
       "*** Begin Patch",

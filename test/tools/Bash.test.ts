@@ -309,7 +309,7 @@ describe("bash", () => {
     })
   )
 
-  it.scopedLive("TO-12: absolute paths in a command are a warning to model and person, and no obstacle", () =>
+  it.scopedLive("TO-118, TO-12: absolute paths in a command are a warning to model and person, and no obstacle", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const output = yield* bench.succeed("bash", { command: "cat /etc/hostname > /dev/null; echo ran" })

@@ -27,7 +27,7 @@ const bundle = Effect.acquireRelease(
   ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-it.scopedLive("TO-62: a host that exits in the middle of a command takes the command's processes with it", () =>
+it.scopedLive("TO-119, TO-62: a host that exits in the middle of a command takes the command's processes with it", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const { outfile } = yield* bundle

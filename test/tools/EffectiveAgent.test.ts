@@ -47,7 +47,7 @@ it("TO-105: a child may never do more than its own rules say, nor anything that 
   )
 })
 
-it("TO-105: what nobody above denies is as the child's own rules have it, exceptions above included", () => {
+it("TO-124, TO-105: what nobody above denies is as the child's own rules have it, exceptions above included", () => {
   const orchestrator = agent(rule("deny", "*"), rule("allow", "read"), rule("ask", "bash", "git *"))
   const child = agent(rule("allow", "*"), rule("deny", "read", "secret*"), rule("ask", "bash"))
   const effective = effectiveAgent(child, [orchestrator])
@@ -79,7 +79,7 @@ it("TO-103: an agent at the deepest place has no `task`; one that nobody stands 
   assert.isTrue(deniesAll(effectiveAgent(child, [], 0).permissions, "task"))
 })
 
-it("TO-105: long lists stay bounded, and only stricter for it", () => {
+it("TO-124, TO-105: long lists stay bounded, and only stricter for it", () => {
   const many = Array.from({ length: 200 }, (_, index) => rule(index % 2 === 0 ? "deny" : "allow", `p${index}`))
   const lists = Array.from({ length: 8 }, (_, index) => agent(...many, rule("deny", `q${index}`)))
   const { permissions } = effectiveAgent(agent(...many), lists)

@@ -69,7 +69,7 @@ describe("protected paths", () => {
     }
   })
 
-  it.each(ordinary)("PP-1: %s is not protected", (path) => {
+  it.each(ordinary)("PP-7, PP-1: %s is not protected", (path) => {
     for (const permission of ["read", "grep", "edit"]) assert.deepStrictEqual(guardsOf(permission, path), [])
   })
 

@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { drain } from "../../packages/core/src/child/ShellProcess.ts"
 
-it.live("TO-62: what was printed before the end is read, however busy the event loop was", () =>
+it.live("TO-119, TO-62: what was printed before the end is read, however busy the event loop was", () =>
   Effect.gen(function* () {
     const child = spawn("sh", ["-c", "printf made"])
     let text = ""

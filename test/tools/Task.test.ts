@@ -72,39 +72,41 @@ it.scoped("TO-102: the child's id is in the parent's log before the child's mode
   }).pipe(Effect.provide(family()))
 )
 
-it.scoped("TO-101: the caller's agent takes the task where it may, else `build`; others say that they do not", () =>
-  Effect.gen(function* () {
-    yield* play((turn) => {
-      if (turn.told === "whom") return delegates(turn, "a")
-      if (turn.told === "leader") return delegates(turn, "b")
-      if (turn.told === "names")
-        return delegates(
-          turn,
-          { agent: "helper", prompt: "c" },
-          { agent: "lead", prompt: "d" },
-          { agent: "nobody", prompt: "e" }
-        )
-      return says("done")
-    })
-    assert.strictEqual(only(yield* childrenOf(yield* worked("whom", "both"))).agent, "both")
-    assert.strictEqual(only(yield* childrenOf(yield* worked("leader", "lead"))).agent, "build")
-    const id = yield* worked("names", "both")
-    assert.strictEqual(only(yield* childrenOf(id)).agent, "helper")
-    const failed = (yield* dataOf(id, "session.next.tool.failed")).map(({ error }) => error)
-    assert.deepStrictEqual(
-      failed.map(({ type }) => type),
-      ["tool.input", "tool.input"]
-    )
-    const messages = failed.map(({ message }) => message).join("\n")
-    assert.match(messages, /"lead" takes no tasks; there are: .*helper/)
-    assert.match(messages, /there is no agent "nobody"; known: .*helper/)
-  }).pipe(
-    Effect.provide(
-      family({
-        agents: [allowing("both"), allowing("helper", { mode: "subagent" }), allowing("lead", { mode: "primary" })]
+it.scoped(
+  "TO-121, TO-101: the caller's agent takes the task where it may, else `build`; others say that they do not",
+  () =>
+    Effect.gen(function* () {
+      yield* play((turn) => {
+        if (turn.told === "whom") return delegates(turn, "a")
+        if (turn.told === "leader") return delegates(turn, "b")
+        if (turn.told === "names")
+          return delegates(
+            turn,
+            { agent: "helper", prompt: "c" },
+            { agent: "lead", prompt: "d" },
+            { agent: "nobody", prompt: "e" }
+          )
+        return says("done")
       })
+      assert.strictEqual(only(yield* childrenOf(yield* worked("whom", "both"))).agent, "both")
+      assert.strictEqual(only(yield* childrenOf(yield* worked("leader", "lead"))).agent, "build")
+      const id = yield* worked("names", "both")
+      assert.strictEqual(only(yield* childrenOf(id)).agent, "helper")
+      const failed = (yield* dataOf(id, "session.next.tool.failed")).map(({ error }) => error)
+      assert.deepStrictEqual(
+        failed.map(({ type }) => type),
+        ["tool.input", "tool.input"]
+      )
+      const messages = failed.map(({ message }) => message).join("\n")
+      assert.match(messages, /"lead" takes no tasks; there are: .*helper/)
+      assert.match(messages, /there is no agent "nobody"; known: .*helper/)
+    }).pipe(
+      Effect.provide(
+        family({
+          agents: [allowing("both"), allowing("helper", { mode: "subagent" }), allowing("lead", { mode: "primary" })]
+        })
+      )
     )
-  )
 )
 
 it.scoped("TO-101: `task` is asked for by the agent's name, and an agent that is denied it is not offered it", () =>
@@ -209,7 +211,7 @@ it.scoped("TO-105: what any agent above denies, no child may do, whatever its ow
 )
 
 it.scoped(
-  "TO-104: interrupting the parent interrupts what it started, however deep, before the interrupt returns",
+  "TO-123, TO-104: interrupting the parent interrupts what it started, however deep, before the interrupt returns",
   () =>
     Effect.gen(function* () {
       const [model, sessions] = [yield* GatedModel, yield* Sessions]
@@ -233,7 +235,7 @@ it.scoped(
     }).pipe(Effect.provide(family()))
 )
 
-it.scoped("TO-104: a child that fails, or that a person stops, is a failed call, and the parent goes on", () =>
+it.scoped("TO-122, TO-104: a child that fails, or that a person stops, is a failed call, and the parent goes on", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     yield* play((turn) => {
@@ -280,7 +282,7 @@ it.scoped("TO-104: a child that fails, or that a person stops, is a failed call,
   }).pipe(Effect.provide(family({ questions: true })))
 )
 
-it.scoped("TO-104: a child has the turns of its agent, and using them up is a failure of the task", () =>
+it.scoped("TO-122, TO-104: a child has the turns of its agent, and using them up is a failure of the task", () =>
   Effect.gen(function* () {
     yield* play((turn) =>
       turn.told === "parent" ? delegates(turn, { agent: "brief", prompt: "child" }) : calls(callParts("t", "todo", {}))
@@ -328,7 +330,7 @@ it.scoped(
     }).pipe(Effect.provide(family()))
 )
 
-it.scoped("TO-101: a task's words are taken as they are: what a model mentions is not read for it", () =>
+it.scoped("TO-120, TO-101: a task's words are taken as they are: what a model mentions is not read for it", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     writeFileSync(join(folder, "secret.txt"), "the secret")

@@ -29,7 +29,7 @@ const statesOf = (id: SessionID) =>
     return line.map(({ activity }) => activity?.state)
   })
 
-it.scopedLive("TO-104: closing the runtime interrupts the parent and its child, and both are settled", () =>
+it.scopedLive("TO-123, TO-104: closing the runtime interrupts the parent and its child, and both are settled", () =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "daybook.db")
     const scope = yield* Scope.make()

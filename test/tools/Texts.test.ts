@@ -309,7 +309,7 @@ describe("the advice in a question about a command", () => {
     assert.deepStrictEqual(pathsOutside(command, "/work"), [...expected])
   })
 
-  it("TO-12: it names ten paths, each once", () => {
+  it("TO-118, TO-12: it names ten paths, each once", () => {
     const named = Array.from({ length: 12 }, (_, n) => `/p${n}`)
     assert.deepStrictEqual(pathsOutside(`x ${named.join(" ")}`, "/work"), named.slice(0, 10))
     assert.deepStrictEqual(pathsOutside("x /p /p /q", "/work"), ["/p", "/q"])

@@ -34,7 +34,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.scoped("TO-15: the Location's tools lie above the host's, the host's above the built-in ones", () =>
+  it.scoped("TO-108, TO-15: the Location's tools lie above the host's, the host's above the built-in ones", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const host = Context.get(bench.context, HostTools)
@@ -89,7 +89,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.scoped("TO-3: a tool withdrawn or replaced after it was offered is a stale failure, and is not run", () =>
+  it.scoped("TO-125, TO-3: a tool withdrawn or replaced after it was offered is a stale failure, and is not run", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const scope = yield* Scope.make()
@@ -112,7 +112,7 @@ describe("ToolRegistry", () => {
     })
   )
 
-  it.scoped("TO-3: what is offered carries the real JSON schema and accepts any input", () =>
+  it.scoped("TO-107, TO-3: what is offered carries the real JSON schema and accepts any input", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
       const Real = Tool.make("real", { description: "A real tool", parameters: { count: Schema.Int } })

@@ -70,7 +70,7 @@ describe("any log", () => {
       assert.strictEqual(ids.size, state.lines.events)
     }))
 
-  it("FI-36: going on from any checkpoint is going on from all events", () =>
+  it("FI-105, FI-36: going on from any checkpoint is going on from all events", () =>
     check(any, (events) => {
       const whole = folded(events)
       let state = Fold.initial
@@ -208,6 +208,6 @@ describe("a runner's log", () => {
       assert.deepStrictEqual(results, calls)
     }))
 
-  it("FI-36: between activities the fold is quiet", () =>
+  it("FI-105, FI-36: between activities the fold is quiet", () =>
     check(ordinary, (events) => assert.isTrue(Fold.isQuiet(folded(events).state))))
 })

@@ -59,7 +59,7 @@ describe("prompts", () => {
     assert.deepStrictEqual(contentOf({ text: "" }), [{ type: "text", text: "" }])
   })
 
-  it("FI-23: what a prompt came to follows its words, whole, and says what it is", () => {
+  it("FI-102, FI-23: what a prompt came to follows its words, whole, and says what it is", () => {
     const long = "line\n".repeat(100_000)
     const content = contentOf({
       text: "/review @a.txt",
@@ -209,7 +209,7 @@ describe("runs", () => {
     )
   })
 
-  it("FI-31: a long text is cut between code points, and says how long it is", () => {
+  it("FI-104, FI-31: a long text is cut between code points, and says how long it is", () => {
     const text = `a${"😀".repeat(Fold.textLimit / 4)}`
     const { events, latest } = fold(started(), step, textStarted(), textEnded(text), stepEnded, settled("completed"))
     const message = events.find((row) => row.type === "message")
@@ -220,7 +220,7 @@ describe("runs", () => {
     assert.strictEqual(latest, text)
   })
 
-  it("FI-31: a text of exactly the limit is whole", () => {
+  it("FI-104, FI-31: a text of exactly the limit is whole", () => {
     for (const character of ["a", "é", "€", "😀"]) {
       const most = character.repeat(Math.floor(Fold.textLimit / Buffer.byteLength(character)))
       assert.strictEqual(Fold.clip(most), most)

@@ -53,7 +53,7 @@ const check = (
   }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog))))
 
 describe("any step of any log", () => {
-  it.live("RQ-34: what is read by keys is what the replay of the whole log shows", () =>
+  it.live("RQ-56, RQ-34: what is read by keys is what the replay of the whole log shows", () =>
     check(({ seq, state }) =>
       Effect.gen(function* () {
         const replayed = yield* replayedAt(sessionID, seq)
