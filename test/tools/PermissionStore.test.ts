@@ -6,8 +6,9 @@ import { Context, Effect, Exit, Layer, Scope, TestClock } from "effect"
 import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
 import { folderIdentity } from "../../packages/log/src/support/FolderIdentity.ts"
-import { approvals, beforeApprovals, patterns, source } from "../support/Approvals.ts"
+import { approvals, patterns, source } from "../support/Approvals.ts"
 import { logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
+import { backTo } from "../support/OldSchema.ts"
 
 const [edit, bash] = [
   { permission: "edit", resource: "src/*" },
@@ -190,7 +191,7 @@ it.scopedLive(
       const gone = join(base, "gone")
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* beforeApprovals
+        yield* backTo(5)
         for (const [at, project] of [folder, gone].entries()) {
           yield* sql`INSERT INTO permission VALUES (${project}, 'bash', 'make', ${at})`
         }

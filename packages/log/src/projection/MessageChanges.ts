@@ -17,7 +17,6 @@ const message = (
     id,
     session_id: event.sessionID,
     seq: event.seq,
-    parent_id: null,
     type,
     data,
     settled: null,

@@ -12,7 +12,6 @@ export const created = (event: EventOfType<"session.created">): Change => ({
   row: {
     id: event.sessionID,
     parent_id: event.data.parentID ?? null,
-    leaf_id: null,
     directory: plain(event.data.location.directory),
     location: json(event.data.location),
     title: plainOrNull(event.data.title),

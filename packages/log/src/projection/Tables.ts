@@ -13,8 +13,6 @@ export type Value = string | number | null
 export type SessionRow = {
   readonly id: string
   readonly parent_id: string | null
-  /** The last message of the session's history; null while the history is linear. */
-  readonly leaf_id: string | null
   readonly directory: string
   readonly location: string
   readonly title: string | null
@@ -64,8 +62,6 @@ export type MessageRow = {
   readonly id: string
   readonly session_id: string
   readonly seq: number
-  /** Null means the previous message in sequence order. */
-  readonly parent_id: string | null
   readonly type: string
   readonly data: string | null
   readonly settled: string | null
@@ -124,7 +120,6 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     columns: [
       "id",
       "parent_id",
-      "leaf_id",
       "directory",
       "location",
       "title",
@@ -167,7 +162,7 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     once: ["promoted_seq"]
   },
   session_message: {
-    columns: ["id", "session_id", "seq", "parent_id", "type", "data", "settled", "time_created", "time_settled"],
+    columns: ["id", "session_id", "seq", "type", "data", "settled", "time_created", "time_settled"],
     key: ["id", "session_id"],
     once: ["settled"]
   },

@@ -17,6 +17,7 @@ import { default as addresses } from "./migrations/0003_addresses.ts"
 import { default as leases } from "./migrations/0004_leases.ts"
 import { default as incarnations } from "./migrations/0005_incarnations.ts"
 import { default as approvals } from "./migrations/0006_approvals.ts"
+import { default as unused } from "./migrations/0007_unused.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -52,7 +53,8 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
   "0003_addresses": addresses,
   "0004_leases": leases,
   "0005_incarnations": incarnations,
-  "0006_approvals": approvals
+  "0006_approvals": approvals,
+  "0007_unused": unused
 }
 
 /** The newest schema version that this build knows. */
