@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber, Layer, Queue } from "effect"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, literal, matches, type Rule, verdictOf } from "../../packages/core/src/domain/Rule.ts"
+import type { Authorization } from "../../packages/core/src/permission/Authorization.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import {
   Answer,
@@ -25,7 +26,7 @@ const rule = (permission: string, resource: string, verdict: Rule["verdict"]): R
   verdict
 })
 
-const request = (permissions: ReadonlyArray<Rule>, over: Partial<Permission.Authorization> = {}) => {
+const request = (permissions: ReadonlyArray<Rule>, over: Partial<Authorization> = {}) => {
   const agent: Agent = { name: "tester", permissions }
   return {
     sessionID: SessionID.make("ses_a"),
@@ -177,8 +178,7 @@ describe("Permission", () => {
       Effect.gen(function* () {
         const desk = yield* makeDesk
         const { permission, store } = yield* build(desk.layer)
-        const ask = (over: Partial<Permission.Authorization> = {}) =>
-          Effect.fork(permission.authorize(request([], over)))
+        const ask = (over: Partial<Authorization> = {}) => Effect.fork(permission.authorize(request([], over)))
         const first = yield* ask({ always: ["src/*"] })
         yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.Session())
         yield* Fiber.join(first)
