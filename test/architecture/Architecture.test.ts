@@ -1,6 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { openFolds } from "./Folds.ts"
 import { packagesFolder, readModule, readModules } from "./ImportGraph.ts"
 import { backArrows, barrels, circles, logDependencies, strayDependencies, strayStatements } from "./Laws.ts"
 
@@ -62,6 +63,16 @@ describe("the architecture", () => {
     assert.deepStrictEqual(barrels(modules), [])
     assert.deepStrictEqual(barrels(withModule("core/src/New.ts", 'import { Tool } from "@effect/ai"\n')), [
       "packages/core/src/New.ts:1 imports @effect/ai"
+    ])
+  })
+
+  it("AR-6: a fold over events names every event type, or the compiler refuses it", () => {
+    assert.deepStrictEqual(openFolds(modules), [])
+    const fold = (rest: string) => `switch (event.type) {\n  case "session.next.text.ended":\n    return 1\n${rest}}\n`
+    const silent = `const a = 1\n${fold("  default:\n    return 0\n")}${fold("")}${fold("  default:\n    return event satisfies never\n")}`
+    assert.deepStrictEqual(openFolds(withModule("cli/src/render/New.ts", silent)), [
+      "packages/cli/src/render/New.ts:2",
+      "packages/cli/src/render/New.ts:8"
     ])
   })
 })

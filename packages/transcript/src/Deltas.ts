@@ -99,6 +99,8 @@ export const step = (state: State, event: TextEvent): Step => {
         : [state, ""]
     case "session.next.step.started":
       return [{ ...state, missed: new Set() }, ""]
+    default:
+      return event satisfies never
   }
 }
 

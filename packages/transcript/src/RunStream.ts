@@ -164,9 +164,9 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
       return {}
+    default:
+      return event satisfies never
   }
-  event satisfies never
-  return {}
 }
 
 type ReasoningEvent =
@@ -184,6 +184,8 @@ const asText = (event: ReasoningEvent): Deltas.TextEvent => {
       return { ...event, type: "session.next.text.ended", data: { ...ids, text: event.data.text } }
     case "session.next.reasoning.delta":
       return { ...event, type: "session.next.text.delta", data: { ...ids, delta: event.data.delta } }
+    default:
+      return event satisfies never
   }
 }
 

@@ -2,6 +2,7 @@
 export * as Deltas from "./Deltas.ts"
 export * as Fold from "./Fold.ts"
 export * as Lines from "./Lines.ts"
+export * as QuestionEvents from "./QuestionEvents.ts"
 export * as Rows from "./row/Rows.ts"
 export * as RunOf from "./row/RunOf.ts"
 export * as RunStream from "./RunStream.ts"

@@ -97,8 +97,21 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":
       return [event.data.activityID, event.data.outcome, event.data.error?.message].filter(Boolean).join(" ")
-    default:
+    case "session.next.addressed":
+    case "session.next.agent.switched":
+    case "session.next.model.switched":
+    case "session.next.moved":
+    case "session.next.renamed":
+    case "session.next.prompt.withdrawn":
+    case "session.next.interrupt.requested":
+    case "session.next.shell.started":
+    case "session.next.shell.ended":
+    case "session.next.text.started":
+    case "session.next.reasoning.started":
+    case "session.next.tool.progress":
       return JSON.stringify(event.data)
+    default:
+      return event satisfies never
   }
 }
 

@@ -2,8 +2,9 @@
  * Renders the live lines of a followed run: each running call with the end of its output, and a status line. Pure: a
  * function of the run's state, the time and the terminal's size. Spec: CL-45 in specs/cli.md.
  */
-import { callText, elapsed, tail, type Call } from "./CallText.ts"
+import { type Call, callText, elapsed, tail } from "./CallText.ts"
 import { fit } from "./Frame.ts"
+import type { Phase } from "./Phase.ts"
 import { oneLine } from "./Plain.ts"
 import type { Style } from "./Style.ts"
 
@@ -13,12 +14,6 @@ export interface RunningCall extends Call {
   /** The end of its output. */
   readonly output: string
 }
-
-/** What the run waits for, apart from running calls. */
-export type Phase =
-  | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
-  | { readonly type: "calling"; readonly tool: string }
-  | { readonly type: "retrying"; readonly attempt: number; readonly until: number | undefined }
 
 /** The state of the run. */
 export interface Live {

@@ -11,7 +11,8 @@ import { type Call, callText, changes, commandFailure, elapsed } from "./CallTex
 import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
 import type { Piece } from "./Frame.ts"
-import type { Phase, RunningCall } from "./LiveLines.ts"
+import type { RunningCall } from "./LiveLines.ts"
+import { type Phase, phaseAfter } from "./Phase.ts"
 import { oneLine } from "./Plain.ts"
 import { plain, type Style } from "./Style.ts"
 import { visible, wholeLength } from "./Visible.ts"
@@ -111,32 +112,6 @@ export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
   return [phase === undefined ? next : { ...next, phase }, writes]
 }
 
-/** What the run waits for after the event; undefined if that does not change. */
-const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined => {
-  switch (event.type) {
-    case "session.next.reasoning.started":
-    case "session.next.reasoning.delta":
-      return { type: "thinking" }
-    case "session.next.text.started":
-    case "session.next.text.delta":
-      return { type: "answering" }
-    case "session.next.tool.input.started":
-      return { type: "calling", tool: event.data.name }
-    case "session.next.compaction.started":
-      return { type: "summarising" }
-    case "session.next.retried": {
-      const { attempt, waitMs } = event.data
-      return { type: "retrying", attempt, until: waitMs === undefined ? undefined : event.created + waitMs }
-    }
-    case "session.next.tool.input.delta":
-    case "session.next.tool.progress":
-    case "session.next.compaction.delta":
-      return undefined
-    default:
-      return { type: "waiting" }
-  }
-}
-
 const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
   switch (event.type) {
     case "session.next.prompt.promoted":
@@ -181,8 +156,39 @@ const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
       return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
     case "session.next.activity.settled":
       return onSettled({ ...view, running: new Map() }, event.data)
-    default:
+    case "session.created":
+    case "session.next.addressed":
+    case "session.next.agent.switched":
+    case "session.next.model.switched":
+    case "session.next.moved":
+    case "session.next.renamed":
+    case "session.next.prompt.admitted":
+    case "session.next.prompt.withdrawn":
+    case "session.next.interrupt.requested":
+    case "session.next.activity.started":
+    case "session.next.request.framed":
+    case "session.next.instructions.discovered":
+    case "session.next.context.updated":
+    case "session.next.synthetic":
+    case "session.next.shell.started":
+    case "session.next.shell.ended":
+    case "session.next.step.ended":
+    case "session.next.step.failed":
+    case "session.next.text.started":
+    case "session.next.reasoning.started":
+    case "session.next.tool.input.started":
+    case "session.next.tool.input.ended":
+    case "session.next.compaction.requested":
+    case "session.next.question.answered":
+    case "session.next.question.dismissed":
+    case "session.next.permission.decided":
+    case "session.next.permission.revoked":
+    case "session.next.budget.set":
+    case "session.next.tool.input.delta":
+    case "session.next.compaction.delta":
       return [view, []]
+    default:
+      return event satisfies never
   }
 }
 

@@ -7,6 +7,7 @@ import type { PendingQuestion } from "@daybook/core/domain/Question"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { questionChange } from "@daybook/transcript/QuestionEvents"
 import { answerOf, questionText } from "../render/QuestionText.ts"
 import * as Question from "./Question.ts"
 
@@ -18,17 +19,11 @@ type Called = EventOfType<"session.next.tool.called">
 const isQuestion = (event: SessionEvent): event is Called =>
   event.type === "session.next.tool.called" && event.data.tool === "question"
 
-/** Whether the event ends the call. */
-const ends = ({ data: call }: Called, event: SessionEvent): boolean => {
-  switch (event.type) {
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.tool.success":
-    case "session.next.tool.failed":
-      return event.data.callID === call.callID && event.data.assistantMessageID === call.assistantMessageID
-    default:
-      return false
-  }
+/** Whether the event closes the question of the call. */
+const closes = ({ data: call }: Called, event: SessionEvent): boolean => {
+  const change = questionChange(event)
+  if (change === undefined || change.type === "asked") return false
+  return change.callID === call.callID && change.messageID === call.assistantMessageID
 }
 
 /** Asks every question of a call; `undefined` when the input ends. */
@@ -56,7 +51,7 @@ export const atTerminal = Effect.gen(function* () {
     )
     if (pending === undefined) return
     const ended = log.tail({ sessionID, after: seq }).pipe(
-      Stream.takeUntil((event) => ends(called, event)),
+      Stream.takeUntil((event) => closes(called, event)),
       Stream.runDrain,
       Effect.as("closed" as const)
     )

@@ -64,6 +64,46 @@ export const make = (): OpenTexts => {
       case "session.next.step.ended":
       case "session.next.step.failed":
         sessions.delete(event.sessionID)
+        return
+      case "session.created":
+      case "session.next.addressed":
+      case "session.next.agent.switched":
+      case "session.next.model.switched":
+      case "session.next.moved":
+      case "session.next.renamed":
+      case "session.next.prompted":
+      case "session.next.prompt.admitted":
+      case "session.next.prompt.promoted":
+      case "session.next.prompt.withdrawn":
+      case "session.next.interrupt.requested":
+      case "session.next.activity.started":
+      case "session.next.activity.settled":
+      case "session.next.request.framed":
+      case "session.next.instructions.discovered":
+      case "session.next.context.updated":
+      case "session.next.synthetic":
+      case "session.next.shell.started":
+      case "session.next.shell.ended":
+      case "session.next.tool.input.started":
+      case "session.next.tool.input.ended":
+      case "session.next.tool.called":
+      case "session.next.tool.progress":
+      case "session.next.tool.success":
+      case "session.next.tool.failed":
+      case "session.next.retried":
+      case "session.next.compaction.started":
+      case "session.next.compaction.requested":
+      case "session.next.compaction.ended":
+      case "session.next.compaction.failed":
+      case "session.next.context.pruned":
+      case "session.next.question.answered":
+      case "session.next.question.dismissed":
+      case "session.next.permission.decided":
+      case "session.next.permission.revoked":
+      case "session.next.budget.set":
+        return
+      default:
+        event satisfies never
     }
   }
 

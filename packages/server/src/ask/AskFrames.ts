@@ -8,6 +8,7 @@ import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { questionChange } from "@daybook/transcript/QuestionEvents"
 import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
 import type { Followed } from "@daybook/transcript/RunStream"
 import type { Backend } from "../session/Backend.ts"
@@ -82,24 +83,12 @@ export const make = Effect.fnUntraced(function* (
   )
 
   const see = (event: SessionEvent | LiveEvent): void => {
-    switch (event.type) {
-      case "session.next.tool.called":
-        if (event.data.tool === "question") due = questionsDue = true
-        return
-      case "session.next.question.answered":
-      case "session.next.question.dismissed": {
-        const { assistantMessageID: messageID, callID } = event.data
-        const answered = event.type === "session.next.question.answered"
-        asks.remember(questionAsk({ sessionID, messageID, callID }), answered ? "answered" : "dismiss")
-        due = questionsDue = true
-        return
-      }
-      case "session.next.tool.success":
-      case "session.next.tool.failed":
-        if (told.size > 0) due = questionsDue = true
-        return
-      default:
-    }
+    const change = questionChange(event)
+    if (change === undefined) return
+    if (change.type === "answered" || change.type === "dismissed")
+      asks.remember(questionAsk({ sessionID, ...change }), change.type === "answered" ? "answered" : "dismiss")
+    // A call that ends closes its question, if it was shown.
+    if (change.type !== "ended" || told.size > 0) due = questionsDue = true
   }
 
   const take = Effect.fnUntraced(function* ({ id, run }: Followed) {

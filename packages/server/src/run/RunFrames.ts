@@ -84,7 +84,7 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
       return { type: row.type, ...ofRun, status: row.status }
     case "state":
       return undefined
+    default:
+      return row satisfies never
   }
-  row satisfies never
-  return undefined
 }

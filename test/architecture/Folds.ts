@@ -1,0 +1,26 @@
+/** Finds folds over events that a new event type would pass unnoticed. Spec: specs/architecture.md AR-6. */
+import { parseSync, Visitor } from "oxc-parser"
+import type { Module } from "./ImportGraph.ts"
+
+/**
+ * The `switch` statements over event types whose default is not `event satisfies never`, as `file:line`. With it, the
+ * compiler refuses a type that no case names.
+ */
+export const openFolds = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules
+    .filter(({ text }) => /case "session\./.test(text))
+    .flatMap(({ path, text }) => {
+      const found: Array<string> = []
+      const visitor = new Visitor({
+        SwitchStatement({ cases, start }) {
+          const overEvents = cases.some(
+            ({ test }) => test?.type === "Literal" && /^session\.(?:created|next\.)/.test(String(test.value))
+          )
+          const rest = cases.find(({ test }) => test === null)
+          const closed = rest !== undefined && /\bsatisfies never\b/.test(text.slice(rest.start, rest.end))
+          if (overEvents && !closed) found.push(`packages/${path}:${text.slice(0, start).split("\n").length}`)
+        }
+      })
+      visitor.visit(parseSync(path, text).program)
+      return found
+    })
