@@ -1,4 +1,4 @@
-/** Measures durable appends of one event, each publisher in its own session, against bare inserts (design 10). */
+/** Measures durable appends of one event, each publisher in its own session, against bare inserts. */
 import { Effect, Fiber } from "effect"
 import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"

@@ -1,4 +1,4 @@
-/** Measures a transcript on disk: events, projections and indexes, after the store is closed (design 10). */
+/** Measures a transcript on disk: events, projections and indexes, after the store is closed. */
 import { statSync } from "node:fs"
 import { Array as Arr, Effect } from "effect"
 import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"

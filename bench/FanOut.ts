@@ -1,4 +1,4 @@
-/** Measures the time from an append to the last of many tails that follow one session (design 10). */
+/** Measures the time from an append to the last of many tails that follow one session. */
 import { Effect, Fiber, Stream } from "effect"
 import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"

@@ -11,7 +11,7 @@ export const perSecond = (count: number, started: number): number => (count * 10
 
 export type Unit = "per second" | "ms" | "x" | "MB" | "MB/s" | "a turn"
 
-/** One line of the report. A bar is the requirement of design section 10. */
+/** One line of the report. A bar is the value that the figure must reach. */
 export interface Figure {
   readonly name: string
   readonly value: number

@@ -1,4 +1,4 @@
-/** Measures opening a store and reading a session's first page, which must not depend on the store's size (design 10). */
+/** Measures opening a store and reading a session's first page, which must not depend on the store's size. */
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"

@@ -1,4 +1,4 @@
-/** Measures the decoded replay of one long session against paged `SELECT` + `JSON.parse` on the same file (design 10). */
+/** Measures the decoded replay of one long session against paged `SELECT` + `JSON.parse` on the same file. */
 import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"

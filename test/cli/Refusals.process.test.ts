@@ -84,8 +84,8 @@ describe("refusals", () => {
       mkdirSync(dirname(here.database))
       writeFileSync(here.database, "this is no database, however long the text of it may be ".repeat(100))
       const before = readFileSync(here.database)
-      refused(yield* here.run(["sessions"]), 6, /damaged or no SQLite database/)
-      refused(yield* here.run(["prompt", "hi"]), 6, /damaged or no SQLite database/)
+      refused(yield* here.run(["sessions"]), 6, /damaged or not an SQLite database/)
+      refused(yield* here.run(["prompt", "hi"]), 6, /damaged or not an SQLite database/)
       assert.deepStrictEqual(readFileSync(here.database), before)
 
       const other = { DAYBOOK_DB: `${here.root}/other.sqlite` }

@@ -205,7 +205,7 @@ describe("verbs", () => {
         const garbage = join(here.root, "garbage")
         writeFileSync(garbage, "no database".repeat(500))
         for (const [env, code, about, says] of [
-          [{ DAYBOOK_DB: garbage }, 6, "database", /damaged or no SQLite database/],
+          [{ DAYBOOK_DB: garbage }, 6, "database", /damaged or not an SQLite database/],
           [{ DAYBOOK_DB: here.cwd }, 6, "database", /cannot be written/],
           [
             { DAYBOOK_DB: join(garbage, "under") },

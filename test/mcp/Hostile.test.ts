@@ -66,7 +66,7 @@ describe("a server that misbehaves", () => {
       yield* mcp.ready
       const error = yield* fail("own_vast", {})
       assert.strictEqual(error.type, "tool.execution")
-      assert.include(error.message, "it went away before it answered")
+      assert.include(error.message, "it closed the connection before it answered")
       yield* until("own", ({ state }) => state === "failed")
     })
   )

@@ -128,7 +128,7 @@ describe("a lost server", () => {
       yield* mcp.ready
       const error = yield* fail("own_die", {})
       assert.strictEqual(error.type, "tool.execution")
-      assert.include(error.message, 'MCP server "own": it went away before it answered')
+      assert.include(error.message, 'MCP server "own": it closed the connection before it answered')
       assert.include(error.message, "is being connected again. Whether the call did anything is not known")
       yield* until("own", failed)
     })
@@ -162,7 +162,7 @@ describe("a server that cannot be reached", () => {
       assert.strictEqual((yield* until("missing", failed)).details, 'there is no command "no-such-command"')
       assert.strictEqual(
         (yield* until("ends", failed)).details,
-        "its process ended before it answered; its last words: no key"
+        "its process ended before it answered; its last output: no key"
       )
       assert.match(
         (yield* until("nobody", failed)).details ?? "",

@@ -46,7 +46,7 @@ describe("resources", () => {
         Effect.map(Effect.flip(mcp.readResource(server, uri)), ({ message, reason }) => [reason, message] as const)
       assert.deepStrictEqual(yield* why("nothing", "test://text"), [
         "unknown",
-        'MCP server "nothing": none is configured under this name; there are: own, missing'
+        'MCP server "nothing": no server has this name; configured: own, missing'
       ])
       assert.deepStrictEqual(yield* why("missing", "test://text"), [
         "unavailable",

@@ -77,7 +77,7 @@ export const connect = Effect.fn("Mcp.connect")(function* (
   const lost = (details: string) => new ServerFault({ details: inSentence(redact.all(details)), lost: true })
   const faultOf = (cause: unknown) =>
     codeOf(cause) === connectionClosed
-      ? lost("it went away before it answered")
+      ? lost("it closed the connection before it answered")
       : isLoss(cause)
         ? lost(describe(cause))
         : fault(describe(cause))

@@ -1,6 +1,6 @@
 /**
  * Connects the host's MCP servers, registers their tools in every Location, and reads their resources. Process-global.
- * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-35.
+ * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40.
  */
 import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
     const refuse = (reason: McpError["reason"], details: string) => new McpError({ server, reason, details })
     const known = supervised.find(({ name }) => name === server)
     if (known === undefined) {
-      return yield* refuse("unknown", `none is configured under this name; there are: ${names.join(", ") || "none"}`)
+      return yield* refuse("unknown", `no server has this name; configured: ${names.join(", ") || "none"}`)
     }
     yield* settled(known)
     const connection = connections.get(server)

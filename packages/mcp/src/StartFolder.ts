@@ -109,7 +109,7 @@ export const makeStart = Effect.fnUntraced(function* (
     const project = yield* projectAt(trust, real)
     const undecided = project.standing.decided
       ? undefined
-      : `nobody has decided to trust ${JSON.stringify(project.root)}`
+      : `there is no decision to trust ${JSON.stringify(project.root)}`
     // A folder without instructions can still contain hostile programs.
     const why = notCounting(project) ?? undecided
     if (why === undefined) return { ...server, cwd: real }
@@ -120,7 +120,7 @@ export const makeStart = Effect.fnUntraced(function* (
     if (!isStdio(server)) return Effect.succeed(server)
     if (server.cwd !== undefined) return inFolder(server, server.cwd)
     return neutral === undefined
-      ? Effect.dieMessage("no folder was made for MCP servers to start in")
+      ? Effect.dieMessage("the start folder of MCP servers was not created")
       : Effect.map(neutral, (found) => inNeutral(server, found, programs))
   }
   return start

@@ -36,7 +36,7 @@ const stderrLimit = 4 * 1024
 const farewellMillis = 1_000
 
 /**
- * Waits for a promise to settle, at most `millis`. `Effect.timeout` does not do: a finalizer cannot be interrupted, so
+ * Waits for a promise to settle, at most `millis`. `Effect.timeout` is not enough: a finalizer cannot be interrupted, so
  * it would wait for the promise anyway, and a test clock would never end it.
  */
 const within = (promise: Promise<unknown>, millis: number) =>
@@ -58,7 +58,7 @@ const makeTail = (redact: Redactor) => {
     },
     lastWords: () => {
       const words = inSentence(redact.last(kept, stderrLimit).trim().split("\n").slice(-3).join(" "), 300)
-      return words === "" ? "" : `; its last words: ${words}`
+      return words === "" ? "" : `; its last output: ${words}`
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Assembles one provider request from a session's data, in the order in which the model reads it. Pure; the runner
- * observes, stores and sends. Spec: RQ-1..RQ-15 in specs/context.md.
+ * observes, stores and sends. Spec: RQ-1..RQ-7 in specs/context.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import * as Tool from "@effect/ai/Tool"

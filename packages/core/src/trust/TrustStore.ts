@@ -176,7 +176,7 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
     }
     if (held === "foreign") return foreign
     if (brings.length > 0) {
-      return { state: "unknown", why: "nobody has decided yet whether to trust what it brings", decided: false }
+      return { state: "unknown", why: "there is no decision yet about what it brings", decided: false }
     }
     return held === "own"
       ? { state: "trusted", why: "it brings nothing, and is this user's own", decided: false, approved: new Set() }
@@ -209,7 +209,7 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
             state: "unknown",
             why:
               changes === undefined
-                ? "nobody has decided yet whether to trust what it brings"
+                ? "there is no decision yet about what it brings"
                 : "what it brings has changed since it was trusted",
             decided: false
           }

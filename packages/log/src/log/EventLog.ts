@@ -132,7 +132,7 @@ export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("
   { sessionID: Schema.String, capacity: Schema.Int }
 ) {
   override get message() {
-    return `a live subscriber of ${this.sessionID} fell ${this.capacity} events behind and was ended`
+    return `a live subscriber of ${this.sessionID} fell ${this.capacity} events behind and was disconnected`
   }
 }
 

@@ -198,7 +198,7 @@ const follow = <E, Item>({
       const found: Page =
         recent === undefined || last === undefined
           ? yield* next(cursor, incarnation)
-          : // ~|More may follow that is not kept: a signal rings for it, then or earlier.|Events beyond the kept ones ring the signal themselves, so no further page is needed now.
+          : // Later events ring the signal, so no further page is needed now.
             { events: recent, cursor: position(last), incarnation, hasMore: false }
       if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
       const state: State = {

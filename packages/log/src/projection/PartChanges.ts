@@ -89,7 +89,7 @@ export const toolCalled = (event: EventOfType<"session.next.tool.called">): Chan
   tool(event, {
     status: "running",
     name: plain(event.data.tool),
-    // The decoded input replaces the raw text (3.1 of the reference's message states).
+    // The decoded input replaces the raw text.
     raw: null,
     called: json({ input: event.data.input, provider: event.data.provider }),
     time_ran: event.created

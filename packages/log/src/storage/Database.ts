@@ -190,7 +190,7 @@ const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
   "read-only": `the database cannot be written: its file, its folder or their disk is read-only for this user; ${makeWritable}`,
   "disk-full": "the disk is full; make room and try again",
-  corrupt: "the file is damaged or no SQLite database; restore it from a copy",
+  corrupt: "the file is damaged or not an SQLite database; restore it from a copy",
   io: "the disk could not be read or written",
   closed: "the database is closed",
   unknown: "the database could not be opened"

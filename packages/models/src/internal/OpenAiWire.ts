@@ -128,7 +128,7 @@ const responseOf = (response: Json): Json => {
   }
 }
 
-/** Adds the query to a search that lists several (newer answers do). */
+/** Gives a web search that lists several queries, as newer answers do, the one query that the library expects. */
 const searchOf = (item: Json): Json => {
   const action = record(item["action"])
   if (action["type"] !== "search" || Predicate.isString(action["query"])) return item

@@ -112,7 +112,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         time_created INTEGER NOT NULL,
         PRIMARY KEY (project, permission, resource)
       ) STRICT, WITHOUT ROWID`,
-      // A consumer stores its cursor with its derived data, in the same transaction (design section 9).
+      // A consumer stores its cursor with its derived data, in the same transaction.
       sql`CREATE TABLE consumer_checkpoint (
         consumer TEXT PRIMARY KEY,
         position INTEGER NOT NULL,
