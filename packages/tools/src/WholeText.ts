@@ -1,7 +1,9 @@
 /** Reads the complete text of a file before a change. Bounded. Spec: TO-55. */
 import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { type LocationFiles, type Target, tryFile } from "@daybook/core/workspace/LocationFiles"
+import { tryFile } from "@daybook/core/workspace/FileFailure"
+import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
+import type { Target } from "@daybook/core/workspace/Target"
 
 /** Larger files cannot be edited. */
 export const maximumTextBytes = 10 * 1024 * 1024

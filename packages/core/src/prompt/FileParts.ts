@@ -3,8 +3,9 @@ import * as path from "node:path"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { sourceBytes } from "../picture/Pictures.ts"
+import { tryFile } from "../workspace/FileFailure.ts"
 import { listDirectory, shownDirectory } from "../workspace/FolderPage.ts"
-import { type OpenFile, type Target, tryFile } from "../workspace/LocationFiles.ts"
+import type { OpenFile, Target } from "../workspace/Target.ts"
 import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../workspace/TextPage.ts"
 import {
   bytesOf,

@@ -4,7 +4,8 @@ import { Effect, Schema } from "effect"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { shownPath } from "../support/ShownPath.ts"
-import { type Target, tryFile } from "./LocationFiles.ts"
+import { tryFile } from "./FileFailure.ts"
+import type { Target } from "./Target.ts"
 import { pageLimits } from "./TextPage.ts"
 
 const position = Schema.Int.pipe(Schema.positive())

@@ -6,7 +6,7 @@ import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { utf8Prefix } from "../support/TextBounds.ts"
-import { tryFile } from "./LocationFiles.ts"
+import { tryFile } from "./FileFailure.ts"
 
 /**
  * Below the limits of an output, so that a page with its notices is never truncated. A longer line is clipped, so that

@@ -1,0 +1,47 @@
+/** Phrases refusals and errors of the file system for the model. */
+import { Effect } from "effect"
+import { ToolFailure } from "../domain/ToolError.ts"
+
+/** A failure of this type with a message for the model. */
+export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
+
+/** A path as a sentence shows it. */
+export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
+
+/** The system's code of a file error, such as `ENOENT`. */
+export const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of its path is not a folder",
+  EACCES: "its permissions do not allow it",
+  EPERM: "its permissions do not allow it",
+  ELOOP: "it leads through a loop of symbolic links",
+  ENAMETOOLONG: "its name is too long",
+  EISDIR: "it is a folder",
+  EROFS: "the disk is read-only",
+  ENOSPC: "the disk is full",
+  EMFILE: "too many files are open",
+  EEXIST: "it already exists",
+  EIO: "the disk failed"
+}
+
+/** A file system error as a sentence for the model. */
+export const fileFailure = (verb: string, name: string, cause: unknown): ToolFailure => {
+  const code = codeOf(cause)
+  return refuse(
+    code === "ENOENT" ? "file.missing" : "file.access",
+    `cannot ${verb} ${quoted(name)}: ${reasons[code] ?? "the system refused it"} (${code})`
+  )
+}
+
+/** Runs a file operation and converts its error to a failure that names the file. */
+export const tryFile = <A>(verb: string, name: string, run: () => Promise<A>): Effect.Effect<A, ToolFailure> =>
+  Effect.tryPromise({ try: run, catch: (cause) => fileFailure(verb, name, cause) })
+
+export const special = (name: string) =>
+  refuse(
+    "file.special",
+    `${quoted(name)} is neither a regular file nor a folder; devices, pipes and sockets are refused`
+  )
