@@ -3,7 +3,15 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { openFolds } from "./Folds.ts"
 import { packagesFolder, readModule, readModules } from "./ImportGraph.ts"
-import { backArrows, barrels, circles, logDependencies, strayDependencies, strayStatements } from "./Laws.ts"
+import {
+  backArrows,
+  barrels,
+  circles,
+  logDependencies,
+  strayClients,
+  strayDependencies,
+  strayStatements
+} from "./Laws.ts"
 
 const modules = readModules()
 
@@ -43,6 +51,18 @@ describe("the architecture", () => {
     ])
     assert.deepStrictEqual(strayStatements(withModule("cli/src/New.ts", "client.prepare(`SELECT 1`)\n")), [
       "packages/cli/src/New.ts:1"
+    ])
+  })
+
+  it("AR-3: only the places of SQL, and the modules that assemble layers, import the database", () => {
+    assert.deepStrictEqual(strayClients(modules), [])
+    const hook = 'import * as SqlHook from "@daybook/log/log/SqlHook"\n'
+    assert.deepStrictEqual(strayClients(withModule("core/src/session/New.ts", hook)), [
+      "packages/core/src/session/New.ts:1 imports @daybook/log/log/SqlHook"
+    ])
+    const client = 'import type * as SqlError from "@effect/sql/SqlError"\n'
+    assert.deepStrictEqual(strayClients(withModule("tools/src/New.ts", client)), [
+      "packages/tools/src/New.ts:1 imports @effect/sql/SqlError"
     ])
   })
 

@@ -54,8 +54,7 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^log\/src\/(?:log|storage|projection|store|coordination|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // Not behind the store's services yet.
-  /^core\/src\/(?:context\/(?:ContextEpoch|InstructionDiscovery)|runner\/Recovery)\.ts$/,
-  /^core\/src\/session\/(?:Questions|SessionInput)\.ts$/,
+  /^core\/src\/context\/ContextEpoch\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger\.ts$/
 ]
@@ -125,6 +124,23 @@ export const strayStatements = (modules: ReadonlyArray<Module>): ReadonlyArray<s
       const code = withoutComments(text)
       return [...code.matchAll(sql)].map(({ index }) => `packages/${path}:${code.slice(0, index).split("\n").length}`)
     })
+
+/** Modules that know the database: SQL's clients, the database's file, event rows, and what makes commit hooks. */
+const ofDatabase = /^@effect\/sql|^log\/src\/(?:storage\/Database|log\/(?:EventRow|SqlHook))\.ts$/
+
+/** Modules that assemble layers: they open the database, and name its clients in types. */
+const assemblers = /^(?:core\/src\/Runtime|embedded\/src\/Daybook)\.ts$/
+
+/** Imports of the database from outside the places of SQL, as `file:line imports module`. */
+export const strayClients = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
+  modules
+    .filter(({ path }) => packageOf(path) !== "log" && !assemblers.test(path))
+    .filter(({ path }) => !sqlPlaces.some((place) => place.test(path)))
+    .flatMap(({ imports, path }) =>
+      imports.flatMap(({ line, specifier, to }) =>
+        ofDatabase.test(to ?? specifier) ? [`packages/${path}:${line} imports ${specifier}`] : []
+      )
+    )
 
 /** Imports of `@daybook/log` from npm packages that are not listed, as `file:line imports module`. */
 export const strayDependencies = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>

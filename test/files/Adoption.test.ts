@@ -12,7 +12,7 @@ import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
@@ -21,7 +21,7 @@ import { framedLog } from "./context/support/FramedLogs.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
 
 const uid = 7
-const store = Store.layer.pipe(Layer.provideMerge(memoryLog))
+const store = SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog))
 
 /** The log with an address of its own from the start. */
 const placed = (name: string, drafts: ReadonlyArray<Draft>) =>

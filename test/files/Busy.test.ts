@@ -8,7 +8,7 @@ import { verify } from "../../packages/files/src/verify/Verify.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
@@ -156,7 +156,7 @@ it.effect(
           )
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: cases(30) }))
-    }).pipe(Effect.scoped, Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog)))),
+    }).pipe(Effect.scoped, Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog)))),
   cases(120_000)
 )
 
@@ -223,5 +223,5 @@ it.scoped("PK-6, FI-52: a folder of the context goes with its last file, after a
     yield* log.remove(id)
     yield* exportAll({ root, uid })
     assert.deepStrictEqual(tree(root), {})
-  }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog))))
+  }).pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog))))
 )

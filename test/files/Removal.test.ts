@@ -23,14 +23,14 @@ import { verify } from "../../packages/files/src/verify/Verify.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
 import { told } from "./support/Told.ts"
 
 const uid = 7
-const store = Store.layer.pipe(Layer.provideMerge(memoryLog))
+const store = SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog))
 const houseOf = (agent: string) => `home/${uid}/agent/${agent}/session`
 
 /** A session at an address of its own, with a run and a picture. */

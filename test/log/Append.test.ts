@@ -1,10 +1,10 @@
 /** What an append promises, on every store. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Logger, Queue, Stream } from "effect"
 import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
-import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
+import { type CommitHook, CommitHookTypeId, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, stores } from "../support/Database.ts"
@@ -105,6 +105,30 @@ for (const [store, layer] of Object.entries(stores)) {
         const retried = draft("session.next.retried", { attempt: 1, error: { message: "m", isRetryable: true } })
         assert.strictEqual((yield* Effect.flip(log.append(session(), [retried])))._tag, "EventRefused")
         assert.deepStrictEqual(yield* contents, before)
+      })
+    )
+
+    it.effect(
+      "LG-40: a statement of a hook that fails fails the append as the database's failure; nothing is stored",
+      () =>
+        Effect.gen(function* () {
+          const [log, id] = [yield* EventLog, session()]
+          yield* begin(id)
+          const broken = SqlHook.make((sql) => sql`SELECT * FROM no_such_table`)
+          const error = yield* Effect.flip(log.append(id, [renamed("a")], { commit: broken }))
+          assert.deepInclude(error, { _tag: "LogUnavailable", operation: "append" })
+          assert.strictEqual(yield* log.latest(id), 0)
+        })
+    )
+
+    it.effect("LG-40: a hook of another kind of log is a defect, and the append stores nothing", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id)
+        const foreign: CommitHook = { [CommitHookTypeId]: { _E: (error: never) => error } }
+        const exit = yield* Effect.exit(log.append(id, [renamed("a")], { commit: foreign }))
+        assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+        assert.strictEqual(yield* log.latest(id), 0)
       })
     )
 

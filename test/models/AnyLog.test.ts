@@ -14,7 +14,8 @@ import type { Message } from "../../packages/log/src/domain/Message.ts"
 import type { ModelRef } from "../../packages/log/src/domain/Values.ts"
 import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../packages/log/src/store/SessionStore.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog } from "../support/Database.ts"
 import { hostileLog, refs } from "../support/HostileLogs.ts"
@@ -108,12 +109,12 @@ describe("any log", () => {
             },
             Effect.ensuring(Effect.orDie(log.remove(sessionID)))
           )
-          const runtime = yield* Effect.runtime<EventLog | Store.SessionStore>()
+          const runtime = yield* Effect.runtime<EventLog | SessionStore>()
           const property = fc.asyncProperty(logs, asked, (drafts, how) =>
             Effect.runPromise(Effect.provide(holds(drafts, how), runtime))
           )
           yield* Effect.promise(() => fc.assert(property, { numRuns: cases(count) }))
-        }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog)))),
+        }).pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog)))),
       cases(60_000)
     )
   }

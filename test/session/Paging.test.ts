@@ -8,6 +8,7 @@ import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
+import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 
@@ -213,7 +214,7 @@ it.scoped("PR-7: every page is read by its key: no plan scans a table or sorts",
   Effect.gen(function* () {
     const read = yield* ReadSql
     const sessions = yield* Sessions
-    const store = yield* SessionStore
+    const [store, inbox] = [yield* SessionStore, yield* Inbox]
     for (const title of ["a", "b", "c"]) yield* sessions.create({ location, title })
     const { items, cursor } = yield* sessions.list({ limit: 1 })
     const id = items[0]?.id ?? SessionID.make("ses_none")
@@ -227,10 +228,10 @@ it.scoped("PR-7: every page is read by its key: no plan scans a table or sorts",
         sessions.messages({ sessionID: id }),
         sessions.messages({ sessionID: id, order: "desc", cursor: 5 }),
         sessions.inbox(id),
-        store.waiting(id, { limit: 1, delivery: "queue", through: 5 }),
-        store.waitingCount(id),
-        store.input(MessageID.make("msg_a")),
-        store.hasMessage(MessageID.make("msg_a")),
+        inbox.waiting(id, { limit: 1, delivery: "queue", through: 5 }),
+        inbox.count(id),
+        inbox.get(MessageID.make("msg_a")),
+        inbox.receipt({ sessionID: id, messageID: MessageID.make("msg_b"), prompt: { text: "b" }, delivery: "steer" }),
         sessions.context(id),
         sessions.interrupted
       ])

@@ -8,7 +8,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { eventTypes, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 
@@ -36,8 +36,8 @@ it.scopedLive("IB-40: a waiting prompt that is taken back waits no longer, and n
 
 it.scopedLive("IB-43: sessions in which prompts wait are told, and no others", () =>
   Effect.gen(function* () {
-    const [sessions, store] = [yield* Sessions, yield* SessionStore]
-    const waiting = Effect.map(store.withWaiting, (found) => found.map(({ id }) => id))
+    const [sessions, inbox] = [yield* Sessions, yield* Inbox]
+    const waiting = Effect.map(inbox.sessions, (found) => found.map(({ id }) => id))
     const [idle, one, two] = [yield* newSession(), yield* newSession(), yield* newSession()]
     const admit = (sessionID: SessionID) => sessions.prompt({ sessionID, prompt: { text: "later" }, resume: false })
     const [first] = [yield* admit(one.id), yield* admit(two.id), yield* admit(two.id)]

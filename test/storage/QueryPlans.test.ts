@@ -14,8 +14,9 @@ import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { updateStatement } from "../../packages/log/src/projection/SqlTables.ts"
 import { tables } from "../../packages/log/src/projection/Tables.ts"
-import * as Store from "../../packages/log/src/store/SessionStore.ts"
+import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import { layerStore } from "../../packages/log/src/Store.ts"
 import { temporaryDatabase, unique } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { admitted, begin, created, foreign, message, renamed, session } from "../support/Logs.ts"
@@ -74,11 +75,13 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
     const texts = new Set<string>()
-    const layer = Layer.mergeAll(Store.layer, Layer.provideMerge(layerQuestions, layerOwner())).pipe(
+    const layer = Layer.provideMerge(layerQuestions, layerOwner()).pipe(
+      Layer.provideMerge(layerStore),
       Layer.provideMerge(faultyLog(filename))
     )
     yield* Effect.gen(function* () {
-      const [log, faults, store, id] = [yield* EventLog, yield* Faults, yield* SessionStore, session()]
+      const [log, faults, store, inbox] = [yield* EventLog, yield* Faults, yield* SessionStore, yield* Inbox]
+      const id = session()
       const logs = Array.from({ length: 12 }, unique).map((name, index) => ({
         id: session(),
         // The same kinds of events in every run.
@@ -106,10 +109,10 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* Rebuild.rebuild("all")
       assert.deepStrictEqual(yield* Stream.runCollect(Doctor.verify).pipe(Effect.map((found) => [...found])), [])
       yield* store.get(id)
-      yield* store.input(input)
+      yield* inbox.get(input)
       yield* store.addressed({ scope: "private", uid: 1, kind: "agent", name: "a", session: "s" })
       yield* store.continued(id, { trigger: "resume", admittedSeq: undefined })
-      yield* store.hasWork(id)
+      yield* inbox.hasWork(id)
       yield* Effect.scoped(
         Effect.gen(function* () {
           const owners = yield* SessionOwner
@@ -119,14 +122,18 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       )
       yield* store.titled("x")
       yield* store.titled("x", { directory: "/work" })
-      yield* store.hasMessage(input)
-      yield* store.waiting(id, { limit: 10 })
-      yield* store.waiting(id, { limit: 10, delivery: "steer", through: 5 })
-      yield* store.waitingCount(id)
-      yield* store.withWaiting
+      yield* inbox.receipt({ sessionID: id, messageID: message(), prompt: { text: "x" }, delivery: "steer" })
+      yield* inbox.waiting(id, { limit: 10 })
+      yield* inbox.waiting(id, { limit: 10, delivery: "steer", through: 5 })
+      yield* inbox.count(id)
+      yield* inbox.sessions
       yield* log.placeOf(id, "evt_1")
       yield* store.contextRows(id, 0)
       yield* store.unsettledTools(id)
+      yield* store.openStep(id)
+      yield* store.instructionFiles(id, 10)
+      yield* log.append(id, [renamed("y")], { commit: store.isAt({ directory: "/work" }) })
+      yield* log.append(id, [renamed("z")], { commit: store.isOnlyOne("z") })
       yield* store.messages({ sessionID: id })
       yield* store.interrupted
       yield* store.ancestors(id)

@@ -7,7 +7,8 @@ import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
-import * as SessionStore from "../../packages/log/src/store/SessionStore.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { fileLog, logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { begin, created, readAll, renamed, session } from "../support/Logs.ts"
@@ -95,10 +96,10 @@ it.layer(faulty)("transactions", (it) => {
   )
 })
 
-it.layer(Layer.provideMerge(SessionStore.layer, fileLog))("reads", (it) => {
+it.layer(Layer.provideMerge(SqlSessionStore.layer, fileLog))("reads", (it) => {
   it.effect("ST-4: a read inside a commit hook joins its transaction, and sees what it wrote", () =>
     Effect.gen(function* () {
-      const [log, store, id] = [yield* EventLog, yield* SessionStore.SessionStore, session()]
+      const [log, store, id] = [yield* EventLog, yield* SessionStore, session()]
       let seen: number | undefined
       const commit = SqlHook.make(() =>
         Effect.map(Effect.orDie(store.messages({ sessionID: id })), ({ total }) => {

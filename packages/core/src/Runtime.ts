@@ -13,11 +13,13 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import * as SqlEventLog from "@daybook/log/log/SqlEventLog"
+import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/Family"
-import * as SessionStore from "@daybook/log/store/SessionStore"
+import { Inbox } from "@daybook/log/store/Inbox"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { clamp } from "@daybook/log/support/Clamp"
 import * as Agents from "./agent/Agents.ts"
 import * as Lineage from "./agent/Lineage.ts"
 import * as ChildEnvironment from "./child/ChildEnvironment.ts"
@@ -149,7 +151,8 @@ export type Services =
   | PermissionStore
   | SessionExecution.SessionExecution
   | SessionOwner.SessionOwner
-  | SessionStore.SessionStore
+  | SessionStore
+  | Inbox
   | SqlClient.SqlClient
   | Database.ReadSql
 
@@ -227,7 +230,7 @@ const tools = (options: Options) =>
 /** Built once per Location, when a drain first enters it. */
 const locationLayer = (options: Options) =>
   SessionRunner.layer({
-    steerBatchLimit: SessionStore.pageLimit(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
+    steerBatchLimit: clamp(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
     budget: options.budget ?? {}
   }).pipe(
     Layer.provide([ToolRegistry.layer(tools(options)), ContextRegistry.layer]),
@@ -244,18 +247,14 @@ const resumedAtOnce = 16
 /** Runs in the background: it can take a lease's time to find out whether an owner is alive. */
 const resumeLeft = Layer.scopedDiscard(
   Effect.gen(function* () {
-    const [sessions, execution, store] = [
-      yield* Sessions,
-      yield* SessionExecution.SessionExecution,
-      yield* SessionStore.SessionStore
-    ]
+    const [sessions, execution, inbox] = [yield* Sessions, yield* SessionExecution.SessionExecution, yield* Inbox]
     const cutOff = yield* sessions.interrupted
     const waiting = yield* sessions.waiting
     const left = new Map<SessionID, Effect.Effect<void, unknown>>()
     for (const { id } of waiting) left.set(id, Effect.zipRight(execution.wake(id), execution.settled(id)))
     for (const { id } of cutOff) left.set(id, sessions.resume(id))
     // The session's living owner may have read the inbox for the last time; this wake runs after the owner ends.
-    for (const { id } of yield* store.withWaiting) if (!left.has(id)) yield* execution.wake(id)
+    for (const { id } of yield* inbox.sessions) if (!left.has(id)) yield* execution.wake(id)
     yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(goOn), {
       concurrency: resumedAtOnce,
       discard: true
@@ -287,19 +286,18 @@ export const layer = <Extra = never>(
   )
   // Shared values: a layer used by reference is built once.
   const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
-  const eventLog = SqlEventLog.layer({ projectors: options.projectors ?? [] })
+  const store = Store.layerSql({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
     extensions,
-    eventLog,
-    SessionStore.layer,
+    store,
     SessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     HostTools.layer,
     ContextRegistry.layerHost,
     ContextSettings.layer(options),
     HostRequests.layer,
     expander(options, extensions),
-    Layer.provide(SqlPermissionStore.layer, eventLog),
-    Layer.provide(SessionApprovals.layer, eventLog),
+    Layer.provide(SqlPermissionStore.layer, store),
+    Layer.provide(SessionApprovals.layer, store),
     options.permissionAsker ?? layerHeadless,
     outputs(options)
   )
@@ -308,7 +306,7 @@ export const layer = <Extra = never>(
     Layer.provideMerge(
       Layer.mergeAll(
         SessionExecution.layer(locationLayer(options)),
-        SessionInput.layer({ inboxLimit: SessionStore.pageLimit(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) })
+        SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) })
       )
     ),
     Layer.provideMerge(

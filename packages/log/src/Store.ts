@@ -1,13 +1,22 @@
-/** Provides the log and the read models on one database and starts nothing else: for readers that must start fast. */
+/**
+ * Provides the log and its store on one database and starts nothing else: for readers that must start fast, and as the
+ * lowest part of the runtime.
+ */
 import { Layer } from "effect"
 import * as Identifiers from "./domain/Identifiers.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Database from "./storage/Database.ts"
-import * as SessionStore from "./store/SessionStore.ts"
+import * as SqlInbox from "./store/SqlInbox.ts"
+import * as SqlQuestionStore from "./store/SqlQuestionStore.ts"
+import * as SqlSessionStore from "./store/SqlSessionStore.ts"
 
-/** `EventLog` and `SessionStore` on the database, with its connections. Creates the database if it does not exist. */
-export const layer = (options: Database.DatabaseOptions) =>
-  Layer.mergeAll(SqlEventLog.layer(), SessionStore.layer).pipe(
-    Layer.provide(Identifiers.layer),
-    Layer.provideMerge(Database.layer(options))
-  )
+/** `SessionStore`, `Inbox` and `QuestionStore` beside the SQL event log in the context. */
+export const layerStore = Layer.mergeAll(SqlSessionStore.layer, SqlInbox.layer, SqlQuestionStore.layer)
+
+/** `EventLog`, `SessionStore`, `Inbox` and `QuestionStore` over the database in the context. */
+export const layerSql = (options: SqlEventLog.Options = {}) =>
+  Layer.provideMerge(layerStore, SqlEventLog.layer(options))
+
+/** `layerSql` on the database, with its connections. Creates the database if it does not exist. */
+export const layer = (options: Database.DatabaseOptions & SqlEventLog.Options) =>
+  layerSql(options).pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(Database.layer(options)))

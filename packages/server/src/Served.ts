@@ -188,11 +188,11 @@ export const make = Effect.fnUntraced(function* ({
     connection.write(Wire.encodeFrame({ type: "queued", id, ...(run === undefined ? {} : { run }) }))
 
   /** Whether the prompt waits behind a run or another prompt. */
-  const waits = Effect.fnUntraced(function* ({ store }: Backend, { id, sessionID }: Admitted["input"]) {
+  const waits = Effect.fnUntraced(function* ({ inbox, store }: Backend, { id, sessionID }: Admitted["input"]) {
     const { activity } = yield* store.get(sessionID)
-    const [head] = yield* store.waiting(sessionID, { limit: 1 })
+    const [head] = yield* inbox.waiting(sessionID, { limit: 1 })
     // Read last: the active run may be that of this prompt.
-    const input = yield* store.input(id)
+    const input = yield* inbox.get(id)
     return input?.promotedSeq === undefined && (activity?.state === "running" || head?.id !== id)
   })
 

@@ -10,6 +10,7 @@ import { Exporter } from "@daybook/files/Exporter"
 import { nameFrom, type SharedSpaces } from "@daybook/files/layout/Layout"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { fairly } from "@daybook/log/support/FairScheduler"
 import * as Asks from "./ask/Asks.ts"
@@ -215,7 +216,7 @@ const recover = Effect.fn("SessionSocket.recover")(function* (
   for (const session of yield* backend.sessions.interrupted) {
     if (yield* served(session)) yield* backend.sessions.settle(session.id)
   }
-  for (const session of yield* backend.store.withWaiting) {
+  for (const session of yield* backend.inbox.sessions) {
     if (yield* served(session)) yield* keeper.ring(session.id)
   }
 })
@@ -230,7 +231,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
 ): Effect.fn.Return<
   ReadonlyArray<ServedSocket>,
   SocketBusy | SocketUnusable | NameTaken | ServeFailed,
-  Sessions | SessionExecution | SessionStore | EventLog | Exporter | Scope.Scope
+  Sessions | SessionExecution | SessionStore | Inbox | EventLog | Exporter | Scope.Scope
 > {
   const failed = ({ message }: { readonly message: string }) => new ServeFailed({ details: message })
   const common = yield* Effect.mapError(isCommonRoot(options.root), failed)

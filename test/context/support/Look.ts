@@ -18,6 +18,7 @@ import {
 import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
 import { CurrentLocation } from "../../../packages/log/src/domain/CurrentLocation.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"
 import { memoryLog } from "../../support/Database.ts"
 
 export const agent: Agent = {
@@ -45,7 +46,7 @@ export const registryAt = Effect.fnUntraced(function* (directory: string, option
     ContextRegistry.layer.pipe(
       Layer.provideMerge(ContextRegistry.layerHost),
       Layer.provide(ContextSettings.layer(options)),
-      Layer.provide(memoryLog),
+      Layer.provide(Layer.provideMerge(SqlSessionStore.layer, memoryLog)),
       Layer.provide(Layer.succeed(CurrentLocation, { directory }))
     )
   )

@@ -10,7 +10,7 @@ import { sentOf } from "../../../packages/files/src/context/Pack.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { replayedAt } from "../../request/support/Replayed.ts"
 import { cases } from "../../support/Cases.ts"
@@ -50,7 +50,7 @@ const check = (
     const property = fc.asyncProperty(logs, (drafts) => Effect.runPromise(Effect.provide(holds(drafts), runtime)))
     yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
     assert.isAbove(steps, 0)
-  }).pipe(Effect.provide(Store.layer.pipe(Layer.provideMerge(memoryLog))))
+  }).pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog))))
 
 describe("any step of any log", () => {
   it.live("RQ-56, RQ-34: what is read by keys is what the replay of the whole log shows", () =>

@@ -4,7 +4,7 @@ import { Array as Arr, Effect, Layer } from "effect"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { contextsOf, rowsOf, sha256 } from "./support/Contexts.ts"
 
@@ -55,7 +55,7 @@ const filesOf = (drafts: ReadonlyArray<Draft>) =>
   Effect.gen(function* () {
     if (Arr.isNonEmptyReadonlyArray(drafts)) yield* (yield* EventLog).append(sessionID, drafts)
     return (yield* contextsOf(sessionID, ({ files }) => Effect.succeed(files))).made
-  }).pipe(Effect.provide(Layer.fresh(Store.layer.pipe(Layer.provideMerge(memoryLog)))))
+  }).pipe(Effect.provide(Layer.fresh(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog)))))
 
 describe("the files of a context", () => {
   it.effect("PK-1: todo.md is the list as the last step found it, and is not there before there is one", () =>

@@ -3,12 +3,12 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { Exporter, type ExporterOptions } from "../../../packages/files/src/Exporter.ts"
-import * as Store from "../../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { logAt } from "../../support/Database.ts"
 
 /** The log and the read models on a file. Two layers act as two processes' connections. */
-export const storeAt = (filename: string) => Store.layer.pipe(Layer.provideMerge(logAt(filename)))
+export const storeAt = (filename: string) => SqlSessionStore.layer.pipe(Layer.provideMerge(logAt(filename)))
 
 /** An exporter of the store in the context, until the scope closes. */
 export const exporterAt = (options: ExporterOptions) =>

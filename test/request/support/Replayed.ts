@@ -11,7 +11,7 @@ import type { Message } from "../../../packages/log/src/domain/Message.ts"
 import type { EventOfType, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import * as MemoryTables from "../../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../../packages/log/src/projection/Projection.ts"
-import { assemble } from "../../../packages/log/src/store/SessionStore.ts"
+import { assemble } from "../../../packages/log/src/store/Assemble.ts"
 import { eventsOf } from "../../runner/support/Runs.ts"
 
 type Step = EventOfType<"session.next.step.started">
@@ -84,12 +84,11 @@ export const replayedAt = (sessionID: SessionID, at: number) =>
     }
     const { shown, tables } = state
     if (shown === undefined) return undefined
-    const all = yield* assemble(
-      sessionID,
-      tables.rows("session_message"),
-      tables.rows("session_part"),
-      tables.rows("session_input")
-    )
+    const all = yield* assemble(sessionID, {
+      messages: tables.rows("session_message"),
+      parts: tables.rows("session_part"),
+      inputs: tables.rows("session_input")
+    })
     const history: ReadonlyArray<Message> = all.filter(
       (message) =>
         message.id !== shown.step.data.assistantMessageID &&

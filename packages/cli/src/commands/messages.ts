@@ -4,6 +4,7 @@ import * as Command from "@effect/cli/Command"
 import { Chunk, Effect, Option, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -93,7 +94,6 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   readonly json: boolean
 }) {
   const output = yield* Output
-  const sessions = yield* SessionStore
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) yield* output.write(`${sessionHead(session)}\n`)
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
@@ -105,7 +105,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
         .join("")
     )
   )
-  const waiting = options.json ? [] : yield* sessions.waiting(session.id, { limit: 1_000 })
+  const waiting = options.json ? [] : yield* (yield* Inbox).waiting(session.id, { limit: 1_000 })
   if (waiting.length > 0) {
     const inputs = waiting.length === 1 ? "1 prompt waits" : `${waiting.length} prompts wait`
     yield* output.note(`${inputs} in the inbox: daybook resume ${session.id}\n`)

@@ -3,6 +3,7 @@ import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -26,7 +27,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   const output = yield* Output
   const sessions = yield* SessionStore
   const directory = options.cwd === undefined ? undefined : yield* Folder.given(options.cwd, "--cwd")
-  const waiting = options.json ? new Set<SessionID>() : new Set((yield* sessions.withWaiting).map(({ id }) => id))
+  const waiting = options.json ? new Set<SessionID>() : new Set((yield* (yield* Inbox).sessions).map(({ id }) => id))
   const table = (items: ReadonlyArray<Session>) =>
     options.json
       ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("")

@@ -14,6 +14,7 @@ import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
+import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models } from "@daybook/models"
 import * as Configuration from "../config/Configuration.ts"
@@ -30,7 +31,7 @@ export const models = Models.layer
 export const parseModel = Catalog.parseModel
 
 type Services =
-  Agents | EventLog | Identifiers | ModelResolver | PermissionStore | SessionExecution | Sessions | SessionStore
+  Agents | EventLog | Identifiers | ModelResolver | PermissionStore | SessionExecution | Sessions | SessionStore | Inbox
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 

@@ -4,13 +4,12 @@
  * Spec: specs/context.md CX-26, CX-43.
  */
 import * as path from "node:path"
-import { Array as Arr, Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
-import { unavailable } from "@daybook/log/log/EventRow"
-import { ReadSql, retryBusy } from "@daybook/log/storage/Database"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { notCounting, projectAt } from "../trust/Project.ts"
 import { foldersBetween, isOwnBelow } from "../trust/ProjectRoot.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
@@ -34,23 +33,17 @@ const maximumKnown = 200
 /** Folders with files of third parties; their instructions are not the project's. */
 const foreign: ReadonlySet<string> = new Set(["node_modules", ".git"])
 
-const decodePaths = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Schema.NonEmptyString)))
-
 const make = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
   const trust = yield* ProjectTrust
   const log = yield* EventLog
-  const sql = yield* ReadSql
+  const store = yield* SessionStore
   const reader = makeReader()
 
-  const known = Effect.fn("InstructionDiscovery.known")(function* (sessionID: SessionID) {
-    const rows = yield* retryBusy(
-      sql<{ readonly paths: string }>`SELECT paths FROM session_instruction WHERE session_id = ${sessionID}
-        ORDER BY seq LIMIT ${maximumKnown}`
-    ).pipe(Effect.mapError(unavailable("read the known instruction files")))
-    return Arr.dedupe(rows.flatMap((row) => Option.getOrElse(decodePaths(row.paths), () => []))).slice(0, maximumKnown)
-  })
+  const known = Effect.fn("InstructionDiscovery.known")((sessionID: SessionID) =>
+    store.instructionFiles(sessionID, maximumKnown)
+  )
 
   const discover = Effect.fnUntraced(function* (sessionID: SessionID, real: string) {
     const folders = foldersBetween(directory, path.dirname(real)).slice(1)

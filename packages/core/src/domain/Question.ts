@@ -1,9 +1,8 @@
-/**
- * Defines the questions that a model asks a person: their schema, open questions, and the error for a closed one. Spec:
- * TO-81..TO-86.
- */
+/** Defines the questions that a model asks a person, and open questions. Spec: TO-81..TO-86. */
 import { Schema } from "effect"
-import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { QuestionRef } from "@daybook/log/domain/QuestionRef"
+
+export { QuestionClosed, QuestionRef } from "@daybook/log/domain/QuestionRef"
 
 const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -35,27 +34,9 @@ export const longestAnswer = 10_000
 /** The answers of a call: one text per question, in order. Several chosen options are one line each. */
 export const Answers = Schema.Array(Schema.String.pipe(Schema.maxLength(longestAnswer))).pipe(Schema.maxItems(4))
 
-/** The `question` call that an answer is for. */
-export interface QuestionRef {
-  readonly sessionID: SessionID
-  /** The assistant message that made the call. */
-  readonly messageID: MessageID
-  readonly callID: string
-}
-
 /** A call that waits for a person. */
 export interface PendingQuestion extends QuestionRef {
   readonly questions: ReadonlyArray<QuestionItem>
   /** Milliseconds since the epoch. */
   readonly askedAt: number
-}
-
-/** The question is not open: it was answered or dismissed, its call has ended, or it was never asked. */
-export class QuestionClosed extends Schema.TaggedError<QuestionClosed>("@daybook/core/QuestionClosed")(
-  "QuestionClosed",
-  { sessionID: SessionID, messageID: MessageID, callID: Schema.String }
-) {
-  override get message() {
-    return `${this.sessionID} has no open question ${this.callID} in ${this.messageID}: it was answered, dismissed or has ended`
-  }
 }

@@ -13,7 +13,8 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
-import { assemble, SessionStore } from "@daybook/log/store/SessionStore"
+import { assemble } from "@daybook/log/store/Assemble"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { fold, type Frame, nothingFolded } from "./Frame.ts"
 import { conversation, type Shown } from "./Lowering.ts"
@@ -121,11 +122,10 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
     cursor = page.cursor
     hasMore = page.hasMore
   }
-  const all = yield* assemble(
-    sessionID,
-    tables.rows("session_message"),
-    tables.rows("session_part"),
-    tables.rows("session_input")
-  )
+  const all = yield* assemble(sessionID, {
+    messages: tables.rows("session_message"),
+    parts: tables.rows("session_part"),
+    inputs: tables.rows("session_input")
+  })
   return all.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
 })

@@ -9,7 +9,7 @@ import type { OwnerToken } from "@daybook/log/log/EventLog"
 import { type Continued, nothingContinued } from "@daybook/log/store/ActivityRows"
 import type { Agent } from "../domain/Agent.ts"
 import { noOutput, type OutputState } from "../request/StructuredOutput.ts"
-import type { Trigger } from "./Inbox.ts"
+import type { Trigger } from "./Eligibility.ts"
 
 /** Provider turns per activity when the agent sets no limit (TU-4). */
 const defaultTurnLimit = 25

@@ -13,7 +13,8 @@ import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
 import type { MessageRow, PartRow } from "@daybook/log/projection/Tables"
 import { partOwner } from "@daybook/log/store/Assemble"
-import { assembleOne, SessionStore } from "@daybook/log/store/SessionStore"
+import { assembleOne } from "@daybook/log/store/Assemble"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
 
 /** Cache limits; the session in use is never evicted. */

@@ -16,14 +16,14 @@ import { initialize, type Observed, reconcile, replace } from "../context/System
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
 import type { History } from "./History.ts"
-import type { Inbox } from "./Inbox.ts"
+import type { Eligibility } from "./Eligibility.ts"
 import { modelOf, type Preparation } from "./Preparation.ts"
 import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {
   readonly history: History
   readonly preparation: Preparation
-  readonly inbox: Inbox
+  readonly eligibility: Eligibility
 }
 
 type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
@@ -55,7 +55,7 @@ const plan = (
   })
 
 /** Builds the preview for sessions at the current Location. */
-export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }: PreviewParts) {
+export const make = Effect.fnUntraced(function* ({ eligibility, history, preparation }: PreviewParts) {
   const store = yield* SessionStore
   const lineage = yield* Lineage
   const epochs = yield* ContextEpoch
@@ -72,8 +72,8 @@ export const make = Effect.fnUntraced(function* ({ history, inbox, preparation }
     const stored = yield* history.load(sessionID, epoch?.baselineSeq ?? -1)
     const compacted = stored.findLast(({ type }) => type === "compaction")
     const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
-    const next = Option.getOrElse(yield* inbox.pick(sessionID), () => "resume" as const)
-    const inputs = yield* inbox.eligible(sessionID, next)
+    const next = Option.getOrElse(yield* eligibility.pick(sessionID), () => "resume" as const)
+    const inputs = yield* eligibility.eligible(sessionID, next)
     const { wishes: held } = yield* store.continued(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
     const seq = stored.at(-1)?.seq ?? 0
     const prompts = inputs.map(({ createdAt, id, prompt }, index): Message => ({

@@ -10,7 +10,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { lastTurn, steered } from "../request/Reminders.ts"
 import * as Activity from "./Activity.ts"
 import type { FencedAppend } from "./FencedAppend.ts"
-import * as Inbox from "./Inbox.ts"
+import * as Eligibility from "./Eligibility.ts"
 
 /** A reminder for the model. */
 export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>
@@ -26,22 +26,26 @@ const remindersFor = (activity: Activity.Activity, inputs: ReadonlyArray<Input>)
 const opening = ({ id, started, trigger }: Activity.Activity): ReadonlyArray<Draft> =>
   started ? [] : [draft("session.next.activity.started", { activityID: id, trigger })]
 
-export const make = Effect.fnUntraced(function* (inbox: Inbox.Inbox, fenced: FencedAppend) {
+export const make = Effect.fnUntraced(function* (eligibility: Eligibility.Eligibility, fenced: FencedAppend) {
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
 
   /** Returns false when no input is left to open the activity, because it was withdrawn. */
-  return Effect.fnUntraced(function* (owned: Activity.Owned, state: Ref.Ref<Activity.Activity>, mode: Inbox.Trigger) {
+  return Effect.fnUntraced(function* (
+    owned: Activity.Owned,
+    state: Ref.Ref<Activity.Activity>,
+    mode: Eligibility.Trigger
+  ) {
     const activity = yield* Ref.get(state)
     const { started, trigger } = activity
     for (;;) {
-      const inputs = yield* inbox.eligible(owned.sessionID, mode)
+      const inputs = yield* eligibility.eligible(owned.sessionID, mode)
       if (!started && trigger !== "resume" && inputs.length === 0) return false
       const [{ admittedSeq } = { admittedSeq: undefined }] = inputs
       const before = started ? activity : yield* store.continued(owned.sessionID, { trigger, admittedSeq })
       const drafts: ReadonlyArray<Draft> = [
         ...opening(activity),
-        ...inputs.map(Inbox.promotion),
+        ...inputs.map(Eligibility.promotion),
         ...(yield* Effect.forEach(remindersFor(activity, inputs), (text) => reminder(identifiers, text)))
       ]
       if (!Arr.isNonEmptyReadonlyArray(drafts)) return true
@@ -50,7 +54,7 @@ export const make = Effect.fnUntraced(function* (inbox: Inbox.Inbox, fenced: Fen
         Effect.as(true),
         // An input was withdrawn between the read and the append, and nothing was stored: select again (IB-41).
         Effect.catchTag("EventRefused", (refused) =>
-          Effect.flatMap(inbox.withdrawn(inputs), (any) => (any ? Effect.succeed(false) : refused))
+          Effect.flatMap(eligibility.withdrawn(inputs), (any) => (any ? Effect.succeed(false) : refused))
         ),
         Effect.uninterruptible
       )

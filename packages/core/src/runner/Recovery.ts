@@ -4,12 +4,9 @@
  * Spec: EX-D1, EX-D2 (TU-2, TU-13).
  */
 import { Effect } from "effect"
-import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Session } from "@daybook/log/domain/Message"
 import type { StoredError } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import { unavailable } from "@daybook/log/log/EventRow"
-import { ReadSql, retryBusy } from "@daybook/log/storage/Database"
 import { SessionStore, type UnsettledTool } from "@daybook/log/store/SessionStore"
 import { estimateOf, type Used } from "../model/Usage.ts"
 
@@ -40,29 +37,15 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
 /** Returns the events that settle leftover work. Call it only for a session without a running owner. */
 export const make = Effect.gen(function* () {
   const store = yield* SessionStore
-  const sql = yield* ReadSql
-
-  /** Turns are sequential, so only the last step can be open. */
-  const openStep = (sessionID: SessionID) =>
-    retryBusy(
-      sql<{ readonly id: string; readonly settled: string | null }>`SELECT id, settled FROM session_message
-        WHERE session_id = ${sessionID} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
-    ).pipe(
-      Effect.mapError(unavailable("read")),
-      Effect.flatMap(([row]) =>
-        row?.settled === null ? store.message(sessionID, MessageID.make(row.id)) : Effect.succeed(undefined)
-      ),
-      Effect.map((message) => (message?.type === "assistant" ? [message] : []))
-    )
 
   return Effect.fn("Recovery.settle")(function* ({ activity, compaction, id }: Session) {
     const calls = yield* store.unsettledTools(id)
-    const steps = yield* openStep(id)
+    const step = yield* store.openStep(id)
     const drafts: Array<Draft> = [
       ...calls.map(failedCall),
-      ...steps.map((step) =>
-        draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })
-      )
+      ...(step === undefined
+        ? []
+        : [draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })])
     ]
     if (compaction?.state === "running") {
       // The process that ran this compaction is gone, so its end is recorded here (CM-7).

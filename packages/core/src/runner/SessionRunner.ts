@@ -14,6 +14,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import type { Budget } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken, type ReadError } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolDeclined } from "../domain/ToolError.ts"
@@ -23,7 +24,7 @@ import * as Boundary from "./Boundary.ts"
 import * as BudgetCheck from "./BudgetCheck.ts"
 import * as FencedAppend from "./FencedAppend.ts"
 import * as History from "./History.ts"
-import * as Inbox from "./Inbox.ts"
+import * as Eligibility from "./Eligibility.ts"
 import * as ManualCompaction from "./ManualCompaction.ts"
 import { type ActivityResult, type DrainResult, outcomeOf } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
@@ -60,23 +61,24 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
 const makeParts = Effect.fnUntraced(function* (options: RunnerOptions) {
   const history = yield* History.make
   const preparation = yield* Preparation.make
-  const inbox = yield* Inbox.make(options.steerBatchLimit)
+  const eligibility = yield* Eligibility.make(options.steerBatchLimit)
   const budget = BudgetCheck.make(yield* SessionStore, options.budget)
   const fenced = yield* FencedAppend.make
   const compactOnRequest = yield* ManualCompaction.make({ history, preparation, budget })
-  const promote = yield* Promotion.make(inbox, fenced)
+  const promote = yield* Promotion.make(eligibility, fenced)
   const approach = yield* Boundary.make({ history, preparation, budget, fenced, promote, compactOnRequest })
-  const turns = yield* TurnLoop.make({ approach, budget, fenced, inbox })
-  const preview = yield* Preview.make({ history, preparation, inbox })
-  return { compactOnRequest, inbox, preview, turns }
+  const turns = yield* TurnLoop.make({ approach, budget, fenced, eligibility })
+  const preview = yield* Preview.make({ history, preparation, eligibility })
+  return { compactOnRequest, eligibility, preview, turns }
 })
 
 const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
+  const inbox = yield* Inbox
   const identifiers = yield* Identifiers
   const recovery = yield* Recovery.make
-  const { compactOnRequest, inbox, preview, turns } = yield* makeParts(options)
+  const { compactOnRequest, eligibility, preview, turns } = yield* makeParts(options)
 
   /** Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). */
   const recover = Effect.fn("SessionRunner.recover")(function* (session: Session, owner: OwnerToken) {
@@ -85,7 +87,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   })
 
   /** Runs one activity and logs its end, however it ends. */
-  const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Inbox.Trigger) {
+  const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Eligibility.Trigger) {
     const { owner, running, sessionID } = input
     const activityID = yield* identifiers.activity
     const activity = yield* Ref.make(Activity.begin(activityID, trigger))
@@ -110,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     yield* recover(session, input.owner)
     let forced = input.force
     for (;;) {
-      const next = yield* inbox.pick(input.sessionID)
+      const next = yield* eligibility.pick(input.sessionID)
       const trigger = Option.isSome(next) ? next.value : forced ? "resume" : undefined
       if (trigger === undefined) {
         yield* compactOnRequest(input, yield* store.get(input.sessionID))
@@ -120,7 +122,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       if (result._tag === "Nothing") continue
       forced = false
       if (result._tag === "Moved") return result
-      yield* Effect.flatMap(store.waitingCount(input.sessionID), (depth) => Metric.set(Metrics.inboxDepth, depth))
+      yield* Effect.flatMap(inbox.count(input.sessionID), (depth) => Metric.set(Metrics.inboxDepth, depth))
     }
   })
 

@@ -16,7 +16,7 @@ import type { Approach, Ready, Smaller } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
 import type { FencedAppend } from "./FencedAppend.ts"
 import * as Frames from "./Frames.ts"
-import type { Inbox, Trigger } from "./Inbox.ts"
+import type { Eligibility, Trigger } from "./Eligibility.ts"
 import { reminder } from "./Promotion.ts"
 import * as Repeats from "./Repeats.ts"
 import { ProviderFailed, runTurn } from "./Turn.ts"
@@ -35,7 +35,7 @@ export interface TurnLoopParts {
   readonly approach: Approach
   readonly budget: CheckBudget
   readonly fenced: FencedAppend
-  readonly inbox: Inbox
+  readonly eligibility: Eligibility
 }
 
 /** `pruned`, `compacted`: assemble the turn again. `nothing`: its input was withdrawn. */
@@ -102,7 +102,7 @@ const makeCheckOutput = Effect.gen(function* () {
   })
 })
 
-export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, inbox }: TurnLoopParts) {
+export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, eligibility }: TurnLoopParts) {
   const compaction = yield* Compaction
   const send = yield* makeSend(fenced)
   const checkOutput = yield* makeCheckOutput
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, inb
     if (result === undefined) return "compacted"
     const goesOn =
       ready.wishes.output === undefined ? result.continue : yield* checkOutput(owned, ready.output, result.continue)
-    return goesOn || (yield* inbox.waits(owned.sessionID, "steer")) ? "continue" : "done"
+    return goesOn || (yield* eligibility.waits(owned.sessionID, "steer")) ? "continue" : "done"
   })
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, activity: Ref.Ref<Activity.Activity>) {

@@ -8,7 +8,8 @@ import { NotWaiting } from "@daybook/log/domain/InboxError"
 import { validate } from "@daybook/log/domain/Validate"
 import { Budget, type Location } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import { EventLog, type EventRefused } from "@daybook/log/log/EventLog"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
@@ -59,6 +60,7 @@ export const make = Effect.fnUntraced(function* (existing: Existing, { place }: 
   const { changes } = existing
   const log = yield* EventLog
   const store = yield* SessionStore
+  const inbox = yield* Inbox
   const epochs = yield* ContextEpoch
   const knownPrice = yield* makeKnownPrice
   const answers = yield* makeAnswers(existing)
@@ -88,15 +90,8 @@ export const make = Effect.fnUntraced(function* (existing: Existing, { place }: 
   })
 
   const withdraw = Effect.fn("Sessions.withdraw")(function* (sessionID: SessionID, messageID: MessageID) {
-    const notWaiting = new NotWaiting({ sessionID, messageID })
-    if (!Schema.is(MessageID)(messageID)) return yield* notWaiting
-    yield* Effect.catchTag(
-      append(sessionID, draft("session.next.prompt.withdrawn", { messageID })),
-      "EventRefused",
-      // Its row says that the input is promoted, withdrawn or missing. Other refusals pass through.
-      (refused): Effect.Effect<never, NotWaiting | EventRefused> =>
-        refused.table === "session_input" ? notWaiting : refused
-    )
+    if (!Schema.is(MessageID)(messageID)) return yield* new NotWaiting({ sessionID, messageID })
+    yield* inbox.withdraw(sessionID, messageID)
   })
 
   return {

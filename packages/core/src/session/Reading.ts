@@ -4,7 +4,9 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/Validate"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
-import { pageLimit, SessionStore } from "@daybook/log/store/SessionStore"
+import { Inbox } from "@daybook/log/store/Inbox"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { clamp } from "@daybook/log/support/Clamp"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { shownAt } from "../request/Recorded.ts"
 import type { Existing } from "./Existing.ts"
@@ -27,6 +29,7 @@ type Service = Sessions["Type"]
 export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Existing, { folder }: Locations) {
   const log = yield* EventLog
   const store = yield* SessionStore
+  const inbox = yield* Inbox
   const execution = yield* SessionExecution
   const epochs = yield* ContextEpoch
   const questions = yield* Questions
@@ -44,7 +47,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     )
 
   const history: Service["history"] = Effect.fn("Sessions.history")(function* (options) {
-    const page = yield* log.read({ ...options, limit: pageLimit(options.limit, historyLimit, historyLimit) })
+    const page = yield* log.read({ ...options, limit: clamp(options.limit, historyLimit, historyLimit) })
     return { ...page, events: page.events.filter(isFollowed) }
   })
 
@@ -69,7 +72,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     messages: (options: Parameters<Service["messages"]>[0]) => reads(() => store.messages(options))(options.sessionID),
     message: reads(store.message),
     context: reads(context),
-    inbox: reads((sessionID: SessionID) => store.waiting(sessionID, { limit: whole })),
+    inbox: reads((sessionID: SessionID) => inbox.waiting(sessionID, { limit: whole })),
     events: (options: Parameters<Service["events"]>[0]) => Stream.filter(log.tail(options), isFollowed),
     eventsMarked: (options: Parameters<Service["eventsMarked"]>[0]) =>
       Stream.filter(log.tailMarked(options), isFollowed),

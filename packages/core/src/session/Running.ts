@@ -8,6 +8,7 @@ import { type ActivityID, Identifiers, SessionID } from "@daybook/log/domain/Ide
 import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import type { Existing } from "./Existing.ts"
@@ -21,6 +22,7 @@ const attempts = 100
 export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
+  const inbox = yield* Inbox
   const inputs = yield* SessionInput
   const execution = yield* SessionExecution
   const owners = yield* SessionOwner
@@ -80,7 +82,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
     wait: (sessionID: SessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),
     active: execution.active,
     interrupted: abandoned(store.interrupted),
-    waiting: abandoned(store.withWaiting),
+    waiting: abandoned(inbox.sessions),
     remove
   }
 })

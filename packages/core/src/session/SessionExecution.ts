@@ -15,7 +15,7 @@ import {
   type ReadError,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
-import { ReadSql } from "@daybook/log/storage/Database"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
@@ -60,9 +60,10 @@ const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<
   Context.Tag.Service<typeof SessionExecution>,
   never,
-  SessionStore | SessionOwner | EventLog | ReadSql | Scope.Scope | Exclude<R, CurrentLocation>
+  SessionStore | Inbox | SessionOwner | EventLog | Scope.Scope | Exclude<R, CurrentLocation>
 > {
   const store = yield* SessionStore
+  const inbox = yield* Inbox
   const owners = yield* SessionOwner
   const log = yield* EventLog
   const recovery = yield* Recovery.make
@@ -113,7 +114,7 @@ const make = Effect.fnUntraced(function* <R>(
   const drain = (sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
     Effect.gen(function* () {
       // A wake without work costs one read and takes no ownership (TU-1).
-      if (!force && !(yield* store.hasWork(sessionID))) return
+      if (!force && !(yield* inbox.hasWork(sessionID))) return
       if (force) yield* store.get(sessionID)
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
       yield* firstOf(

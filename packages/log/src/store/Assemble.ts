@@ -1,9 +1,10 @@
 /** Builds sessions, inputs and messages from projected rows. Pure; every row passes its schema. Spec: PJ-5. */
-import { Either, ParseResult } from "effect"
+import { Array as Arr, Either, ParseResult } from "effect"
 import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"
 import { Input, Message, Session } from "../domain/Message.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
+import { MessageUnreadable } from "./StoreError.ts"
 
 /** Drops absent fields: schemas distinguish absent fields from undefined ones. */
 const present = (fields: Record<string, unknown>): Record<string, unknown> =>
@@ -29,7 +30,7 @@ const decodeSession = ParseResult.decodeUnknownEither(Session)
 const decodeInput = ParseResult.decodeUnknownEither(Input)
 const decodeMessage = ParseResult.decodeUnknownEither(Message)
 
-export const toSession = (row: SessionRow): Either.Either<Session, string> =>
+const toSession = (row: SessionRow): Either.Either<Session, string> =>
   attempt(decodeSession, () =>
     present({
       id: row.id,
@@ -65,7 +66,7 @@ export const toSession = (row: SessionRow): Either.Either<Session, string> =>
     })
   )
 
-export const toInput = (row: InputRow): Either.Either<Input, string> =>
+const toInput = (row: InputRow): Either.Either<Input, string> =>
   attempt(decodeInput, () =>
     present({
       id: row.id,
@@ -126,7 +127,7 @@ const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
   type === "text" && typeof text === "string" ? text : undefined
 
 /** Builds a message with its parts in order; a user message takes its prompt from its input row. */
-export const toMessage = (
+const toMessage = (
   row: MessageRow,
   parts: ReadonlyArray<PartRow>,
   prompt: string | null
@@ -161,4 +162,46 @@ export const partOwner = (row: MessageRow): string => {
   if (row.type !== "shell") return row.id
   const callID = record(row.data)["callID"]
   return typeof callID === "string" ? callID : row.id
+}
+
+const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
+  Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
+
+/** The session of a row. */
+export const sessionOf = (row: SessionRow): Either.Either<Session, MessageUnreadable> =>
+  readable(row.id, "", toSession(row))
+
+/** The sessions of rows. */
+export const sessionsOf = (rows: ReadonlyArray<SessionRow>): Either.Either<ReadonlyArray<Session>, MessageUnreadable> =>
+  Either.all(rows.map(sessionOf))
+
+/** The input of a row. */
+export const inputOf = (row: InputRow): Either.Either<Input, MessageUnreadable> =>
+  readable(row.session_id, row.id, toInput(row))
+
+/** Builds one message from its row, parts and prompt. */
+export const assembleOne = (
+  sessionID: string,
+  row: MessageRow,
+  parts: ReadonlyArray<PartRow>,
+  prompt: string | null
+): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, prompt))
+
+/** Rows of messages, with the rows of their parts and inputs. */
+export interface MessageRows {
+  readonly messages: ReadonlyArray<MessageRow>
+  readonly parts: ReadonlyArray<PartRow>
+  readonly inputs: ReadonlyArray<InputRow>
+}
+
+/** Builds messages from their rows, parts and prompts. */
+export const assemble = (
+  sessionID: string,
+  { inputs, messages, parts }: MessageRows
+): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
+  const byMessage = Arr.groupBy(parts, (part) => part.message_id)
+  const prompts = new Map(inputs.map((input) => [input.id, input.prompt]))
+  return Either.all(
+    messages.map((row) => assembleOne(sessionID, row, byMessage[partOwner(row)] ?? [], prompts.get(row.id) ?? null))
+  )
 }

@@ -29,7 +29,7 @@ export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
 ): Effect.fn.Return<string | undefined, Refused> {
   const session = yield* find(backend, subject, address)
   if (session === undefined) return undefined
-  const known = yield* Effect.mapError(backend.store.input(messageOf(session.id, id)), refusedBy)
+  const known = yield* Effect.mapError(backend.inbox.get(messageOf(session.id, id)), refusedBy)
   return known?.prompt.client?.cwd
 })
 
@@ -65,10 +65,10 @@ const untilIdle = Effect.fn("Admission.untilIdle")(function* (
   { backend, holding, keeper }: Admission,
   { id }: Session
 ) {
-  const { log, sessions, store } = backend
+  const { inbox, log, sessions, store } = backend
   const isIdle = Effect.zipWith(
     store.get(id),
-    store.waitingCount(id),
+    inbox.count(id),
     ({ activity }, waiting) => waiting === 0 && activity?.state !== "running"
   )
   const after = yield* log.latest(id)
@@ -118,12 +118,12 @@ export const admit = Effect.fn("Admission.admit")(function* (
   admission: Admission
 ): Effect.fn.Return<Admitted, Refused> {
   const { address, backend, keeper, place, request, subject } = admission
-  const { sessions, store } = backend
+  const { inbox, sessions } = backend
   const existing = yield* find(backend, subject, address)
   const known =
     existing === undefined
       ? undefined
-      : yield* Effect.mapError(store.input(messageOf(existing.id, request.id)), refusedBy)
+      : yield* Effect.mapError(inbox.get(messageOf(existing.id, request.id)), refusedBy)
   // A repetition changes nothing, even if the session has moved since.
   if (known === undefined) yield* place.recheck
   const session =

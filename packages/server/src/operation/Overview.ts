@@ -87,7 +87,7 @@ export const list = Effect.fn("Overview.list")(function* (
   const own = yield* Effect.filter(page.items, (session) => owns(backend, subject, session))
   if (own.length === 0) yield* checkKeeper(subject, shared)
   const sessions = yield* Effect.forEach(own, (session) =>
-    Effect.map(Effect.mapError(backend.store.waitingCount(session.id), refusedBy), (waiting): Wire.SessionItem => ({
+    Effect.map(Effect.mapError(backend.inbox.count(session.id), refusedBy), (waiting): Wire.SessionItem => ({
       session: session.address?.session ?? session.id,
       session_id: session.id,
       ...(session.title === undefined ? {} : { title: clip(session.title, longestText) }),

@@ -60,7 +60,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
   options: ResumeOptions
 ): Effect.fn.Return<Live | undefined, Refused | ConnectionClosed> {
   const { after, backend, session, write } = options
-  const { log, store } = backend
+  const { inbox, log, store } = backend
   const sessionID = session.id
   const cursor = after === undefined ? undefined : yield* Effect.mapError(cursorOf(backend, session, after), refusedBy)
   const start =
@@ -100,7 +100,7 @@ export const resume = Effect.fn("Resume.resume")(function* (
     const target = yield* Effect.mapError(
       Effect.gen(function* () {
         const { activity } = yield* store.get(sessionID)
-        const [head] = yield* store.waiting(sessionID, { limit: 1 })
+        const [head] = yield* inbox.waiting(sessionID, { limit: 1 })
         const latest = yield* log.latest(sessionID)
         const open = state.fold.run?.id
         if (latest > read && (open === undefined || activity?.state !== "running")) return "again" as const

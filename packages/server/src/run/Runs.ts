@@ -33,9 +33,9 @@ export const runsOf = Effect.fn("Runs.of")(function* (
   backend: Backend,
   { id }: Pick<Session, "id">
 ): Effect.fn.Return<ReadonlyArray<Run>, ReadError | StoreError> {
-  const { log, store } = backend
+  const { inbox, log, store } = backend
   const session = yield* store.get(id)
-  const waiting = yield* store.waiting(id, { limit: Number.MAX_SAFE_INTEGER })
+  const waiting = yield* inbox.waiting(id, { limit: Number.MAX_SAFE_INTEGER })
   const runs: Array<Run> = []
   if (session.activity?.state === "running") {
     const start = yield* activityStart(backend, id, yield* log.latest(id))

@@ -8,17 +8,19 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Count from "../support/Count.ts"
 
 /** The services of a runtime. */
-export type BackendServices = Sessions | SessionExecution | SessionStore | EventLog
+export type BackendServices = Sessions | SessionExecution | SessionStore | Inbox | EventLog
 
 /** A runtime as the operations of a socket use it. */
 export interface Backend {
   readonly sessions: Context.Tag.Service<typeof Sessions>
   readonly execution: Context.Tag.Service<typeof SessionExecution>
   readonly store: Context.Tag.Service<typeof SessionStore>
+  readonly inbox: Context.Tag.Service<typeof Inbox>
   readonly log: Context.Tag.Service<typeof EventLog>
   /** Waits until the files reflect the event at this position. */
   readonly reached: (position: number) => Effect.Effect<void>
@@ -34,6 +36,7 @@ export const fromContext = (
   sessions: Context.get(context, Sessions),
   execution: Context.get(context, SessionExecution),
   store: Context.get(context, SessionStore),
+  inbox: Context.get(context, Inbox),
   log: Context.get(context, EventLog),
   // A failure of the files does not hold back clients.
   reached: (position) =>

@@ -28,6 +28,7 @@ const patience = 3
 
 export const make = Effect.fnUntraced(function* ({
   execution,
+  inbox,
   sessions,
   store
 }: Backend): Effect.fn.Return<Keeper, never, Scope.Scope> {
@@ -40,7 +41,7 @@ export const make = Effect.fnUntraced(function* ({
 
   /** A value that changes with every productive drain. */
   const standing = Effect.fnUntraced(function* (sessionID: SessionID) {
-    const [head] = yield* store.waiting(sessionID, { limit: 1 })
+    const [head] = yield* inbox.waiting(sessionID, { limit: 1 })
     if (head === undefined) return undefined
     const { activity } = yield* store.get(sessionID)
     return `${activity?.id} ${head.id}`

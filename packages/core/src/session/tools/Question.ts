@@ -1,10 +1,11 @@
 /** The tool `question`: asks a person and waits without a time limit. Spec: TO-81..TO-86. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
+import { questionTool } from "@daybook/log/store/QuestionStore"
 import { QuestionItems } from "../../domain/Question.ts"
 import { ToolDeclined, ToolFailure } from "../../domain/ToolError.ts"
 import { define } from "../../tool/ToolDefinition.ts"
-import { Questions, questionTool } from "../Questions.ts"
+import { Questions } from "../Questions.ts"
 
 const QuestionTool = Tool.make(questionTool, {
   description:

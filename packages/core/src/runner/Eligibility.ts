@@ -8,7 +8,7 @@ import type { Input } from "@daybook/log/domain/Message"
 import type { Delivery } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Inbox } from "@daybook/log/store/Inbox"
 
 /** What opens an activity. */
 export type Trigger = "steer" | "queue" | "resume"
@@ -23,21 +23,21 @@ export const promotion = ({ createdAt, id, prompt }: Input): Draft =>
 
 export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
   const log = yield* EventLog
-  const store = yield* SessionStore
+  const inbox = yield* Inbox
 
   const waits = (sessionID: SessionID, delivery: Delivery) =>
-    Effect.map(store.waiting(sessionID, { delivery, limit: 1 }), (inputs) => inputs.length > 0)
+    Effect.map(inbox.waiting(sessionID, { delivery, limit: 1 }), (inputs) => inputs.length > 0)
 
   return {
     waits,
     /** Whether any of these inputs was withdrawn in the meantime. */
     withdrawn: (inputs: ReadonlyArray<Input>) =>
-      Effect.exists(inputs, ({ id }) => Effect.map(store.input(id), (input) => input?.withdrawnSeq !== undefined)),
+      Effect.exists(inputs, ({ id }) => Effect.map(inbox.get(id), (input) => input?.withdrawnSeq !== undefined)),
     /** In queue mode, the oldest queued input; then the steers admitted up to the cutoff (PR-2). */
     eligible: Effect.fnUntraced(function* (sessionID: SessionID, mode: Trigger) {
       const cutoff = yield* log.latest(sessionID)
-      const queued = mode === "queue" ? yield* store.waiting(sessionID, { delivery: "queue", limit: 1 }) : []
-      const steers = yield* store.waiting(sessionID, { delivery: "steer", through: cutoff, limit: steerBatchLimit })
+      const queued = mode === "queue" ? yield* inbox.waiting(sessionID, { delivery: "queue", limit: 1 }) : []
+      const steers = yield* inbox.waiting(sessionID, { delivery: "steer", through: cutoff, limit: steerBatchLimit })
       return [...queued, ...steers]
     }),
     /** A waiting steer precedes an older queued input (PR-5). */
@@ -48,4 +48,4 @@ export const make = Effect.fnUntraced(function* (steerBatchLimit: number) {
   }
 })
 
-export type Inbox = Effect.Effect.Success<ReturnType<typeof make>>
+export type Eligibility = Effect.Effect.Success<ReturnType<typeof make>>

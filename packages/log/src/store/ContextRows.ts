@@ -1,0 +1,51 @@
+/** Selects the rows that the model is shown now, and what it was shown at an earlier step. Spec: EP-10, CP-49, RQ-34. */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { InputRow, MessageRow } from "../projection/Tables.ts"
+import { assembleOne } from "./Assemble.ts"
+import { readingTogether } from "./Reading.ts"
+import { selectCheckpoint, selectFramedStep, selectKept, selectTold } from "./ShownRows.ts"
+import { withParts } from "./TranscriptRows.ts"
+
+/** The messages that the model is shown: around the last checkpoint, and all that follow it. */
+const selectShown = (sql: SqlClient.SqlClient, sessionID: SessionID, baselineSeq: number) =>
+  Effect.gen(function* () {
+    const boundary = yield* selectCheckpoint(sql, sessionID, Number.MAX_SAFE_INTEGER)
+    const from = boundary?.seq ?? 0
+    const earlier = yield* selectTold(sql, sessionID, baselineSeq, from)
+    const kept = yield* selectKept(sql, sessionID, boundary)
+    const shown = yield* sql<MessageRow>`SELECT * FROM session_message
+      WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
+    const checkpoint = shown.slice(0, boundary === undefined ? 0 : 1)
+    const since = shown.slice(checkpoint.length).filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
+    return [...earlier, ...checkpoint, ...kept, ...since]
+  })
+
+export const contextRows = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
+    return yield* readingTogether(sql)(
+      Effect.gen(function* () {
+        const [head] = yield* sql<{ readonly seq: number; readonly incarnation: number | null }>`
+          SELECT seq, incarnation FROM event_sequence WHERE session_id = ${sessionID}`
+        const rows = yield* withParts(sql, sessionID, yield* selectShown(sql, sessionID, baselineSeq))
+        // Waiting inputs too: later events that promote them are folded over these rows.
+        const waiting = yield* sql<InputRow>`SELECT * FROM session_input
+          WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+        return {
+          cursor: head?.seq ?? -1,
+          incarnation: head?.incarnation ?? 0,
+          ...rows,
+          inputs: [...rows.inputs, ...waiting]
+        }
+      })
+    )
+  })
+
+export const stepAt = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.stepAt")(function* (sessionID: SessionID, at: number) {
+    const found = yield* readingTogether(sql)(selectFramedStep(sql, sessionID, at))
+    if (found === undefined) return undefined
+    const message = yield* assembleOne(sessionID, found.row, [], null)
+    return message.type === "assistant" ? { ...found, message } : undefined
+  })

@@ -1,0 +1,60 @@
+/**
+ * The durable inbox: admitted prompts that wait until a turn promotes them. This file is the contract; `SqlInbox.ts`
+ * implements it. An id names one input or message for ever, so that a prompt can be sent again safely.
+ * Spec: specs/inbox.md IB-20..IB-43 (IN-1..IN-12).
+ */
+import { Context, type Effect } from "effect"
+import type { MessageID, SessionID } from "../domain/Identifiers.ts"
+import type { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
+import type { Input, Session } from "../domain/Message.ts"
+import type { Delivery, Prompt } from "../domain/Values.ts"
+import type { AppendError, LogUnavailable } from "../log/EventLog.ts"
+import type { StoreError } from "./StoreError.ts"
+
+/** A prompt to admit, under its id. */
+export interface Admission {
+  readonly sessionID: SessionID
+  readonly messageID: MessageID
+  readonly prompt: Prompt
+  readonly delivery: Delivery
+}
+
+/** Selects waiting inputs, oldest admission first. */
+export interface WaitingOptions {
+  readonly limit: number
+  readonly delivery?: Delivery
+  /** Only inputs admitted at or before this sequence number. */
+  readonly through?: number
+}
+
+/** The inbox of every session. */
+export class Inbox extends Context.Tag("@daybook/log/Inbox")<
+  Inbox,
+  {
+    /**
+     * The receipt of an exact earlier admission; undefined if the id is unused. Compares the prompts, not their
+     * expansions: a file may change between two tries.
+     */
+    readonly receipt: (admission: Admission) => Effect.Effect<Input | undefined, PromptConflictError | StoreError>
+    /**
+     * Stores the prompt as a waiting input. Counts the inbox in the same transaction, so that concurrent admissions
+     * never exceed `limit`. If another caller admitted the id meanwhile, returns that receipt or fails with the
+     * conflict.
+     */
+    readonly admit: (
+      admission: Admission,
+      options: { readonly limit: number }
+    ) => Effect.Effect<Input, PromptConflictError | InboxFullError | StoreError | AppendError>
+    /** Takes a waiting input out of the inbox. A promotion and a withdrawal of one input never both succeed. */
+    readonly withdraw: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<void, NotWaiting | AppendError>
+    /** The input with this id, of any session: waiting, promoted or withdrawn. */
+    readonly get: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
+    readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
+    /** The number of waiting inputs. */
+    readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+    /** Whether a drain has work: a waiting input or a requested compaction. */
+    readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+    /** The sessions with waiting inputs, in id order. */
+    readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>
+  }
+>() {}

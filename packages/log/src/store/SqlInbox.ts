@@ -1,0 +1,144 @@
+/** Implements the inbox on SQL. Contract: `Inbox.ts`. */
+import { Effect, Either, Layer, Metric } from "effect"
+import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
+import type { Input } from "../domain/Message.ts"
+import { draft } from "../events/SessionEvents.ts"
+import { type AppendError, type CommitHook, EventLog } from "../log/EventLog.ts"
+import { sameJson } from "../log/Replay.ts"
+import * as SqlHook from "../log/SqlHook.ts"
+import type { InputRow, SessionRow } from "../projection/Tables.ts"
+import { ReadSql } from "../storage/Database.ts"
+import * as Metrics from "../support/Metrics.ts"
+import { inputOf, sessionsOf } from "./Assemble.ts"
+import { type Admission, Inbox } from "./Inbox.ts"
+import { reading } from "./Reading.ts"
+
+const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission): boolean => {
+  const { expansion: _, ...earlier } = input.prompt
+  const { expansion: __, ...asked } = prompt
+  return (
+    input.sessionID === sessionID &&
+    input.delivery === delivery &&
+    sameJson(earlier, asked) &&
+    // The last matching pattern decides, so the order of patterns is part of the prompt.
+    sameJson(Object.keys(earlier.tools ?? {}), Object.keys(asked.tools ?? {}))
+  )
+}
+
+/** Refuses an admission that exceeds the limit (IN-12). */
+const hasRoom = (limit: number): CommitHook<InboxFullError> =>
+  SqlHook.make((sql, sessionID) =>
+    Effect.flatMap(
+      sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
+        WHERE session_id = ${sessionID} AND promoted_seq IS NULL`,
+      ([row]): Effect.Effect<unknown, InboxFullError> => {
+        const depth = row?.total ?? 0
+        return depth > limit ? new InboxFullError({ sessionID, limit }) : Metric.set(Metrics.inboxDepth, depth)
+      }
+    )
+  )
+
+/** The reads, over the reading connection. */
+const makeReads = Effect.gen(function* () {
+  const sql = yield* ReadSql
+
+  const get: (typeof Inbox.Service)["get"] = (messageID) =>
+    Effect.flatMap(reading(sql<InputRow>`SELECT * FROM session_input WHERE id = ${messageID}`), ([row]) =>
+      row === undefined ? Either.right(undefined) : inputOf(row)
+    )
+
+  const waiting: (typeof Inbox.Service)["waiting"] = (
+    sessionID,
+    { delivery, limit, through = Number.MAX_SAFE_INTEGER }
+  ) =>
+    Effect.flatMap(
+      reading(
+        sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq IS NULL
+          AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
+          ORDER BY admitted_seq LIMIT ${limit}`
+      ),
+      (rows) => Either.all(rows.map(inputOf))
+    )
+
+  const count: (typeof Inbox.Service)["count"] = (sessionID) =>
+    Effect.map(
+      reading(
+        sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
+          WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+      ),
+      ([row]) => row?.total ?? 0
+    )
+
+  const hasWork: (typeof Inbox.Service)["hasWork"] = (sessionID) =>
+    Effect.map(
+      reading(
+        sql<{ readonly found: number }>`SELECT EXISTS (SELECT 1 FROM session_input
+          WHERE session_id = ${sessionID} AND promoted_seq IS NULL)
+          OR EXISTS (SELECT 1 FROM session WHERE id = ${sessionID} AND compaction_requested IS NOT NULL) AS found`
+      ),
+      ([row]) => row?.found === 1
+    )
+
+  // `admitted_seq` makes SQLite use the index of waiting inputs instead of the index of all inputs.
+  const sessions = Effect.flatMap(
+    reading(
+      sql<SessionRow>`SELECT * FROM session
+        WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0)
+        ORDER BY id`
+    ),
+    sessionsOf
+  )
+
+  return { get, waiting, count, hasWork, sessions }
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* ReadSql
+  const log = yield* EventLog
+  const reads = yield* makeReads
+
+  const receipt = Effect.fnUntraced(function* (admission: Admission) {
+    const { messageID, sessionID } = admission
+    const earlier = yield* reads.get(messageID)
+    if (earlier !== undefined && isExactRetry(earlier, admission)) return earlier
+    const taken =
+      earlier !== undefined || (yield* reading(sql`SELECT 1 FROM session_message WHERE id = ${messageID}`)).length > 0
+    return taken ? yield* new PromptConflictError({ sessionID, messageID }) : undefined
+  })
+
+  const admit = Effect.fn("Inbox.admit")(
+    function* (admission: Admission, { limit }: { readonly limit: number }) {
+      const { delivery, messageID, prompt, sessionID } = admission
+      const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
+      const [event] = yield* log.append(sessionID, [admitted], { commit: hasRoom(limit) })
+      const input: Input = {
+        id: messageID,
+        sessionID,
+        prompt,
+        delivery,
+        admittedSeq: event.seq,
+        createdAt: event.created
+      }
+      return input
+    },
+    (admitting, admission) =>
+      Effect.catchTag(admitting, "EventRefused", (refused) =>
+        // Another caller admitted the id between the caller's read and the write.
+        Effect.flatMap(receipt(admission), (theirs) => (theirs === undefined ? refused : Effect.succeed(theirs)))
+      )
+  )
+
+  const withdraw: (typeof Inbox.Service)["withdraw"] = (sessionID, messageID) =>
+    log.append(sessionID, [draft("session.next.prompt.withdrawn", { messageID })]).pipe(
+      Effect.asVoid,
+      // The input's row refused: it is promoted, withdrawn or missing. Other refusals pass through.
+      Effect.catchTag("EventRefused", (refused): Effect.Effect<never, NotWaiting | AppendError> =>
+        refused.table === "session_input" ? new NotWaiting({ sessionID, messageID }) : refused
+      )
+    )
+
+  return Inbox.of({ ...reads, receipt, admit, withdraw })
+})
+
+/** The inbox over the event log and `ReadSql`. */
+export const layer = Layer.effect(Inbox, make)

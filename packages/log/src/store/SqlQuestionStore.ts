@@ -1,0 +1,97 @@
+/** Implements the questions on SQL. Contract: `QuestionStore.ts`. */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect, Layer, Option, Schema } from "effect"
+import { MessageID, type SessionID } from "../domain/Identifiers.ts"
+import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
+import { type Draft, draft } from "../events/SessionEvents.ts"
+import { type CommitHook, EventLog } from "../log/EventLog.ts"
+import * as SqlHook from "../log/SqlHook.ts"
+import { ReadSql } from "../storage/Database.ts"
+import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
+import { reading } from "./Reading.ts"
+
+/** The part of a `question` call. */
+type CallRow = { readonly message_id: string; readonly key: string; readonly seq: number }
+
+type AskedRow = CallRow & { readonly called: string; readonly time_ran: number }
+
+const Asked = Schema.Struct({
+  message_id: MessageID,
+  called: Schema.parseJson(Schema.Struct({ input: Schema.Unknown }))
+})
+
+const decode = Schema.decodeUnknownOption(Asked)
+
+/** None if the row does not decode. */
+const questionOf = (sessionID: SessionID, row: AskedRow): Option.Option<OpenQuestion> =>
+  Option.map(decode(row), ({ called, message_id }) => ({
+    sessionID,
+    messageID: message_id,
+    callID: row.key,
+    input: called.input,
+    askedAt: row.time_ran
+  }))
+
+/** Counts the answers and dismissals of one call in the log, of any version: `/` is the character after `.`. */
+const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, { key, message_id, seq }: CallRow) =>
+  Effect.map(
+    sql<{ readonly total: number }>`SELECT count(*) AS total FROM event
+      WHERE session_id = ${sessionID} AND seq > ${seq}
+      AND type >= 'session.next.question.' AND type < 'session.next.question/'
+      AND json_extract(data, '$.assistantMessageID') = ${message_id}
+      AND json_extract(data, '$.callID') = ${key}`,
+    ([found]) => found?.total ?? 0
+  )
+
+/** Refuses a closing event unless it is the first one of an open question. */
+const wasOpen = ({ callID, messageID, sessionID }: QuestionRef): CommitHook<QuestionClosed> =>
+  SqlHook.make((sql) =>
+    Effect.gen(function* () {
+      const [row] = yield* sql<CallRow>`SELECT message_id, key, seq
+        FROM session_part WHERE session_id = ${sessionID} AND message_id = ${messageID} AND kind = 'tool'
+        AND key = ${callID} AND name = ${questionTool} AND status = 'running' AND settled IS NULL`
+      if (row === undefined || (yield* closings(sql, sessionID, row)) !== 1) {
+        return yield* new QuestionClosed({ sessionID, messageID, callID })
+      }
+    })
+  )
+
+const make = Effect.gen(function* () {
+  const sql = yield* ReadSql
+  const log = yield* EventLog
+
+  const close = (question: QuestionRef, event: Draft) =>
+    Effect.asVoid(log.append(question.sessionID, [event], { commit: wasOpen(question) }))
+
+  return QuestionStore.of({
+    open: (sessionID) =>
+      reading(
+        Effect.gen(function* () {
+          const asked = yield* sql<AskedRow>`SELECT message_id, key, seq, called, time_ran FROM session_part
+            WHERE session_id = ${sessionID} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
+            AND status = 'running' ORDER BY seq`
+          const open = yield* Effect.filter(asked, (row) => Effect.map(closings(sql, sessionID, row), (n) => n === 0))
+          return open.flatMap((row) => Option.toArray(questionOf(sessionID, row)))
+        })
+      ),
+    cursorOf: ({ callID, messageID, sessionID }) =>
+      Effect.map(
+        reading(
+          sql<{ readonly seq: number }>`SELECT seq FROM session_part WHERE session_id = ${sessionID}
+            AND message_id = ${messageID} AND kind = 'tool' AND key = ${callID}`
+        ),
+        ([row]) => row?.seq ?? -1
+      ),
+    answer: (question, answers) => {
+      const { callID, messageID: assistantMessageID } = question
+      return close(question, draft("session.next.question.answered", { assistantMessageID, callID, answers }))
+    },
+    dismiss: (question) => {
+      const { callID, messageID: assistantMessageID } = question
+      return close(question, draft("session.next.question.dismissed", { assistantMessageID, callID }))
+    }
+  })
+})
+
+/** Questions over the event log and `ReadSql`. */
+export const layer = Layer.effect(QuestionStore, make)

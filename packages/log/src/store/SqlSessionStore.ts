@@ -1,0 +1,60 @@
+/** Implements the session store on SQL, over the reading connection. Contract: `SessionStore.ts`. */
+import { Effect, Layer } from "effect"
+import { ReadSql } from "../storage/Database.ts"
+import { selectContinued } from "./ActivityRows.ts"
+import { assemble, sessionsOf } from "./Assemble.ts"
+import * as ContextRows from "./ContextRows.ts"
+import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./Family.ts"
+import { selectInstructionFiles } from "./InstructionRows.ts"
+import { reading, readingTogether } from "./Reading.ts"
+import { isAt, isOnlyOne } from "./SessionChecks.ts"
+import * as SessionRows from "./SessionRows.ts"
+import { SessionStore } from "./SessionStore.ts"
+import { selectContextStart } from "./ShownRows.ts"
+import { MessageUnreadable } from "./StoreError.ts"
+import { selectTodos } from "./Todos.ts"
+import * as TranscriptRows from "./TranscriptRows.ts"
+import * as UnsettledRows from "./UnsettledRows.ts"
+
+const make = Effect.gen(function* () {
+  const sql = yield* ReadSql
+  const contextRows = ContextRows.contextRows(sql)
+
+  const ancestors: (typeof SessionStore.Service)["ancestors"] = Effect.fn("SessionStore.ancestors")((sessionID) =>
+    Effect.flatMap(reading(selectAncestors(sql, sessionID)), sessionsOf)
+  )
+
+  return SessionStore.of({
+    get: SessionRows.get(sql),
+    addressed: SessionRows.addressed(sql),
+    titled: SessionRows.titled(sql),
+    list: SessionRows.list(sql),
+    interrupted: SessionRows.interrupted(sql),
+    isAt,
+    isOnlyOne,
+    ancestors,
+    rootOf: (sessionID) => Effect.map(ancestors(sessionID), (line) => line.at(-1)?.id ?? sessionID),
+    treeUsage: (sessionID) => reading(selectTreeUsage(sql, sessionID)),
+    treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
+    todos: (sessionID) => reading(selectTodos(sql, sessionID)),
+    instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
+    message: TranscriptRows.message(sql),
+    messages: TranscriptRows.messages(sql),
+    continued: (sessionID, opening) =>
+      Effect.catchTag(readingTogether(sql)(selectContinued(sql, sessionID, opening)), "ParseError", ({ message }) =>
+        Effect.fail(new MessageUnreadable({ sessionID, messageID: "", details: message }))
+      ),
+    contextRows,
+    contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>
+      readingTogether(sql)(selectContextStart(sql, sessionID, at))
+    ),
+    stepAt: ContextRows.stepAt(sql),
+    context: (sessionID, baselineSeq) =>
+      Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) => assemble(sessionID, rows)),
+    unsettledTools: UnsettledRows.unsettledTools(sql),
+    openStep: UnsettledRows.openStep(sql)
+  })
+})
+
+/** The read models over `ReadSql`. */
+export const layer = Layer.effect(SessionStore, make)
