@@ -24,7 +24,7 @@ export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<
   {
     /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */
     readonly ready: Effect.Effect<void>
-    /** The status of every enabled server, sorted by name; contains no secrets (MC-8). */
+    /** The status of every enabled server, sorted by name; contains no secrets (MC-38). */
     readonly status: Effect.Effect<ReadonlyArray<McpStatus>>
     /** The status now and after every change. */
     readonly changes: Stream.Stream<ReadonlyArray<McpStatus>>

@@ -1,6 +1,6 @@
 /**
  * Names a server's tools for providers: `<server>_<tool>`, in the characters and the length that every provider
- * accepts, unique, and the same after every start. Pure. Spec: MC-10.
+ * accepts, unique, and the same after every start. Pure. Spec: MC-10, MC-39.
  */
 import { createHash } from "node:crypto"
 

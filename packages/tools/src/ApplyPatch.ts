@@ -1,4 +1,4 @@
-/** The tool `apply_patch`: changes several files, all or none. Spec: TO-14, TO-71..TO-77. */
+/** The tool `apply_patch`: changes several files, all or none. Spec: TO-14, TO-71..TO-77, TO-111..TO-117. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { isNonEmptyReadonlyArray } from "effect/Array"

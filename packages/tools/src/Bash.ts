@@ -1,6 +1,7 @@
 /**
  * The tool `bash`: runs a shell command. Without a sandbox, the command has the host user's authority, and the
- * permission is the boundary, judged by the commands of the line. Spec: TO-12, TO-61..TO-66, BR-1, SB-1.
+ * permission is the boundary, judged by the commands of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, BR-1,
+ * SB-1.
  */
 import * as Tool from "@effect/ai/Tool"
 import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Warns about a command before it runs. The warnings advise the person and the model, and are not a boundary: a shell
- * can name a path in more ways than a scan can see (TO-12). Pure.
+ * can name a path in more ways than a scan can see (TO-118). Pure.
  */
 import * as path from "node:path"
 

@@ -1,6 +1,6 @@
 /**
  * Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
- * the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure. Spec: CF-13.
+ * the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure. Spec: CF-13, CF-46.
  */
 import { ParseResult, Schema } from "effect"
 import { expects, made, selected, shaped, someText } from "../definition/Fields.ts"

@@ -66,7 +66,7 @@ export class Compaction extends Context.Tag("@daybook/core/Compaction")<
     readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, LogError>
     /** Runs after the provider rejected the request as too long, before any answer (CM-10). True: try again. */
     readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, LogError>
-    /** Runs a requested compaction. `messageID` is the request's; it ends here, whatever the outcome (CP-41). */
+    /** Runs a requested compaction. `messageID` is the request's; it ends here, whatever the outcome (CP-55). */
     readonly compactManually: (request: CompactionRequest, messageID: MessageID) => Effect.Effect<boolean, LogError>
     /** Fails a request that cannot be carried out. */
     readonly refuse: (

@@ -40,7 +40,7 @@ export interface RunCoordinator<Key, A, E> {
    * must not `run` its own key: it would wait for itself.
    */
   readonly run: (key: Key) => Effect.Effect<A, E | RunInterrupted>
-  /** Returns immediately; a drain starts after this call, unless `interrupt` is called first (EX-4). */
+  /** Returns immediately; a drain starts after this call, unless `interrupt` is called first (EX-15). */
   readonly wake: (key: Key) => Effect.Effect<void>
   /** Stops everything requested before it; waits until that has ended, including finalizers. Idle: no-op (EX-6). */
   readonly interrupt: (key: Key) => Effect.Effect<void>
@@ -151,7 +151,7 @@ export const make = <Key, A, E>(options: {
       if (next === undefined) Deferred.unsafeDone(entry.idle, Exit.void)
     }
 
-    /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-7). */
+    /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-17). */
     const conclude = (key: Key, execution: Execution<A, E>, exit: Exit.Exit<A, E>): void => {
       if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
       if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)

@@ -1,7 +1,7 @@
 /**
  * Finds protected paths, which ask although a wide rule allows them: files that programs or agents obey ask before an
  * edit, files that hold secrets ask before they are read or edited. A rule allows one only if it names it. Pure. Spec:
- * PP-1..PP-6.
+ * PP-1..PP-7.
  */
 import { instructionNames } from "../context/sources/InstructionFiles.ts"
 import { literal } from "../domain/Rule.ts"

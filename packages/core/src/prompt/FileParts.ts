@@ -1,4 +1,7 @@
-/** Converts a mentioned file or folder to parts, with the checks and limits of the tool `read`. Spec: PX-10..PX-14. */
+/**
+ * Converts a mentioned file or folder to parts, with the checks and limits of the tool `read`. Spec: PX-10..PX-14, PX-25,
+ * PX-26.
+ */
 import * as path from "node:path"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"

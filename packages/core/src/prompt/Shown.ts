@@ -1,6 +1,6 @@
 /**
  * Renders a stored prompt for the model: its text, then each part of its expansion in a labelled frame. Pure: the same
- * prompt always yields the same bytes. Spec: PX-19.
+ * prompt always yields the same bytes. Spec: PX-19, PX-27, PX-28.
  */
 import { Either } from "effect"
 import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"

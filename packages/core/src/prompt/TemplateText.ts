@@ -1,4 +1,4 @@
-/** Expands a template with the arguments after its name. Pure. Spec: CF-18. */
+/** Expands a template with the arguments after its name. Pure. Spec: CF-18, CF-48. */
 import { Either, Schema } from "effect"
 
 /** The expanded text is longer than a prompt may be. */

@@ -2,7 +2,7 @@
  * Rebuilds the request of an earlier turn: its frame, and the history as it was then, lowered as it was then. Looks up
  * keys and folds only from the preceding checkpoint on, so the cost follows what was shown, wherever it is in the
  * session.
- * Spec: RQ-34..RQ-36.
+ * Spec: RQ-34..RQ-36, RQ-56.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Schema } from "effect"

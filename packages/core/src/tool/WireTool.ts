@@ -1,7 +1,7 @@
 /**
  * Builds the tool of a provider request: name, description and JSON schema, with a decoder that accepts anything. Input
  * is checked when the call is settled, so that bad input becomes a result for the model and does not break the
- * provider's stream (TO-3).
+ * provider's stream (TO-107).
  */
 import * as Tool from "@effect/ai/Tool"
 import { Context, Schema } from "effect"

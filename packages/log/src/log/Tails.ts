@@ -3,7 +3,7 @@
  * reads again.
  * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode. Tails that
  * are further behind, and rows of other processes, are read from the database. Signals carry no data and may be
- * spurious; rows are the truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10.
+ * spurious; rows are the truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
  */
 import { Effect, type Scope } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"

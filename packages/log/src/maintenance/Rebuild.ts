@@ -1,6 +1,6 @@
 /**
  * Rebuilds the projected tables from the event rows alone, page by page, with the fold and the writer that appends use.
- * Rows that the fold does not own stay: context epochs and rows of extra projectors. Spec: PJ-8 (RP-7).
+ * Rows that the fold does not own stay: context epochs and rows of extra projectors. Spec: PJ-8, PJ-12 (RP-7).
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"

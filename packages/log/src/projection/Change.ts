@@ -1,7 +1,7 @@
 /**
  * Represents changes to projected rows as data. One event makes a few changes; those of many events join into one
  * insert or update per row, so that a group commit writes each row once. Joining never alters the outcome: applying the
- * joined changes equals applying each change (PJ-3).
+ * joined changes equals applying each change (PJ-11).
  */
 import { Either } from "effect"
 import { type Rows, type TableName, tableNames, tables, type Value } from "./Tables.ts"
@@ -31,7 +31,7 @@ export type Refusal = { readonly table: TableName; readonly details: string }
 export type AnyRow = { readonly [column: string]: Value }
 /**
  * The amounts to add, grouped by column, in order. Sums of fractions depend on the order, and a rebuild must give the
- * same sums (PJ-3).
+ * same sums (PJ-11).
  */
 export type Additions = ReadonlyArray<readonly [column: string, amount: number]>
 export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: Additions }

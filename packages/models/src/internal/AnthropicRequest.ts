@@ -1,6 +1,6 @@
 /**
  * Completes a request to Anthropic's Messages API: settings under their wire names, limited to what the model, its
- * thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-20, MD-47..MD-49, MD-55..MD-57.
+ * thinking and the history allow, and the marks of the prompt cache. Pure. Spec: MD-65, MD-47..MD-49, MD-55..MD-57.
  */
 import { Predicate } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"

@@ -1,4 +1,4 @@
-/** Reads the providers and the default model from environment variables. Spec: MD-36..MD-39. */
+/** Reads the providers and the default model from environment variables. Spec: MD-36..MD-39, MD-64, MD-70. */
 import { Config, ConfigError, type Duration, Effect, Either, Option, Redacted } from "effect"
 import * as Catalog from "../Catalog.ts"
 import * as OfflineModel from "../OfflineModel.ts"

@@ -45,7 +45,7 @@ const fixed: ReadonlySet<string> = new Set([
   "x-goog-api-key"
 ])
 
-/** The headers that the settings may set; `own` are the provider's, which stay (MD-48). */
+/** The headers that the settings may set; `own` are the provider's, which stay (MD-66). */
 export const headersOf = (settings: RequestSettings, own: ReadonlyArray<string> = []): Record<string, string> => {
   const kept = new Set(own.map((name) => name.toLowerCase()))
   const laid = Object.entries(settings.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const)

@@ -1,7 +1,7 @@
 /**
  * The tokenizer of OpenAI's models since GPT-4o (`o200k_base`). The vocabulary comes from `gpt-tokenizer`, which is
  * large and loaded only when such a model is resolved. This file splits the text itself, because the package splits by
- * the rules of an older vocabulary and takes quadratic time for one long run of letters. Spec: MD-53.
+ * the rules of an older vocabulary and takes quadratic time for one long run of letters. Spec: MD-53, MD-69.
  */
 
 /** Names of models that use this vocabulary. */

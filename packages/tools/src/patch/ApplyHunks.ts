@@ -1,6 +1,6 @@
 /**
  * Applies the hunks of one update to a file's text. Every hunk must match exactly one place. Unchanged lines are kept
- * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74.
+ * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74, TO-114.
  */
 import { Either, Schema } from "effect"
 import { isCrlf } from "../WholeText.ts"

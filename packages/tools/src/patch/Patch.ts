@@ -1,6 +1,6 @@
 /**
  * Parses a patch into file changes, or reports an error with its line. `ApplyHunks.ts` matches hunks against files.
- * Pure. Spec: TO-71.
+ * Pure. Spec: TO-71, TO-113.
  */
 import { Data, Either, Schema } from "effect"
 

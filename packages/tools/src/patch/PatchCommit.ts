@@ -4,7 +4,8 @@
  * where its original is. The caller plans the changes and holds the locks.
  *
  * A reader sees a replaced file's old or new content, never a part. If the process is killed in between, some files are
- * changed and some are not, and the originals remain beside them as `.daybook-*.orig`. Spec: TO-75, TO-76.
+ * changed and some are not, and the originals remain beside them as `.daybook-*.orig`. Spec: TO-75, TO-76, TO-116,
+ * TO-117.
  */
 import { randomUUID } from "node:crypto"
 import type { Stats } from "node:fs"

@@ -2,7 +2,7 @@
  * Instructions from http and https addresses that the host configured. All are fetched concurrently, with a short
  * timeout, and again when stale. While an address fails, its last text still holds, from this process or from what the
  * session was told. An address that never answered is listed without a text, so that it does not block a session.
- * Spec: specs/context.md CX-27, CX-28.
+ * Spec: specs/context.md CX-27, CX-28, CX-48.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
