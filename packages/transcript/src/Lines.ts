@@ -1,7 +1,7 @@
 /** Renders a row as a line of pieces: short texts, and references to long ones. Pure. Spec: FI-98 in specs/files.md. */
 import * as Fold from "./Fold.ts"
 
-/** Text of a line, or a reference to a long text that stands in the line as a JSON string. */
+/** Text of a line, or a reference to a long text, which is a JSON string in the line. */
 export type Piece = Fold.Text
 
 /** The row as a line with its newline, equal to `JSON.stringify` of the row with its texts. */
