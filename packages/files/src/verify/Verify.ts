@@ -14,7 +14,9 @@ import * as SafeFiles from "../disk/SafeFiles.ts"
 import { type Finding, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import { addressOf, indexFolder, type SharedSpaces } from "../layout/Layout.ts"
 import { modesOf } from "../layout/Modes.ts"
-import * as Comparison from "./Comparison.ts"
+import { type CheckedRoot, type Found, parentOf } from "./CheckedRoot.ts"
+import { checkHouse, unknownHouses } from "./HouseCheck.ts"
+import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
 
 /** The files to verify; `uid` and `shared` as for the exporter. */
 export interface VerifyOptions {
@@ -37,90 +39,111 @@ const openRoot = (root: string) =>
     catch: () => new RootUnusable({ root, details: "the folder does not exist; give the root of the export" })
   })
 
+/** What a verification works with. */
+interface Verification {
+  readonly root: CheckedRoot
+  readonly store: SessionStore["Type"]
+  readonly log: EventLog["Type"]
+  readonly uid: number
+}
+
+/** The address that the session's files have; undefined for a temp session. */
+const addressAt = Effect.fnUntraced(function* ({ log, store, uid }: Verification, id: string) {
+  const { address } = yield* store.get(SessionID.make(id))
+  // A session without an address is kept under the agent that it was created for.
+  const [first] = (yield* log.read({ sessionID: SessionID.make(id), limit: 1 })).events
+  const agent = first?.type === "session.created" ? first.data.agent : undefined
+  return addressOf({ id, agent }, address, uid)
+})
+
+/** Checks the session, unless it has no files or is in another house than `house`. */
+const look = Effect.fnUntraced(function* (verification: Verification, id: string, house?: string) {
+  const kept = yield* addressAt(verification, id)
+  if (kept === undefined || (house !== undefined && indexFolder(kept) !== house)) return undefined
+  return { index: indexFolder(kept), session: kept.session, ...(yield* checkSession(verification.root, id, kept)) }
+})
+
+/** Returns `instead` if the session was removed since it was listed. */
+const unlessRemoved = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, instead: A) =>
+  Effect.catchIf(
+    look,
+    (error): error is E & SessionNotFound => error instanceof SessionNotFound,
+    () => Effect.succeed(instead)
+  )
+
+/** The ids of all sessions. */
+const allSessions = ({ store }: Verification) =>
+  Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
+    Effect.map(store.list({ limit: 100, ...(cursor === undefined ? {} : { cursor }) }), (page) => [
+      Chunk.fromIterable(page.items.map(({ id }) => id)),
+      page.cursor === undefined ? Option.none() : Option.some(page.cursor)
+    ])
+  )
+
+/** Checks one house. Sessions may come, go and run meanwhile: repeats a comparison that found a difference. */
+const lookAtHouse = Effect.fnUntraced(function* (
+  verification: Verification,
+  index: string,
+  first: ReadonlyArray<Seen>
+) {
+  const { root } = verification
+  let [seen, findings] = [first, yield* checkHouse(root, index, first)]
+  for (let n = 1; n < attempts && findings.length > 0; n++) {
+    const before = JSON.stringify(seen)
+    const again = yield* Stream.runCollect(
+      allSessions(verification).pipe(
+        Stream.mapEffect((id) => unlessRemoved(look(verification, id, index), undefined)),
+        Stream.filterMap((looked) =>
+          looked === undefined ? Option.none() : Option.some({ session: looked.session, entry: looked.entry })
+        )
+      )
+    )
+    seen = Chunk.toReadonlyArray(again)
+    findings = yield* checkHouse(root, index, seen)
+    if (JSON.stringify(seen) === before) break
+  }
+  return findings
+})
+
+/** Checks all sessions, then their houses, then the rest of the root. */
+const verifyAll = (verification: Verification) => {
+  const houses = new Map<string, Array<Seen>>()
+  const one = (id: string) =>
+    Effect.map(look(verification, id), (looked): Found => {
+      if (looked === undefined) return []
+      const { entry, findings, index, session } = looked
+      const seen = houses.get(index) ?? []
+      seen.push({ session, entry })
+      houses.set(index, seen)
+      return findings
+    })
+  const ofSessions = allSessions(verification).pipe(
+    Stream.mapEffect((id) => unlessRemoved(one(id), [] as Found)),
+    Stream.flattenIterables
+  )
+  const ofHouses = Stream.suspend(() => Stream.fromIterable(houses)).pipe(
+    Stream.mapEffect(([index, seen]) => lookAtHouse(verification, index, seen)),
+    Stream.flattenIterables
+  )
+  const others = Effect.suspend(() => unknownHouses(verification.root, new Set([...houses.keys()].map(parentOf))))
+  return Stream.concat(Stream.concat(ofSessions, ofHouses), Stream.flattenIterables(Stream.fromEffect(others)))
+}
+
 /** The differences between files and log, as they are found. No finding means that the files equal a fresh export. */
 export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyError, EventLog | SessionStore> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const store = yield* SessionStore
       const { mode, root } = yield* openRoot(options.root)
-      const files = SafeFiles.make({ root })
-      const uid = options.uid ?? process.getuid?.() ?? 0
-      const verifier = Comparison.make(files, modesOf(options.shared, mode))
-      const houses = new Map<string, Array<Comparison.Seen>>()
-
-      /** The address that the session's files have; undefined for a temp session. */
-      const addressAt = Effect.fnUntraced(function* (id: string) {
-        const { address } = yield* store.get(SessionID.make(id))
-        // A session without an address is kept under the agent that it was created for.
-        const [first] = (yield* (yield* EventLog).read({ sessionID: SessionID.make(id), limit: 1 })).events
-        const agent = first?.type === "session.created" ? first.data.agent : undefined
-        return addressOf({ id, agent }, address, uid)
-      })
-
-      /** Verifies the session, unless it has no files or is in another house than `house`. */
-      const look = Effect.fnUntraced(function* (id: string, house?: string) {
-        const kept = yield* addressAt(id)
-        if (kept === undefined || (house !== undefined && indexFolder(kept) !== house)) return undefined
-        return { index: indexFolder(kept), session: kept.session, ...(yield* verifier.session(id, kept)) }
-      })
-
-      const one = (id: string) =>
-        Effect.map(look(id), (looked) => {
-          if (looked === undefined) return []
-          const { entry, findings, index, session } = looked
-          const seen = houses.get(index) ?? []
-          seen.push({ session, entry })
-          houses.set(index, seen)
-          return findings
-        })
-
-      if (options.sessionID !== undefined) {
-        const id = options.sessionID
-        if (!Schema.is(SessionID)(id)) return yield* new SessionNotFound({ sessionID: id })
-        return Stream.flattenIterables(Stream.fromEffect(one(id)))
+      const verification: Verification = {
+        root: { files: SafeFiles.make({ root }), modes: modesOf(options.shared, mode) },
+        store: yield* SessionStore,
+        log: yield* EventLog,
+        uid: options.uid ?? process.getuid?.() ?? 0
       }
-      const sessions = Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
-        Effect.map(store.list({ limit: 100, ...(cursor === undefined ? {} : { cursor }) }), (page) => [
-          Chunk.fromIterable(page.items.map(({ id }) => id)),
-          page.cursor === undefined ? Option.none() : Option.some(page.cursor)
-        ])
-      )
-      /** Returns `instead` if the session was removed since it was listed. */
-      const gone = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, instead: A) =>
-        Effect.catchIf(
-          look,
-          (error): error is E & SessionNotFound => error instanceof SessionNotFound,
-          () => Effect.succeed(instead)
-        )
-
-      /** Sessions may come, go and run meanwhile: repeats each comparison that found a difference. */
-      const checkHouse = Effect.fnUntraced(function* (index: string, first: ReadonlyArray<Comparison.Seen>) {
-        let [seen, findings] = [first, yield* verifier.house(index, first)]
-        for (let n = 1; n < Comparison.attempts && findings.length > 0; n++) {
-          const before = JSON.stringify(seen)
-          const again = yield* Stream.runCollect(
-            sessions.pipe(
-              Stream.mapEffect((id) => gone(look(id, index), undefined)),
-              Stream.filterMap((looked) =>
-                looked === undefined ? Option.none() : Option.some({ session: looked.session, entry: looked.entry })
-              )
-            )
-          )
-          seen = Chunk.toReadonlyArray(again)
-          findings = yield* verifier.house(index, seen)
-          if (JSON.stringify(seen) === before) break
-        }
-        return findings
-      })
-      const found = sessions.pipe(
-        Stream.mapEffect((id) => gone(one(id), [] as Comparison.Found)),
-        Stream.flattenIterables
-      )
-      const ofHouses = Stream.suspend(() => Stream.fromIterable(houses)).pipe(
-        Stream.mapEffect(([index, seen]) => checkHouse(index, seen)),
-        Stream.flattenIterables
-      )
-      const others = Effect.suspend(() => verifier.strangers(new Set([...houses.keys()].map(Comparison.parentOf))))
-      return Stream.concat(Stream.concat(found, ofHouses), Stream.flattenIterables(Stream.fromEffect(others)))
+      const id = options.sessionID
+      if (id === undefined) return verifyAll(verification)
+      if (!Schema.is(SessionID)(id)) return yield* new SessionNotFound({ sessionID: id })
+      const found = Effect.map(look(verification, id), (looked): Found => looked?.findings ?? [])
+      return Stream.flattenIterables(Stream.fromEffect(found))
     })
   )
