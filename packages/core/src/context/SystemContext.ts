@@ -10,6 +10,7 @@
  */
 import { Effect, Either, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { JsonValue } from "@daybook/log/domain/Json"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
@@ -169,7 +170,7 @@ export const textSource = (
 /** What the model was told last, per source, in stored form; `removed` is the revocation, rendered in advance. */
 export const Snapshot = Schema.Record({
   key: Schema.String,
-  value: Schema.Struct({ value: Schema.Unknown, removed: Schema.optionalWith(Schema.String, { exact: true }) })
+  value: Schema.Struct({ value: JsonValue, removed: Schema.optionalWith(Schema.String, { exact: true }) })
 })
 export type Snapshot = typeof Snapshot.Type
 

@@ -1,7 +1,8 @@
 /** Defines an agent: how a session behaves and what it may do. Spec: CF-10..CF-19. */
 import { Schema } from "effect"
-import type { ModelRef } from "@daybook/log/domain/Values"
-import type { Rule } from "./Rule.ts"
+import { JsonValue } from "@daybook/log/domain/Json"
+import { ModelRef } from "@daybook/log/domain/Values"
+import { Rule } from "./Rule.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -24,33 +25,6 @@ export const AgentMode = Schema.Literal("primary", "subagent", "all")
 
 export type AgentMode = typeof AgentMode.Type
 
-/** A named behaviour of a session: its prompt, its permissions, and its limits. */
-export interface Agent {
-  readonly name: string
-  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
-  readonly description?: string
-  /** Default: `all`. */
-  readonly mode?: AgentMode
-  /** The agent's system text, before the context's baseline; replaces the base instructions of the model's family. */
-  readonly prompt?: string
-  /** Ordered rules; the last match decides. */
-  readonly permissions: ReadonlyArray<Rule>
-  /** Provider turns per activity; default: 25. */
-  readonly turnLimit?: number
-  /** Used by sessions without a model. */
-  readonly model?: ModelRef
-  readonly settings?: RequestSettings
-  /** Sent once when a session switches to this agent, and when it leaves it. */
-  readonly enterReminder?: string
-  readonly leaveReminder?: string
-}
-
-/** Whether a session may be created with the agent or switched to it. */
-export const canLead = ({ mode = "all" }: Agent): boolean => mode !== "subagent"
-
-/** Whether `task` may start the agent in a child session. */
-export const canAssist = ({ mode = "all" }: Agent): boolean => mode !== "primary"
-
 /**
  * Request options besides the prompt. An adapter ignores what its provider does not support. `body` is merged into the
  * request's JSON and `headers` into its headers, for settings without a field here.
@@ -64,7 +38,35 @@ export const RequestSettings = Schema.Struct({
   /** The effort, in the provider's terms; the model's variant takes precedence. */
   effort: optional(Schema.NonEmptyString),
   headers: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.String })),
-  body: optional(Schema.Record({ key: Schema.NonEmptyString, value: Schema.Unknown }))
+  body: optional(Schema.Record({ key: Schema.NonEmptyString, value: JsonValue }))
 })
 
 export type RequestSettings = typeof RequestSettings.Type
+
+/** A named behaviour of a session: its prompt, its permissions, and its limits. */
+export const Agent = Schema.Struct({
+  name: Schema.String,
+  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
+  description: optional(Schema.String),
+  /** Default: `all`. */
+  mode: optional(AgentMode),
+  /** The agent's system text, before the context's baseline; replaces the base instructions of the model's family. */
+  prompt: optional(Schema.String),
+  /** Ordered rules; the last match decides. */
+  permissions: Schema.Array(Rule),
+  /** Provider turns per activity; default: 25. */
+  turnLimit: optional(Schema.Int),
+  /** Used by sessions without a model. */
+  model: optional(ModelRef),
+  settings: optional(RequestSettings),
+  /** Sent once when a session switches to this agent, and when it leaves it. */
+  enterReminder: optional(Schema.String),
+  leaveReminder: optional(Schema.String)
+})
+export type Agent = typeof Agent.Type
+
+/** Whether a session may be created with the agent or switched to it. */
+export const canLead = ({ mode = "all" }: Agent): boolean => mode !== "subagent"
+
+/** Whether `task` may start the agent in a child session. */
+export const canAssist = ({ mode = "all" }: Agent): boolean => mode !== "primary"

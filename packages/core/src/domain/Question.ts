@@ -1,6 +1,6 @@
 /** Defines the questions that a model asks a person, and open questions. Spec: TO-81..TO-86. */
 import { Schema } from "effect"
-import type { QuestionRef } from "@daybook/log/domain/QuestionRef"
+import { QuestionRef } from "@daybook/log/domain/QuestionRef"
 
 export { QuestionClosed, QuestionRef } from "@daybook/log/domain/QuestionRef"
 
@@ -35,8 +35,10 @@ export const longestAnswer = 10_000
 export const Answers = Schema.Array(Schema.String.pipe(Schema.maxLength(longestAnswer))).pipe(Schema.maxItems(4))
 
 /** A call that waits for a person. */
-export interface PendingQuestion extends QuestionRef {
-  readonly questions: ReadonlyArray<QuestionItem>
+export const PendingQuestion = Schema.Struct({
+  ...QuestionRef.fields,
+  questions: Schema.Array(QuestionItem),
   /** Milliseconds since the epoch. */
-  readonly askedAt: number
-}
+  askedAt: Schema.Int
+})
+export type PendingQuestion = typeof PendingQuestion.Type

@@ -25,10 +25,13 @@ export type Rule = typeof Rule.Type
 type Use = Pick<Rule, "permission" | "resource">
 
 /** A person's saved permission: a rule with the verdict `allow`, valid while its definition is unchanged. */
-export interface Approval extends Use {
+export const Approval = Schema.Struct({
+  permission: Schema.String,
+  resource: Schema.String,
   /** The fingerprint of what the permission ran when it was approved; absent if that cannot change (PM-40). */
-  readonly definition?: string
-}
+  definition: Schema.optionalWith(Schema.String, { exact: true })
+})
+export type Approval = typeof Approval.Type
 
 /** Escapes a text to a pattern that matches exactly this text. */
 export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$&")

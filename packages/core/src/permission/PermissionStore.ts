@@ -4,13 +4,14 @@
  */
 import { Context, type Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { ErrorCause } from "@daybook/log/domain/Json"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import type { Approval } from "../domain/Rule.ts"
 
 /** Saved approvals could not be read or written. */
 export class PermissionStoreError extends Schema.TaggedError<PermissionStoreError>(
   "@daybook/core/PermissionStoreError"
-)("PermissionStoreError", { operation: Schema.String, cause: Schema.Defect }) {
+)("PermissionStoreError", { operation: Schema.String, cause: ErrorCause }) {
   override get message() {
     return `saved approvals could not be used: ${this.operation} failed`
   }

@@ -3,6 +3,7 @@
  * removes, a tool's input. Pure. Spec: PM-20 in specs/tools.md.
  */
 import { Schema } from "effect"
+import { JsonValue } from "@daybook/log/domain/Json"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -40,7 +41,7 @@ export const PermissionSubject = Schema.Union(
     command: optional(Schema.String)
   }),
   /** A call of an MCP server's tool. */
-  Schema.Struct({ type: Schema.Literal("mcp"), server: Schema.String, tool: Schema.String, input: Schema.Unknown }),
+  Schema.Struct({ type: Schema.Literal("mcp"), server: Schema.String, tool: Schema.String, input: JsonValue }),
   /** A task for another agent. */
   Schema.Struct({
     type: Schema.Literal("task"),
@@ -51,7 +52,7 @@ export const PermissionSubject = Schema.Union(
   /** A skill that is loaded. */
   Schema.Struct({ type: Schema.Literal("skill"), name: Schema.String }),
   /** A call of any other tool. */
-  Schema.Struct({ type: Schema.Literal("call"), input: optional(Schema.Unknown) })
+  Schema.Struct({ type: Schema.Literal("call"), input: optional(JsonValue) })
 )
 export type PermissionSubject = typeof PermissionSubject.Type
 

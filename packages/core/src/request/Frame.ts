@@ -3,26 +3,29 @@
  * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33.
  */
 import { createHash } from "node:crypto"
-import type { JsonRecord } from "@daybook/log/domain/Values"
+import { Schema } from "effect"
+import { JsonRecord } from "@daybook/log/domain/Values"
 import { draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 
 /** A tool in request form. */
-export interface FramedTool {
-  readonly name: string
-  readonly description?: string
-  readonly parameters: JsonRecord
-}
+export const FramedTool = Schema.Struct({
+  name: Schema.String,
+  description: Schema.optionalWith(Schema.String, { exact: true }),
+  parameters: JsonRecord
+})
+export type FramedTool = typeof FramedTool.Type
 
 /** The part of a request that is not history (RQ-30). */
-export interface Frame {
+export const Frame = Schema.Struct({
   /** The agent's prompt or the base instructions, then the baseline; empty texts are omitted. */
-  readonly system: ReadonlyArray<string>
+  system: Schema.Array(Schema.String),
   /** The baseline contains the System messages up to this sequence number. */
-  readonly baselineSeq: number
-  readonly tools: ReadonlyArray<FramedTool>
+  baselineSeq: Schema.Int,
+  tools: Schema.Array(FramedTool),
   /** Request options besides the prompt: tool choice, temperature, headers by name only, and the context window. */
-  readonly settings: JsonRecord
-}
+  settings: JsonRecord
+})
+export type Frame = typeof Frame.Type
 
 /** The frame before the first request. */
 export const noFrame: Frame = { system: [], baselineSeq: -1, tools: [], settings: {} }

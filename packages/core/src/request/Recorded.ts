@@ -4,11 +4,10 @@
  * session.
  * Spec: RQ-34..RQ-36, RQ-56.
  */
-import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Schema } from "effect"
-import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
-import type { ModelRef } from "@daybook/log/domain/Values"
+import { ModelRef } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import * as MemoryTables from "@daybook/log/projection/MemoryTables"
@@ -16,24 +15,26 @@ import { project } from "@daybook/log/projection/Projection"
 import { assemble } from "@daybook/log/store/Assemble"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { fold, type Frame, nothingFolded } from "./Frame.ts"
+import { fold, Frame, nothingFolded } from "./Frame.ts"
 import { conversation, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
-import { type Estimate, estimate } from "./TokenEstimate.ts"
+import { ShownMessage } from "./ShownMessage.ts"
+import { Estimate, estimate } from "./TokenEstimate.ts"
 
 /** A provider request, recorded or previewed. */
-export interface ShownRequest {
-  readonly sessionID: SessionID
-  readonly agent: string
-  readonly model: ModelRef
-  readonly frame: Frame
+export const ShownRequest = Schema.Struct({
+  sessionID: SessionID,
+  agent: Schema.String,
+  model: ModelRef,
+  frame: Frame,
   /** The conversation, after the system texts. */
-  readonly messages: ReadonlyArray<Prompt.MessageEncoded>
+  messages: Schema.Array(ShownMessage),
   /** Estimated tokens by part. */
-  readonly estimate: Estimate
+  estimate: Estimate,
   /** The id of the answer and the sequence number of its step; absent in a preview. */
-  readonly step?: { readonly messageID: MessageID; readonly seq: number }
-}
+  step: Schema.optionalWith(Schema.Struct({ messageID: MessageID, seq: Schema.Int }), { exact: true })
+})
+export type ShownRequest = typeof ShownRequest.Type
 
 /** No turn had begun by then, or its request predates framed events. */
 export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {

@@ -4,7 +4,7 @@
  * message once. Spec: CP-5 to CP-9 (CM-1, CM-13).
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import { Predicate } from "effect"
+import { Predicate, Schema } from "effect"
 import type { Tokens } from "@daybook/log/domain/Values"
 
 /** The model's tokenizer, if known. */
@@ -25,16 +25,17 @@ export interface EstimatedRequest {
 }
 
 /** Estimated tokens of a request, in total and by part. */
-export interface Estimate {
-  readonly system: number
-  readonly messages: number
-  readonly tools: number
-  readonly total: number
+export const Estimate = Schema.Struct({
+  system: Schema.Finite,
+  messages: Schema.Finite,
+  tools: Schema.Finite,
+  total: Schema.Finite,
   /** One number for each system text, message and tool, in order. */
-  readonly perSystem: ReadonlyArray<number>
-  readonly perMessage: ReadonlyArray<number>
-  readonly perTool: ReadonlyArray<number>
-}
+  perSystem: Schema.Array(Schema.Finite),
+  perMessage: Schema.Array(Schema.Finite),
+  perTool: Schema.Array(Schema.Finite)
+})
+export type Estimate = typeof Estimate.Type
 
 /** Approximate tokens of an image, independent of its encoded length. */
 export const imageTokens = 1_600

@@ -28,6 +28,6 @@ export const outcomeOf = (exit: Exit.Exit<ActivityResult, Failure>): Outcome => 
       : { outcome: "failed", error: { type: "defect", message: "an internal error ended the activity" } }
   }
   return failure instanceof ToolDeclined
-    ? { outcome: "interrupted", error: { type: "declined", message: `a call of ${failure.tool} was declined` } }
+    ? { outcome: "interrupted", error: { type: "declined", message: failure.message } }
     : { outcome: "failed", error: { type: failure._tag, message: failure.message } }
 }

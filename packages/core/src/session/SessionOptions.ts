@@ -4,8 +4,12 @@
  */
 import { Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
+import { AnyNumber } from "@daybook/log/domain/Json"
+import { Session } from "@daybook/log/domain/Message"
+import { Estimated, Usage } from "@daybook/log/domain/Usage"
 import { Delivery, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
+import { QuestionRef } from "../domain/Question.ts"
 
 /** A session's address for clients. */
 export const Placement = Schema.Struct({
@@ -52,3 +56,28 @@ export const PromptOptions = Schema.Struct({
   expand: Schema.optional(Schema.Boolean)
 })
 export type PromptOptions = typeof PromptOptions.Type
+
+/** The session with a title, and whether `named` created it. */
+export const NamedSession = Schema.Struct({ session: Session, isNew: Schema.Boolean })
+export type NamedSession = typeof NamedSession.Type
+
+/** What to interrupt: the session's work, or only one activity. */
+export const InterruptOptions = Schema.Struct({ activityID: Schema.optional(ActivityID) })
+export type InterruptOptions = typeof InterruptOptions.Type
+
+/** Selects a request: the one of the turn that the event at `at` belongs to, or the one that would be sent now. */
+export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.optional(AnyNumber) })
+export type RequestOptions = typeof RequestOptions.Type
+
+/** The answers to a call's questions: one text for each, in order. */
+export const AnswerOptions = Schema.Struct({ ...QuestionRef.fields, answers: Schema.Array(Schema.String) })
+export type AnswerOptions = typeof AnswerOptions.Type
+
+/** What a session spent itself, and together with its descendants. */
+export const SessionUsage = Schema.Struct({
+  own: Usage,
+  total: Usage,
+  /** The part of the total that providers did not count. */
+  estimated: Estimated
+})
+export type SessionUsage = typeof SessionUsage.Type

@@ -5,7 +5,7 @@
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { Address } from "@daybook/log/domain/Address"
-import type { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
@@ -15,20 +15,31 @@ import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
+  EventPage,
   From,
   LogUnavailable,
   ReadError,
+  ReadOptions,
   ReplayComplete,
   SessionNotFound,
   SubscriberOverflow
 } from "@daybook/log/log/EventLog"
-import type { Estimated, Usage } from "@daybook/log/store/Family"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "@daybook/log/store/Pages"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-import type { CreateOptions, NamedOptions, Placement, PromptOptions } from "./SessionOptions.ts"
+import type {
+  AnswerOptions,
+  CreateOptions,
+  InterruptOptions,
+  NamedOptions,
+  NamedSession,
+  Placement,
+  PromptOptions,
+  RequestOptions,
+  SessionUsage
+} from "./SessionOptions.ts"
 
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
@@ -44,10 +55,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      */
     readonly named: (
       options: NamedOptions
-    ) => Effect.Effect<
-      { readonly session: Session; readonly isNew: boolean },
-      InvalidInput | TitleAmbiguous | StoreError | AppendError
-    >
+    ) => Effect.Effect<NamedSession, InvalidInput | TitleAmbiguous | StoreError | AppendError>
     /** The session at an address, if any (AD-2). */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, InvalidInput | StoreError>
     /** Gives the session its first address, or changes its root; publishes nothing if both are unchanged (AD-4). */
@@ -78,15 +86,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      * One page of events after the cursor; `limit` is at most 100. If you pass the page's `incarnation` with its
      * cursor, the next page, or `events`, is of the same session or fails.
      */
-    readonly history: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
-      {
-        readonly events: ReadonlyArray<SessionEvent>
-        readonly cursor: number
-        readonly incarnation: number
-        readonly hasMore: boolean
-      },
-      ReadError
-    >
+    readonly history: (options: ReadOptions) => Effect.Effect<EventPage, ReadError>
     /** Deltas of the running turn, for connected readers; never part of `events` (TL-5). */
     readonly live: (sessionID: SessionID) => Stream.Stream<LiveEvent, SubscriberOverflow>
     /**
@@ -116,10 +116,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      * activity, stops only that one: waiting inputs continue after it, and if it does not run this does nothing
      * (EX-E9).
      */
-    readonly interrupt: (
-      sessionID: SessionID,
-      options?: { readonly activityID?: ActivityID | undefined }
-    ) => Effect.Effect<void, LogUnavailable>
+    readonly interrupt: (sessionID: SessionID, options?: InterruptOptions) => Effect.Effect<void, LogUnavailable>
     /** Waits until nothing runs for the session in this process, then returns the session. Does not start anything. */
     readonly wait: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions that run in this process. */
@@ -165,10 +162,9 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      * Returns a request to the model. With `at`: the request of the turn that the event at this sequence number belongs
      * to, from the log. Without: the request that would be sent now; writes nothing and asks no one (RQ-34, RQ-37).
      */
-    readonly request: (options: {
-      readonly sessionID: SessionID
-      readonly at?: number | undefined
-    }) => Effect.Effect<ShownRequest, NothingShown | SessionNotFound | StoreError | RunError | ReadError>
+    readonly request: (
+      options: RequestOptions
+    ) => Effect.Effect<ShownRequest, NothingShown | SessionNotFound | StoreError | RunError | ReadError>
     /** Changes the title. Titles need not be unique. */
     readonly rename: (
       sessionID: SessionID,
@@ -180,7 +176,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     ) => Effect.Effect<ReadonlyArray<PendingQuestion>, SessionNotFound | StoreError>
     /** Answers a call's questions, one text each. If it was closed meanwhile, fails with `QuestionClosed`. */
     readonly answer: (
-      options: QuestionRef & { readonly answers: ReadonlyArray<string> }
+      options: AnswerOptions
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | SessionNotFound | StoreError | AppendError>
     /** Declines to answer: the run that asked stops (TO-5). */
     readonly dismissQuestion: (
@@ -189,12 +185,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     /** The session's todo list, as its model last wrote it (TO-91). */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, SessionNotFound | StoreError>
     /** What the session spent itself, and together with its descendants (TO-106). */
-    readonly usage: (
-      sessionID: SessionID
-    ) => Effect.Effect<
-      { readonly own: Usage; readonly total: Usage; readonly estimated: Estimated },
-      SessionNotFound | StoreError
-    >
+    readonly usage: (sessionID: SessionID) => Effect.Effect<SessionUsage, SessionNotFound | StoreError>
     /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }

@@ -6,6 +6,7 @@
 import { Chunk, Schema } from "effect"
 import { type Folded, nothingFolded } from "@daybook/core/request/Frame"
 import { nothingPruned } from "@daybook/core/request/Prune"
+import { JsonRecord } from "@daybook/log/domain/Json"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import { ModelRef } from "@daybook/log/domain/Values"
 import { RequestFramed } from "@daybook/log/events/SessionEvents"
@@ -105,7 +106,7 @@ export const initial: PackState = {
 const FramedTool = Schema.Struct({
   name: Schema.String,
   description: optional(Schema.String),
-  parameters: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  parameters: JsonRecord
 })
 
 const StoredLine = Schema.Tuple(
@@ -126,7 +127,7 @@ export const Checkpoint = Schema.Struct({
   swaps: Schema.Array(Swap),
   system: Schema.Array(Schema.String),
   baselineSeq: Schema.Int,
-  settings: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  settings: JsonRecord,
   offered: Schema.Array(Schema.String),
   tools: Schema.Array(FramedTool),
   prunedSeq: Schema.Int,

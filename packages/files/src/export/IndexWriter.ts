@@ -12,10 +12,10 @@ const Entry = Schema.parseJson(
   Schema.Struct({
     session: Schema.String,
     cwd: Schema.String,
-    updatedAtMs: Schema.Number,
-    position: Schema.Number,
-    createdPosition: Schema.Number,
-    runStartedPosition: Schema.optionalWith(Schema.Number, { exact: true })
+    updatedAtMs: Schema.Finite,
+    position: Schema.Finite,
+    createdPosition: Schema.Finite,
+    runStartedPosition: Schema.optionalWith(Schema.Finite, { exact: true })
   })
 )
 const decode = Schema.decode(Entry)

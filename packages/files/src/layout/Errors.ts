@@ -3,6 +3,7 @@
  * the path and says what to do. Spec: FI-60..FI-89 in specs/files.md.
  */
 import { Schema } from "effect"
+import { ErrorCause } from "@daybook/log/domain/Json"
 import type { CursorAhead, CursorExpired, EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
 
@@ -37,7 +38,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>("@daybook/files/F
 /** The exporter's record under the root cannot be read or written. */
 export class LedgerFailed extends Schema.TaggedError<LedgerFailed>("@daybook/files/LedgerFailed")("LedgerFailed", {
   path: Schema.String,
-  cause: Schema.Defect
+  cause: ErrorCause
 }) {
   override get message() {
     const said = this.cause instanceof Error ? this.cause.message : String(this.cause)

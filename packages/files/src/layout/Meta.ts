@@ -23,8 +23,8 @@ export const Meta = Schema.Struct({
   last_status: optional(Schema.Literal("ok", "error", "cancelled")),
   last_run: optional(RunID),
   client_id: optional(Schema.String),
-  cost_usd: Schema.Number,
-  tokens: Schema.Struct({ input: Schema.Number, output: Schema.Number, reasoning: Schema.Number }),
+  cost_usd: Schema.Finite,
+  tokens: Schema.Struct({ input: Schema.Finite, output: Schema.Finite, reasoning: Schema.Finite }),
   /** The last event that these files reflect. */
   seq: Schema.Int
 })

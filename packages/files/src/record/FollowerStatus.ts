@@ -16,7 +16,7 @@ export const FollowerState = Schema.Struct({
   /** The position that the files had reached when the state began. */
   position: Schema.Int,
   /** When the state began, in milliseconds since the epoch. */
-  since: Schema.Number,
+  since: Schema.Finite,
   /** Why the last attempt failed. */
   error: Schema.optionalWith(Schema.String, { exact: true })
 })

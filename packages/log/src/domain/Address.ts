@@ -37,12 +37,12 @@ export const SessionName = Name.pipe(
 /** The session that is used when none is named. */
 export const defaultSession = "default"
 
-const place = {
+const house = {
   kind: Schema.Literal("agent", "model"),
   /** The agent's or the model's name. */
-  name: Name,
-  session: SessionName
+  name: Name
 }
+const place = { ...house, session: SessionName }
 const uid = Schema.NonNegativeInt
 
 /** Private to one user, in a named shared space, or in memory for the life of a process and a connection. */
@@ -64,7 +64,12 @@ export const addressKey = (address: Address): string =>
   ].join("/")
 
 /** The address of all sessions of an agent or model in one scope. */
-export type House = Address extends infer A ? (A extends Address ? Omit<A, "session"> : never) : never
+export const House = Schema.Union(
+  Schema.Struct({ scope: Schema.Literal("private"), uid, ...house }),
+  Schema.Struct({ scope: Schema.Literal("shared"), shared: Name, ...house }),
+  Schema.Struct({ scope: Schema.Literal("temp"), uid, ...house })
+)
+export type House = typeof House.Type
 
 /** The range of a house's address keys: their common prefix, and the first text that sorts after all of them. */
 export const houseKeys = (house: House): readonly [from: string, before: string] => {

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { Address } from "./Address.ts"
 import { ActivityID, MessageID, SessionID } from "./Identifiers.ts"
+import { JsonValue } from "./Json.ts"
 import {
   ActivityOutcome,
   Budget,
@@ -106,7 +107,7 @@ export const ToolPart = Schema.Struct({
   content: optional(Schema.Array(ToolContent)),
   outputPaths: optional(Schema.Array(Schema.String)),
   error: optional(StoredError),
-  result: optional(Schema.Unknown),
+  result: optional(JsonValue),
   createdAt: Schema.Int,
   ranAt: optional(Schema.Int),
   completedAt: optional(Schema.Int)

@@ -2,6 +2,7 @@
  * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
  */
 import { Schema } from "effect"
+import { JsonRecord } from "./Json.ts"
 
 /** Where a session works. `directory` is an absolute path; without `workspaceID` it is on this machine. */
 export const Location = Schema.Struct({
@@ -55,7 +56,7 @@ export const ReferenceMention = Schema.Struct({
 
 /** The required form of an answer: JSON that matches `schema`, a JSON Schema whose root is an object (RQ-40). */
 export const OutputFormat = Schema.Struct({
-  schema: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  schema: JsonRecord,
   description: optionalText
 })
 export type OutputFormat = typeof OutputFormat.Type
@@ -149,16 +150,14 @@ export const Price = Schema.Struct({ input: count, output: count, cacheRead: cou
 export type Price = typeof Price.Type
 
 /** Provider metadata as received: provider name -> record. Sent back only to the same provider and model. */
-export const ProviderMetadata = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+export const ProviderMetadata = JsonRecord
 export type ProviderMetadata = typeof ProviderMetadata.Type
 
 /** A stored failure: an open kind, and a sentence for the reader. */
 export const StoredError = Schema.Struct({ type: Schema.NonEmptyString, message: Schema.String })
 export type StoredError = typeof StoredError.Type
 
-/** A JSON object whose fields this runtime does not interpret. */
-export const JsonRecord = Schema.Record({ key: Schema.String, value: Schema.Unknown })
-export type JsonRecord = typeof JsonRecord.Type
+export { JsonRecord } from "./Json.ts"
 
 /** How an activity ended. */
 export const ActivityOutcome = Schema.Literal("completed", "failed", "interrupted")

@@ -5,7 +5,8 @@
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
-import { ActivityID, EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
+import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
+import { JsonValue } from "../domain/Json.ts"
 import {
   ActivityOutcome,
   Budget,
@@ -21,6 +22,8 @@ import {
   ToolContent
 } from "../domain/Values.ts"
 import { durable, live } from "./Definition.ts"
+
+export { Envelope } from "./Definition.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -213,7 +216,7 @@ export const ToolSuccess = durable("session.next.tool.success", 1, {
   structured: JsonRecord,
   content: Schema.Array(ToolContent),
   outputPaths: optional(Schema.Array(Schema.String)),
-  result: optional(Schema.Unknown),
+  result: optional(JsonValue),
   provider: providerCall
 })
 /** A tool call failed. */
@@ -221,7 +224,7 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
   assistantMessageID,
   callID,
   error: StoredError,
-  result: optional(Schema.Unknown),
+  result: optional(JsonValue),
   provider: providerCall
 })
 
@@ -387,37 +390,21 @@ export const CompactionDelta = live("session.next.compaction.delta", { messageID
 export const liveDefinitions = [TextDelta, ReasoningDelta, ToolInputDelta, CompactionDelta] as const
 
 type DurableDefinition = (typeof durableDefinitions)[number]
-type LiveDefinition = (typeof liveDefinitions)[number]
 type DraftOf<D> = D extends DurableDefinition ? { readonly type: D["type"]; readonly data: D["data"]["Type"] } : never
-type EventOf<D> = D extends DurableDefinition ? Envelope & DraftOf<D> : never
-type LiveOf<D> = D extends LiveDefinition
-  ? { readonly type: D["type"]; readonly sessionID: SessionID; readonly data: D["data"]["Type"] }
-  : never
 
 /** The name of a durable type, without its version. */
 export type DurableType = DurableDefinition["type"]
 
-/** The fields of every durable event except its payload. */
-export interface Envelope {
-  /** Position in the order of all sessions: starts at 1, grows, is never reused. */
-  readonly position: number
-  /** Sequence number in the session, contiguous from 0; the value of a cursor. */
-  readonly seq: number
-  readonly id: EventID
-  readonly sessionID: SessionID
-  readonly version: number
-  /** Milliseconds since the epoch. */
-  readonly created: number
-}
-
 /** An event to append: its type and payload. The log assigns id, sequence number, position and time. */
 export type Draft = DraftOf<DurableDefinition>
 /** A stored event, decoded to the current shape. */
-export type SessionEvent = EventOf<DurableDefinition>
+export const SessionEvent = Schema.Union(...durableDefinitions.map(({ event }) => event))
+export type SessionEvent = typeof SessionEvent.Type
 /** The stored event of one type. */
 export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
 /** A live event. */
-export type LiveEvent = LiveOf<LiveDefinition>
+export const LiveEvent = Schema.Union(...liveDefinitions.map(({ event }) => event))
+export type LiveEvent = typeof LiveEvent.Type
 
 /** Builds a draft of the given type, checked by the compiler. */
 export const draft = <Type extends DurableType>(

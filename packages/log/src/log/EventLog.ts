@@ -4,15 +4,16 @@
  */
 import { Context, type Effect, Schema, type Scope, type Stream, type Types } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import type { EventID, SessionID } from "../domain/Identifiers.ts"
-import type { Draft, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import { EventID, SessionID } from "../domain/Identifiers.ts"
+import { AnyNumber, ErrorCause, JsonValue } from "../domain/Json.ts"
+import { type Draft, type LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { OpenText } from "./OpenTexts.ts"
 
 /** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
 export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/log/SeqConflict")("SeqConflict", {
   sessionID: Schema.String,
   /** The last sequence number the caller saw; -1 for an empty session. */
-  expected: Schema.Number,
+  expected: AnyNumber,
   actual: Schema.Int
 }) {
   override get message() {
@@ -59,7 +60,7 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
   {
     operation: Schema.String,
     reason: Schema.Literal("busy", "read-only", "disk-full", "corrupt", "io", "closed", "unknown"),
-    cause: Schema.Defect
+    cause: ErrorCause
   }
 ) {
   override get message() {
@@ -105,7 +106,7 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("@daybo
 
 /** The cursor is beyond the latest event or is NaN. It belongs to another database or to a removed session. */
 export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/log/CursorAhead")("CursorAhead", {
-  cursor: Schema.Number,
+  cursor: AnyNumber,
   latest: Schema.Int
 }) {
   override get message() {
@@ -115,7 +116,7 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/log/C
 
 /** Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/log/CursorExpired")("CursorExpired", {
-  cursor: Schema.Number,
+  cursor: AnyNumber,
   /** The oldest valid cursor. */
   floor: Schema.Int
 }) {
@@ -124,7 +125,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/l
   }
 }
 
-export type { OpenText } from "./OpenTexts.ts"
+export { OpenText } from "./OpenTexts.ts"
 
 /** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
 export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/log/SubscriberOverflow")(
@@ -163,15 +164,15 @@ export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/l
 }
 
 /** Every error of reading a session's stored events. */
-export type ReadError = SessionNotFound | CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
+export const ReadError = Schema.Union(SessionNotFound, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable)
+export type ReadError = typeof ReadError.Type
 /** Every error of an append, except the failure of its commit hook. */
-export type AppendError = SeqConflict | OwnerLost | InvalidDurableEvent | EventRefused | LogUnavailable
+export const AppendError = Schema.Union(SeqConflict, OwnerLost, InvalidDurableEvent, EventRefused, LogUnavailable)
+export type AppendError = typeof AppendError.Type
 
 /** Proof of ownership in the runner's appends. The append's transaction rejects a stale token. */
-export interface OwnerToken {
-  readonly ownerID: string
-  readonly epoch: number
-}
+export const OwnerToken = Schema.Struct({ ownerID: Schema.String, epoch: Schema.Int })
+export type OwnerToken = typeof OwnerToken.Type
 
 /** Marks commit hooks. */
 export const CommitHookTypeId: unique symbol = Symbol.for("@daybook/log/CommitHook")
@@ -195,32 +196,35 @@ export interface AppendOptions<E = never> {
 }
 
 /** Marks where a tail's replay ends and following begins. It is not a durable event and moves no cursor. */
-export interface ReplayComplete {
-  readonly type: "replay.complete"
+export const ReplayComplete = Schema.Struct({
+  type: Schema.Literal("replay.complete"),
   /** The cursor at the seam. */
-  readonly cursor: number
-}
+  cursor: Schema.Int
+})
+export type ReplayComplete = typeof ReplayComplete.Type
 
 /** An event of another log, to be replayed with its id and sequence number. */
-export interface ForeignEvent {
-  readonly id: EventID
-  readonly sessionID: SessionID
-  readonly seq: number
+export const ForeignEvent = Schema.Struct({
+  id: EventID,
+  sessionID: SessionID,
+  seq: Schema.Int,
   /** The stored name, `<type>.<version>`. */
-  readonly type: string
+  type: Schema.String,
   /** Milliseconds since the epoch. */
-  readonly created: number
-  readonly data: unknown
-}
+  created: Schema.Int,
+  data: JsonValue
+})
+export type ForeignEvent = typeof ForeignEvent.Type
 
 /** The record of a removed session; all its rows are deleted. */
-export interface Removal {
+export const Removal = Schema.Struct({
   /** Number of the removal: starts at 1, grows, is never reused. */
-  readonly number: number
-  readonly sessionID: SessionID
+  number: Schema.Int,
+  sessionID: SessionID,
   /** The newest position at removal. Events of this id up to it are gone; later ones belong to a new session. */
-  readonly position: number
-}
+  position: Schema.Int
+})
+export type Removal = typeof Removal.Type
 
 /** Who replays, and whether tails wake. */
 export interface ReplayOptions {
@@ -233,22 +237,47 @@ export interface ReplayOptions {
 }
 
 /** The current end of a session's log. */
-export interface Head {
+export const Head = Schema.Struct({
   /** The latest sequence number. */
-  readonly seq: number
+  seq: Schema.Int,
   /** Identifies this life of the session: a session recreated under the same id has another incarnation. */
-  readonly incarnation: number
-}
+  incarnation: Schema.Int
+})
+export type Head = typeof Head.Type
 
 /** Selects events of one session. Without `after`, from the beginning. */
-export interface From {
-  readonly sessionID: SessionID
-  readonly after?: number | undefined
+export const From = Schema.Struct({
+  sessionID: SessionID,
+  after: Schema.optional(AnyNumber),
   /**
    * The incarnation the cursor belongs to. Once it has ended, the cursor fails with `SessionNotFound` and `removed`.
    */
-  readonly incarnation?: number | undefined
-}
+  incarnation: Schema.optional(AnyNumber)
+})
+export type From = typeof From.Type
+
+/** Selects one page of a session's events. */
+export const ReadOptions = Schema.Struct({ ...From.fields, limit: Schema.optional(AnyNumber) })
+export type ReadOptions = typeof ReadOptions.Type
+
+/** One page of a session's events. */
+export const EventPage = Schema.Struct({
+  events: Schema.Array(SessionEvent),
+  /** The sequence number of the last row, and the start of the next page. */
+  cursor: Schema.Int,
+  incarnation: Schema.Int,
+  hasMore: Schema.Boolean
+})
+export type EventPage = typeof EventPage.Type
+
+/** One page of the feed of all sessions. */
+export const FeedPage = Schema.Struct({
+  events: Schema.Array(SessionEvent),
+  /** The position of the last row, and the start of the next page. */
+  position: Schema.Int,
+  hasMore: Schema.Boolean
+})
+export type FeedPage = typeof FeedPage.Type
 
 /** The event log of one database. */
 export class EventLog extends Context.Tag("@daybook/log/EventLog")<
@@ -269,15 +298,7 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
      * Unknown types are skipped. `cursor` is the last row's sequence number, the start of the next page; `hasMore` says
      * whether rows follow. If you pass the page's `incarnation`, the next page is of the same session or fails.
      */
-    readonly read: (options: From & { readonly limit?: number | undefined }) => Effect.Effect<
-      {
-        readonly events: ReadonlyArray<SessionEvent>
-        readonly cursor: number
-        readonly incarnation: number
-        readonly hasMore: boolean
-      },
-      ReadError
-    >
+    readonly read: (options: ReadOptions) => Effect.Effect<EventPage, ReadError>
     /**
      * Replays the events after the cursor, then follows, without gap or repetition (TL-1). The tail stays with the
      * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
@@ -297,10 +318,7 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     readonly readFeed: (options?: {
       readonly after?: number | undefined
       readonly limit?: number | undefined
-    }) => Effect.Effect<
-      { readonly events: ReadonlyArray<SessionEvent>; readonly position: number; readonly hasMore: boolean },
-      CursorAhead | EventUnreadable | LogUnavailable
-    >
+    }) => Effect.Effect<FeedPage, CursorAhead | EventUnreadable | LogUnavailable>
     /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
     readonly removals: (options?: {
       readonly after?: number | undefined

@@ -5,24 +5,12 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import type { Tokens } from "../domain/Values.ts"
+import type { Estimated, Usage } from "../domain/Usage.ts"
 import { CompactionEnded, CompactionFailed, Retried, StepEnded, StepFailed } from "../events/SessionEvents.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 
 /** Maximum number of ancestors of a session. */
 export const deepestFamily = 32
-
-/** Cost of provider requests in US dollars, and their tokens. */
-export interface Usage {
-  readonly cost: number
-  readonly tokens: Tokens
-}
-
-/** The part of the usage that is estimated, not counted by providers: US dollars, and tokens of input and output. */
-export interface Estimated {
-  readonly cost: number
-  readonly tokens: number
-}
 
 /** The ancestors, from the parent to the root. */
 export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) =>

@@ -1,50 +1,63 @@
 /** Defines the pages of session lists and transcripts. */
-import type { House } from "../domain/Address.ts"
+import { Schema } from "effect"
+import { House } from "../domain/Address.ts"
 import { SessionID } from "../domain/Identifiers.ts"
-import type { Message } from "../domain/Message.ts"
+import { AnyNumber } from "../domain/Json.ts"
+import { Message, Session } from "../domain/Message.ts"
 
 /** Selects sessions and a page of them. */
-export interface ListOptions {
+export const ListOptions = Schema.Struct({
   /** Only sessions of this folder, whatever spelling of its path is given. */
-  readonly directory?: string | undefined
+  directory: Schema.optional(Schema.String),
   /** Part of the title or of a prompt's text, case-insensitive; at most 1,000 characters. */
-  readonly search?: string | undefined
+  search: Schema.optional(Schema.String),
   /**
    * Only sessions of this agent or model in this scope. For an agent's private scope also sessions without an address.
    */
-  readonly house?: House | undefined
+  house: Schema.optional(House),
   /** Default: 50; maximum: 500. */
-  readonly limit?: number | undefined
+  limit: Schema.optional(AnyNumber),
   /** The cursor of the previous page. */
-  readonly cursor?: string | undefined
-}
+  cursor: Schema.optional(Schema.String)
+})
+export type ListOptions = typeof ListOptions.Type
+
+/** One page of a list of such items. */
+export const Page = <A, I, R>(item: Schema.Schema<A, I, R>) =>
+  Schema.Struct({
+    items: Schema.Array(item),
+    /** Present if more follow. */
+    cursor: Schema.optionalWith(Schema.String, { exact: true })
+  })
 
 /** One page of a list. */
-export interface Page<A> {
-  readonly items: ReadonlyArray<A>
-  /** Present if more follow. */
-  readonly cursor?: string
-}
+export type Page<A> = Schema.Schema.Type<ReturnType<typeof Page<A, unknown, never>>>
+
+/** One page of a list of sessions. */
+export const SessionPage = Page(Session)
+export type SessionPage = typeof SessionPage.Type
 
 /** Selects a page of a transcript. */
-export interface MessagesOptions {
-  readonly sessionID: SessionID
+export const MessagesOptions = Schema.Struct({
+  sessionID: SessionID,
   /** Default: 50; maximum: 500. */
-  readonly limit?: number | undefined
+  limit: Schema.optional(AnyNumber),
   /** Default: `asc`, oldest first. */
-  readonly order?: "asc" | "desc" | undefined
+  order: Schema.optional(Schema.Literal("asc", "desc")),
   /**
    * The page starts after the message with this sequence number (before it, for `desc`). Any sequence number is valid:
    * to read around a message, request the pages before and after its `seq`.
    */
-  readonly cursor?: number | undefined
-}
+  cursor: Schema.optional(AnyNumber)
+})
+export type MessagesOptions = typeof MessagesOptions.Type
 
 /** One page of a transcript. */
-export interface MessagePage {
-  readonly items: ReadonlyArray<Message>
+export const MessagePage = Schema.Struct({
+  items: Schema.Array(Message),
   /** Number of messages of the session. */
-  readonly total: number
+  total: Schema.Int,
   /** Present if more follow. */
-  readonly cursor?: number
-}
+  cursor: Schema.optionalWith(Schema.Int, { exact: true })
+})
+export type MessagePage = typeof MessagePage.Type

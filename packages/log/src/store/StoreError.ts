@@ -1,6 +1,6 @@
 /** Defines the errors of reading sessions and messages. */
 import { Schema } from "effect"
-import type { LogUnavailable } from "../log/EventLog.ts"
+import { LogUnavailable } from "../log/EventLog.ts"
 
 /** A stored message does not decode. The row stays unchanged. */
 export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/log/MessageUnreadable")(
@@ -15,4 +15,5 @@ export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@d
 export { SessionNotFound } from "../log/EventLog.ts"
 
 /** A failed read: the database, or one of its rows. */
-export type StoreError = LogUnavailable | MessageUnreadable
+export const StoreError = Schema.Union(LogUnavailable, MessageUnreadable)
+export type StoreError = typeof StoreError.Type

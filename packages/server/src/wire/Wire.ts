@@ -7,6 +7,7 @@ import { Either, ParseResult, Schema } from "effect"
 import { QuestionItem } from "@daybook/core/domain/Question"
 import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
+import { JsonValue } from "@daybook/log/domain/Json"
 import { ErrorCode, EventRow, RunID } from "@daybook/transcript/row/Rows"
 import { cwdProblem } from "../cwd/CwdText.ts"
 import { type Line, maxLineBytes } from "./Lines.ts"
@@ -167,7 +168,7 @@ export const RunFrame = Schema.Union(
     ...ofRun,
     tool_call_id: Schema.String,
     name: Schema.String,
-    input: Schema.Unknown
+    input: JsonValue
   }),
   Schema.Struct({
     type: Schema.Literal("tool_result"),

@@ -46,7 +46,7 @@ export const Checkpoint = Schema.Struct({
   /** The global position of the event that began the last run. */
   runStartedPosition: optional(Schema.Int),
   /** US dollars. */
-  cost: Schema.Number,
+  cost: Schema.Finite,
   tokens: Tokens,
   /** The text of the last completed run, in pieces to be joined. */
   latest: optional(Schema.Array(Text)),

@@ -3,6 +3,7 @@
  * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
  */
 import { Schema } from "effect"
+import { JsonValue } from "@daybook/log/domain/Json"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -54,7 +55,7 @@ const ToolCallBlock = Schema.Struct({
   type: Schema.Literal("tool_call"),
   tool_call_id: Schema.String,
   name: Schema.String,
-  input: Schema.Unknown
+  input: JsonValue
 })
 const ToolResultBlock = Schema.Struct({
   type: Schema.Literal("tool_result"),
@@ -111,7 +112,7 @@ export const EventRow = Schema.Union(
     ...maybeOfRun,
     tool_call_id: Schema.String,
     name: Schema.String,
-    input: Schema.Unknown
+    input: JsonValue
   }),
   Schema.Struct({
     type: Schema.Literal("tool_result"),
