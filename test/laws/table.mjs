@@ -43,7 +43,8 @@ for (const file of walk(join(root, "specs")).filter((path) => path.endsWith(".md
 /** Law -> test files. Titles are in `it(...)`, `it.effect(...)` and the like, on the call's line or the next. */
 const tests = new Map()
 const titlePattern = /\b(?:it|test)\b[\w.]*(?:\([^()"'`]*\))?\(\s*(["'`])([^"'`]*?):/g
-for (const file of walk(join(root, "test")).filter((path) => path.endsWith(".ts"))) {
+const contracts = walk(join(root, "packages", "log", "src", "testing"))
+for (const file of [...walk(join(root, "test")), ...contracts].filter((path) => path.endsWith(".ts"))) {
   for (const [, , lead] of readFileSync(file, "utf8").matchAll(titlePattern)) {
     for (const [law] of lead.matchAll(lawPattern)) add(tests, law, relative(join(root, "test"), file))
   }

@@ -11,8 +11,8 @@ import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { type TableName, tableNames, tables } from "../../packages/log/src/projection/Tables.ts"
 import { cases } from "../support/Cases.ts"
-import { fileLog, memoryLog, unique } from "../support/Database.ts"
-import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
+import { fileLog, memoryLog } from "../support/Database.ts"
+import { admitted, begin, contents, created, message, readAll, renamed, session, unique } from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
 
 const order: Record<TableName, string> = {

@@ -9,8 +9,8 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { schemaVersion } from "../../packages/log/src/storage/Database.ts"
-import { logAt, memoryLog, temporaryDatabase, unique } from "../support/Database.ts"
-import { admitted, begin, contents, created, message, renamed, session } from "../support/Logs.ts"
+import { logAt, memoryLog, temporaryDatabase } from "../support/Database.ts"
+import { admitted, begin, contents, created, message, renamed, session, unique } from "../support/Logs.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 
 const findings = Effect.map(Stream.runCollect(Doctor.verify), Chunk.toReadonlyArray)

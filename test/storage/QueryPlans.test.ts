@@ -17,9 +17,9 @@ import { tables } from "../../packages/log/src/projection/Tables.ts"
 import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
-import { temporaryDatabase, unique } from "../support/Database.ts"
+import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
-import { admitted, begin, created, foreign, message, renamed, session } from "../support/Logs.ts"
+import { admitted, begin, created, foreign, message, renamed, session, unique } from "../support/Logs.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 
 /** A tracer that keeps the text of every statement that has a span. */

@@ -2,7 +2,6 @@
  * Opens databases for tests: in memory, in a temporary file, or in a named file that several layers share. Each layer provides
  * the event log and everything below it.
  */
-import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -32,6 +31,3 @@ export const fileLog = Layer.unwrapScoped(Effect.map(temporaryDatabase, (filenam
 
 /** The stores on which every law of the log is tested. */
 export const stores = { memory: memoryLog, file: fileLog }
-
-/** A suffix that no other test uses, for ids in a shared store. */
-export const unique = (): string => randomUUID().replaceAll("-", "")

@@ -1,0 +1,28 @@
+/**
+ * The contracts of the log's services as tests: functions that register the tests for one implementation, with
+ * `@effect/vitest`. Daybook runs them in memory and on files; another implementation of `EventLog` runs them unchanged.
+ *
+ * @example
+ * ```ts
+ * import { eventLogContract } from "@daybook/log/testing"
+ *
+ * eventLogContract({ name: "memory", layer: Store.layer({ filename: ":memory:" }), contents })
+ * ```
+ */
+import { appendContract } from "./testing/AppendContract.ts"
+import { feedContract } from "./testing/FeedContract.ts"
+import { incarnationContract } from "./testing/IncarnationContract.ts"
+import type { LogStore } from "./testing/LogStore.ts"
+import { replayContract } from "./testing/ReplayContract.ts"
+import { tailContract } from "./testing/TailContract.ts"
+
+export type { LogStore } from "./testing/LogStore.ts"
+
+/** Registers every test of the event log's contract. Each test uses sessions of its own, so that they share a store. */
+export const eventLogContract = <R, E>(store: LogStore<R, E>): void => {
+  appendContract(store)
+  tailContract(store)
+  feedContract(store)
+  replayContract(store)
+  incarnationContract(store)
+}

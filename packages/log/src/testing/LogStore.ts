@@ -1,0 +1,13 @@
+/** Describes a kind of event log to the contracts' tests. */
+import type { Effect, Layer } from "effect"
+import type { EventLog } from "../log/EventLog.ts"
+
+/** One implementation of `EventLog`, with what the tests need besides it. */
+export interface LogStore<R, E> {
+  /** For the titles: `memory`, `file`, `postgres`. */
+  readonly name: string
+  /** A new, empty store. It needs no clock but the test's. */
+  readonly layer: Layer.Layer<EventLog | R, E>
+  /** Everything that the store keeps, with derived rows, in a fixed order: tests compare it before and after. */
+  readonly contents: Effect.Effect<unknown, unknown, EventLog | R>
+}
