@@ -3,15 +3,14 @@
  * it, or in one; a session is removed and made again with as many events as before, more, or fewer, while tails stand at
  * every place in it. Nothing of one life may reach a reader of another.
  */
-import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Queue, Stream } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog, type ReadError, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
-import { beforeApprovals } from "../support/Approvals.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
+import { backTo } from "../support/OldSchema.ts"
 
 type Log = Context.Tag.Service<typeof EventLog>
 
@@ -76,11 +75,8 @@ it.scopedLive("ST-5: a database of before incarnations gives each session that o
   Effect.gen(function* () {
     const [filename, ids] = [yield* temporaryDatabase, [session(), session()]]
     const positions = yield* Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const first = yield* Effect.forEach(ids, (id) => Effect.map(begin(id, 2), ([{ position }]) => position))
-      yield* sql`ALTER TABLE event_sequence DROP COLUMN incarnation`
-      yield* beforeApprovals
-      yield* sql`DELETE FROM migration WHERE migration_id >= 5`
+      yield* backTo(4)
       return first
     }).pipe(Effect.provide(logAt(filename)))
     yield* Effect.gen(function* () {

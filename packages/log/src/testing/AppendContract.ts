@@ -202,24 +202,26 @@ export const appendContract = <R, E>({ contents, layer, name }: LogStore<R, E>):
       })
     )
 
-    it.effect("LG-31, LG-1: what an append returns is what a reader gets, whatever the caller's objects hold or become", () =>
-      Effect.gen(function* () {
-        const [log, id, assistant] = [yield* EventLog, session(), message()]
-        const input: Record<string, unknown> = { when: new Date(0), gone: undefined, list: [undefined, Number.NaN] }
-        const provider = { executed: false }
-        const stored = yield* log.append(id, [
-          created,
-          draft("session.next.tool.input.started", { callID: "c", name: "read", assistantMessageID: assistant }),
-          draft("session.next.tool.called", {
-            provider,
-            input,
-            tool: "read",
-            callID: "c",
-            assistantMessageID: assistant
-          })
-        ])
-        input["later"] = "changed"
-        assert.deepStrictEqual(yield* readAll(id), stored)
-      })
+    it.effect(
+      "LG-31, LG-1: what an append returns is what a reader gets, whatever the caller's objects hold or become",
+      () =>
+        Effect.gen(function* () {
+          const [log, id, assistant] = [yield* EventLog, session(), message()]
+          const input: Record<string, unknown> = { when: new Date(0), gone: undefined, list: [undefined, Number.NaN] }
+          const provider = { executed: false }
+          const stored = yield* log.append(id, [
+            created,
+            draft("session.next.tool.input.started", { callID: "c", name: "read", assistantMessageID: assistant }),
+            draft("session.next.tool.called", {
+              provider,
+              input,
+              tool: "read",
+              callID: "c",
+              assistantMessageID: assistant
+            })
+          ])
+          input["later"] = "changed"
+          assert.deepStrictEqual(yield* readAll(id), stored)
+        })
     )
   })

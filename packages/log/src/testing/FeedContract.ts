@@ -97,22 +97,24 @@ export const feedContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
       })
     )
 
-    it.effect("LG-35, LG-18: a position beyond the newest is CursorAhead; a limit that is none is brought into bounds", () =>
-      Effect.gen(function* () {
-        const log = yield* EventLog
-        yield* begin(session(), 2)
-        const latest = yield* end
-        for (const after of [latest + 1, Infinity, NaN]) {
-          const refused = yield* Effect.flip(log.readFeed({ after }))
-          assert.deepInclude(refused, { _tag: "CursorAhead", latest })
-        }
-        for (const limit of [0, -5, 0.5]) {
-          assert.strictEqual((yield* log.readFeed({ after: latest - 2, limit })).events.length, 1)
-        }
-        for (const limit of [NaN, Infinity, 1e9]) {
-          assert.strictEqual((yield* log.readFeed({ after: latest - 2, limit })).events.length, 2)
-        }
-      })
+    it.effect(
+      "LG-35, LG-18: a position beyond the newest is CursorAhead; a limit that is none is brought into bounds",
+      () =>
+        Effect.gen(function* () {
+          const log = yield* EventLog
+          yield* begin(session(), 2)
+          const latest = yield* end
+          for (const after of [latest + 1, Infinity, NaN]) {
+            const refused = yield* Effect.flip(log.readFeed({ after }))
+            assert.deepInclude(refused, { _tag: "CursorAhead", latest })
+          }
+          for (const limit of [0, -5, 0.5]) {
+            assert.strictEqual((yield* log.readFeed({ after: latest - 2, limit })).events.length, 1)
+          }
+          for (const limit of [NaN, Infinity, 1e9]) {
+            assert.strictEqual((yield* log.readFeed({ after: latest - 2, limit })).events.length, 2)
+          }
+        })
     )
 
     it.effect("LG-19: a removal is recorded with its number, its session and the newest position", () =>
