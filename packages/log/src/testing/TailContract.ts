@@ -180,7 +180,7 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
       })
     )
 
-    it.scoped("TL-6: a tail ends with SessionNotFound when its session is removed, whoever tails another goes on", () =>
+    it.scoped("TL-6: a tail ends with SessionNotFound when its session is removed; tails of other sessions go on", () =>
       Effect.gen(function* () {
         const [log, id, other] = [yield* EventLog, session(), session()]
         yield* begin(id)
