@@ -69,7 +69,7 @@ class Users extends Context.Tag("test/Users")<Users, Effect.Effect.Success<typeo
 describe.runIf(process.getuid?.() === 0)("two users on one root", () => {
   layer(Layer.scoped(Users, make), { excludeTestServices: true, timeout: 60_000 })((it) => {
     it.effect(
-      "CL-134, SO-81: each socket of a space is announced with the space; one that only its keeper may write to has none",
+      "CL-134, SO-81: each socket of a space is announced with the space; one that only its owner may write to has none",
       () =>
         Effect.gen(function* () {
           const { lab, one, ownSocket, root, two } = yield* Users
@@ -122,7 +122,7 @@ describe.runIf(process.getuid?.() === 0)("two users on one root", () => {
     )
 
     it.effect(
-      "SO-81: what a member sends to the keeper's socket is in files that the member reads, and nobody else",
+      "SO-81: what a member sends to the owner's socket is in files that the member reads, and nobody else",
       () =>
         Effect.gen(function* () {
           const { as, here, lab, root } = yield* Users
@@ -143,14 +143,14 @@ describe.runIf(process.getuid?.() === 0)("two users on one root", () => {
     )
 
     it.effect(
-      "SO-83: a second server of a space says who keeps it, refuses what is for the space, and serves the rest",
+      "SO-83: a second server of a space says who owns it, refuses what is for the space, and serves the rest",
       () =>
         Effect.gen(function* () {
           const { lab, ownSocket, two } = yield* Users
-          const keeps =
-            'user 65533 keeps the shared space "lab": use shared/lab/agent/build.sock, if that user serves agent "build" to others'
-          const log = yield* two.until("stderr", (text) => text.includes(keeps))
-          assert.strictEqual(log.split(keeps).length, 2, log)
+          const owns =
+            'user 65533 owns the shared space "lab": use shared/lab/agent/build.sock, if that user serves agent "build" to others'
+          const log = yield* two.until("stderr", (text) => text.includes(owns))
+          assert.strictEqual(log.split(owns).length, 2, log)
           const requests = [
             send("a", "hi", inSpace("lab")),
             { op: "resume", ...inSpace("lab") },
@@ -160,7 +160,7 @@ describe.runIf(process.getuid?.() === 0)("two users on one root", () => {
           const refused = yield* askAs(second, ownSocket(second), ...requests)
           assert.deepStrictEqual(
             refused.map(({ code, message }) => [code, message]),
-            requests.map(() => ["EACCES", keeps])
+            requests.map(() => ["EACCES", owns])
           )
           assert.strictEqual(lstatSync(lab).uid, first.uid)
           const den = yield* askAs(second, ownSocket(second), send("d", "in the den", inSpace("den")))

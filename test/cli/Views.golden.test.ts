@@ -12,17 +12,17 @@ import { modelTable } from "../../packages/cli/src/render/ModelText.ts"
 import { pendingText } from "../../packages/cli/src/render/QuestionText.ts"
 import { sessionHead, sessionJson, sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
 import { coloured } from "../../packages/cli/src/render/Style.ts"
-import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
+import * as RunView from "../../packages/cli/src/render/RunView.ts"
 import { events, messages, missing, sessions } from "./support/samples.ts"
 
 const golden = (text: string, name: string) => expect(text).toMatchFileSnapshot(`golden/${name}.txt`)
 
 /** What a follower of the session is shown, each write with its stream. */
-const followed = (options: TurnView.Options) => {
-  let view = TurnView.make(options)
+const followed = (options: RunView.Options) => {
+  let view = RunView.make(options)
   let text = ""
   for (const event of events) {
-    const [next, writes] = TurnView.step(view, event)
+    const [next, writes] = RunView.step(view, event)
     view = next
     text += writes.map((write) => `${write.to}: ${JSON.stringify(write.text)}\n`).join("")
   }

@@ -88,7 +88,7 @@ describe.runIf(process.getuid?.() === 0)("users", () => {
       Effect.gen(function* () {
         const root = yield* temporaryFolder
         chmodSync(root, 0o1777)
-        // Another user was here before, and keeps a space.
+        // Another user was here before, and owns a space.
         mkdirSync(join(root, "shared"))
         chmodSync(join(root, "shared"), 0o1777)
         mkdirSync(join(root, "shared/theirs"), { mode: 0o750 })

@@ -1,5 +1,5 @@
 /**
- * Serves the sockets of a host, one for each agent and model, and what they share: the keeper of queues, the files, and
+ * Serves the sockets of a host, one for each agent and model, and what they share: the drainer of waiting prompts, the files, and
  * the in-memory runtime of temp sessions, which is created on demand. At the start it settles what dead processes left
  * and runs waiting prompts. Spec: SO-39, SO-70 in specs/socket.md (FR-1, FR-10, FL-10, DC-18).
  */
@@ -14,10 +14,11 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { fairly } from "@daybook/log/support/FairScheduler"
 import * as Asks from "./ask/Asks.ts"
+import * as Admissions from "./operation/Admissions.ts"
 import * as Served from "./Served.ts"
 import { type Backend, type BackendServices, fromContext } from "./session/Backend.ts"
-import * as Keeper from "./session/Drainer.ts"
-import { checkKeeper, defaultCwdOf, owns, socketOf, type Subject, worldOf } from "./session/Subject.ts"
+import * as Drainer from "./session/Drainer.ts"
+import { checkSpaceOwner, defaultCwdOf, owns, socketOf, type Subject, worldOf } from "./session/Subject.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./socket/Listener.ts"
 import type { Place } from "./socket/SocketPath.ts"
 import * as Stopping from "./socket/Stopping.ts"
@@ -134,10 +135,10 @@ const lastAnswers = "1 second"
 const lastWords = "5 seconds"
 
 /** Interrupts the runs of clients. */
-const stopRuns = ({ backend: { answers, sessions }, keeper }: Served.Kept) =>
+const stopRuns = ({ backend: { answers, sessions }, drainer }: Drainer.DrainedBackend) =>
   Effect.gen(function* () {
-    yield* keeper.close
-    const interrupt = Effect.forEach(yield* keeper.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
+    yield* drainer.close
+    const interrupt = Effect.forEach(yield* drainer.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
       concurrency: 16,
       discard: true
     })
@@ -146,7 +147,11 @@ const stopRuns = ({ backend: { answers, sessions }, keeper }: Served.Kept) =>
   })
 
 /** Ends the runs, then every answer and connection with the reason, within a bounded time. */
-const stop = (stopping: Stopping.Stopping, kept: ReadonlyArray<Served.Kept>, sockets: ReadonlyArray<ServedSocket>) =>
+const stop = (
+  stopping: Stopping.Stopping,
+  kept: ReadonlyArray<Drainer.DrainedBackend>,
+  sockets: ReadonlyArray<ServedSocket>
+) =>
   Effect.gen(function* () {
     yield* stopping.begin
     yield* Effect.forEach(kept, stopRuns, { concurrency: "unbounded", discard: true })
@@ -173,20 +178,20 @@ const tempOf = Effect.fnUntraced(function* (layer: ServeOptions["temp"]) {
     const own = yield* Scope.fork(scope, ExecutionStrategy.sequential)
     return yield* Effect.gen(function* () {
       const backend = fromContext(yield* Layer.buildWithScope(Layer.fresh(layer), own))
-      return { backend, keeper: yield* Effect.provideService(Keeper.make(backend), Scope.Scope, own) }
+      return { backend, drainer: yield* Effect.provideService(Drainer.make(backend), Scope.Scope, own) }
     }).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))
   })
-  let made: Deferred.Deferred<Served.Kept, Refused> | undefined
+  let made: Deferred.Deferred<Drainer.DrainedBackend, Refused> | undefined
   /** The runtime, if it exists. */
   const present = Effect.suspend(() => (made === undefined ? Effect.succeedNone : Deferred.poll(made))).pipe(
     Effect.flatMap(Effect.transposeOption),
-    Effect.orElseSucceed(() => Option.none<Served.Kept>())
+    Effect.orElseSucceed(() => Option.none<Drainer.DrainedBackend>())
   )
   // A separate fiber, because the first caller may leave before the runtime exists.
   const get = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       if (made === undefined) {
-        const next = yield* Deferred.make<Served.Kept, Refused>()
+        const next = yield* Deferred.make<Drainer.DrainedBackend, Refused>()
         made = next
         yield* make.pipe(
           Effect.interruptible,
@@ -208,7 +213,7 @@ const recoveryPatience = "2 seconds"
 /** Settles what dead processes left in the served sessions, then runs their waiting prompts (DC-18). */
 const recover = Effect.fn("SessionSocket.recover")(function* (
   backend: Backend,
-  keeper: Keeper.Keeper,
+  drainer: Drainer.Drainer,
   subjects: ReadonlyArray<Subject>
 ) {
   const served = (session: Parameters<typeof owns>[2]) =>
@@ -217,7 +222,7 @@ const recover = Effect.fn("SessionSocket.recover")(function* (
     if (yield* served(session)) yield* backend.sessions.settle(session.id)
   }
   for (const session of yield* backend.inbox.sessions) {
-    if (yield* served(session)) yield* keeper.ring(session.id)
+    if (yield* served(session)) yield* drainer.wake(session.id)
   }
 })
 
@@ -242,9 +247,9 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const backend = fromContext(yield* Effect.context<BackendServices>(), exporter.reached)
   // Created before the sockets, whose fibers come later, so that it closes after them.
   const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
-  const keeper = yield* Effect.provideService(Keeper.make(backend), Scope.Scope, scope)
+  const drainer = yield* Effect.provideService(Drainer.make(backend), Scope.Scope, scope)
   yield* Effect.forEach(subjects, prepare, { discard: true }).pipe(Effect.mapError(failed))
-  const recovering = yield* Effect.forkIn(recover(backend, keeper, subjects), scope)
+  const recovering = yield* Effect.forkIn(recover(backend, drainer, subjects), scope)
   // Whether an owner of another boot lives takes a lease to find out; the sockets do not wait for that.
   yield* Fiber.join(recovering).pipe(
     Effect.timeoutOption(recoveryPatience),
@@ -257,9 +262,9 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
   const { backlog = defaultBacklog, connections: maxConnections } = options
   const most = maxConnections === undefined ? {} : { maxConnections }
-  const open = Effect.fnUntraced(function* (subject: Subject, place: Place, desk: Served.Desk) {
-    const durable = { backend, keeper }
-    const handle = yield* Served.make({ subject, durable, temp: temp.get, stopping, asks, desk }).pipe(
+  const open = Effect.fnUntraced(function* (subject: Subject, place: Place, admissions: Admissions.Admissions) {
+    const durable = { backend, drainer }
+    const handle = yield* Served.make({ subject, durable, temp: temp.get, stopping, asks, admissions }).pipe(
       Effect.provideService(Scope.Scope, scope)
     )
     const listener = yield* listen({ ...place, ...most }, handle)
@@ -267,12 +272,12 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
     return { ...listener, kind, name, ...(space === undefined ? {} : { space }) } satisfies ServedSocket
   })
   const opened = yield* Effect.forEach(subjects, (served) => {
-    const desk = Served.makeDesk(backlog)
+    const admissions = Admissions.make(backlog)
     return Effect.forEach(placesOf(served), ({ place, subject }) => {
-      const socket = Effect.asSome(open(subject, place, desk))
+      const socket = Effect.asSome(open(subject, place, admissions))
       if (subject.space === undefined) return socket
-      // Another user keeps the space or serves this agent there; the other sockets are not affected.
-      return Effect.zipRight(checkKeeper(subject, subject.space), socket).pipe(
+      // Another user owns the space or serves this agent there; the other sockets are not affected.
+      return Effect.zipRight(checkSpaceOwner(subject, subject.space), socket).pipe(
         Effect.catchAll((error) => Effect.as(Effect.logWarning(error.message), Option.none<ServedSocket>()))
       )
     })
@@ -280,7 +285,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const sockets = Arr.getSomes(opened.flat())
   // Registered after the sockets, so that it runs before they close.
   yield* Effect.addFinalizer(() =>
-    Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, keeper }, ...Option.toArray(temps)], sockets))
+    Effect.flatMap(temp.present, (temps) => stop(stopping, [{ backend, drainer }, ...Option.toArray(temps)], sockets))
   )
   return sockets
 }, fairly)

@@ -1,21 +1,13 @@
 /** Renders the help texts from the verbs. Pure; the build writes them to files. Spec: CL-3. */
+import wrapAnsi from "wrap-ansi"
 import { columns } from "../render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
 /** The parts of a verb that help shows. */
 export type Helped = Omit<Verb, "command">
 
-const wrap = (text: string, width = 88): string => {
-  const lines: Array<string> = []
-  let line = ""
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === "" ? word : `${line} ${word}`
-  }
-  return [...lines, line].join("\n")
-}
+/** The width of paragraphs. */
+const textWidth = 88
 
 const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["0", "done"],
@@ -67,7 +59,7 @@ export const verbHelp = (verb: Helped): string => {
   return [
     `daybook ${verb.name}: ${verb.summary}\n`,
     `Usage: daybook ${verb.name} [options]${verb.words === "" ? "" : ` ${verb.words}`}\n`,
-    ...verb.details.map((text) => `${wrap(text)}\n`),
+    ...verb.details.map((text) => `${wrapAnsi(text, textWidth)}\n`),
     `Options:\n${table(flags)}`,
     `Examples:\n${verb.examples.map(([line, does]) => `  ${line}\n      ${does}\n`).join("")}`
   ].join("\n")

@@ -11,7 +11,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import { told, trusting, turn, withRunning, withSessions } from "../host/Runtime.ts"
+import { runFollower, told, trusting, withRunning, withSessions } from "../host/Runtime.ts"
 import { compacted } from "../render/CompactionText.ts"
 import { ActivityFailed, Interrupted } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
@@ -26,9 +26,9 @@ const run = Effect.fn("Command.compact")(function* (given: string | undefined) {
   yield* trusting(location.directory)
   const after = yield* log.latest(sessionID)
   const messageID = yield* sessions.compact(sessionID)
-  const Turn = yield* turn
+  const RunFollower = yield* runFollower
   const followed = yield* Effect.either(
-    Turn.follow({
+    RunFollower.follow({
       sessionID,
       json: false,
       silent: true,

@@ -18,9 +18,9 @@ import {
   findAgent,
   readModel,
   resolveModel,
+  runFollower,
   told,
   trusting,
-  turn,
   withModels,
   withNewSessions,
   withNoSessions
@@ -184,14 +184,14 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
     return
   }
   yield* output.note(announce(session, isNew))
-  const Turn = yield* turn
-  yield* Turn.follow({
+  const RunFollower = yield* runFollower
+  yield* RunFollower.follow({
     sessionID: session.id,
     json: options.json,
     promptID: prompt.id,
     structured: options.output !== undefined,
     reasoning: !options.noReasoning,
-    start: Effect.tapError(Turn.admitted(prompt), () => undo)
+    start: Effect.tapError(RunFollower.admitted(prompt), () => undo)
   })
 })
 

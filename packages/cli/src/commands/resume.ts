@@ -7,19 +7,19 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import { told, trusting, turn, withRunning } from "../host/Runtime.ts"
+import { runFollower, told, trusting, withRunning } from "../host/Runtime.ts"
 
 const run = Effect.fn("Command.resume")(function* (given: string | undefined, json: boolean, reasoning: boolean) {
   const sessions = yield* Sessions
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
   yield* Folder.usable(session.location.directory, session.id)
   yield* trusting(session.location.directory)
-  const Turn = yield* turn
-  yield* Turn.follow({
+  const RunFollower = yield* runFollower
+  yield* RunFollower.follow({
     sessionID: session.id,
     json,
     reasoning,
-    start: Turn.resumed(session.id, sessions.resume(session.id))
+    start: RunFollower.resumed(session.id, sessions.resume(session.id))
   })
 })
 

@@ -8,7 +8,7 @@
  *   tail ─────────┼─> queue ─> step ─> stdout, stderr
  *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
  */
-import { Cause, Clock, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
+import { Cause, Clock, type Context, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
 import type { PromptOptions } from "@daybook/core/session/SessionOptions"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -16,8 +16,8 @@ import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { eventJson } from "../render/EventLine.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { styleOf } from "../render/Style.ts"
-import * as TurnView from "../render/TurnView.ts"
+import { type Style, styleOf } from "../render/Style.ts"
+import * as RunView from "../render/RunView.ts"
 import { ActivityFailed, Interrupted, OutputFailed } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
@@ -69,7 +69,7 @@ export const follow = <E, E2, R>(
   options: FollowOptions<E, E2, R>
 ): Effect.Effect<void, unknown, R | EventLog | Output | Sessions> =>
   Effect.catchIf(
-    Effect.scoped(followScoped(options)).pipe(Effect.withSpan("Turn.follow")),
+    Effect.scoped(followScoped(options)).pipe(Effect.withSpan("RunFollower.follow")),
     isOutOfTurns,
     ({ message }) =>
       Effect.gen(function* () {
@@ -88,122 +88,178 @@ export const follow = <E, E2, R>(
       })
   )
 
-const followScoped = <E, E2, R>(options: FollowOptions<E, E2, R>) =>
-  Effect.gen(function* () {
-    const { json, promptID, sessionID, silent, start, structured } = options
-    const output = yield* Output
-    const log = yield* EventLog
-    const sessions = yield* Sessions
-    const queue = yield* Queue.bounded<Item>(1024)
-    const signal = yield* Signal.first
-    let stopping = false
-    const live = Screen.canMove() && !(json && output.terminal)
-    const style = styleOf(process.env, process.stderr.isTTY === true)
-    // For a structured value, everything else goes to stderr, where nothing is streamed.
-    const terminal = structured === true || output.terminal
-    let view = TurnView.make({ promptID, terminal, live, reasoning: options.reasoning ?? true, style })
-    const startedAt = yield* Clock.currentTimeMillis
-    /** The sequence number of the last shown event. */
-    const cursor = yield* SubscriptionRef.make(-1)
-    const screen = live
-      ? yield* Screen.open({
-          style,
-          live: () => ({
-            startedAt,
-            phase: stopping ? { type: "stopping" } : view.phase,
-            running: Array.from(view.running.values())
-          }),
-          caughtUp: Effect.flatMap(Effect.orDie(log.latest(sessionID)), (latest) =>
-            cursor.changes.pipe(
-              Stream.takeUntil((seq) => seq >= latest),
-              Stream.runDrain
-            )
-          )
-        })
-      : undefined
-    if (!json) {
-      // A reader that fell behind loses its deltas; the durable events complete what it has shown.
-      yield* Effect.forkScoped(
-        Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
+/** A run that is being followed, and where it is shown. */
+interface Followed {
+  readonly sessionID: SessionID
+  readonly json: boolean
+  readonly silent: boolean
+  readonly structured: boolean
+  readonly output: Context.Tag.Service<typeof Output>
+  /** The sequence number of the last shown event. */
+  readonly cursor: SubscriptionRef.SubscriptionRef<number>
+  view: RunView.RunView
+  /** A signal came, and the run is being interrupted. */
+  stopping: boolean
+}
+
+/** Opens the screen: live lines below the answer. */
+const openScreen = Effect.fnUntraced(function* (run: Followed, style: Style) {
+  const log = yield* EventLog
+  const startedAt = yield* Clock.currentTimeMillis
+  return yield* Screen.open({
+    style,
+    live: () => ({
+      startedAt,
+      phase: run.stopping ? { type: "stopping" } : run.view.phase,
+      running: Array.from(run.view.running.values())
+    }),
+    caughtUp: Effect.flatMap(Effect.orDie(log.latest(run.sessionID)), (latest) =>
+      run.cursor.changes.pipe(
+        Stream.takeUntil((seq) => seq >= latest),
+        Stream.runDrain
       )
-    }
-    yield* QuestionPrompt.atTerminal
-    const { after, done } = yield* start
-    const stop = (exit: Exit.Exit<void, unknown>, signal: boolean) =>
-      Queue.offer(queue, { type: "stop" as const, exit, signal })
-    yield* Stream.runForEach(log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
-      Effect.onExit((exit) => stop(exit, false)),
-      Effect.forkScoped
     )
-    yield* Effect.forkScoped(Effect.flatMap(Effect.exit(done), (exit) => stop(exit, false)))
-    yield* signal.pipe(
-      Effect.tap(() => Effect.sync(() => (stopping = true))),
-      Effect.zipRight(Effect.exit(sessions.interrupt(sessionID))),
-      Effect.flatMap((exit) => stop(exit, true)),
-      Effect.forkScoped
-    )
-
-    const put = ({ text, to, ...piece }: TurnView.Write) => {
-      const beside = to === "stderr" || structured === true
-      if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
-      return output.draw(beside ? "stderr" : "stdout", text)
-    }
-    yield* SubscriptionRef.set(cursor, after)
-    const show = Effect.fnUntraced(function* (event: SessionEvent | LiveEvent) {
-      if (isDurable(event)) {
-        if (event.seq <= (yield* SubscriptionRef.get(cursor))) return
-        if (json) yield* output.write(`${eventJson(event, output.terminal)}\n`)
-      }
-      const [next, writes] = TurnView.step(view, event)
-      view = next
-      if (!json && silent !== true) for (const written of writes) yield* put(written)
-      if (isDurable(event)) yield* SubscriptionRef.set(cursor, event.seq)
-    })
-
-    const shown = Effect.gen(function* () {
-      for (;;) {
-        const item = yield* Queue.take(queue)
-        if (item.type !== "stop") {
-          yield* show(item)
-          if (view.settled !== undefined && promptID !== undefined) return undefined
-          continue
-        }
-        let more = true
-        while (more) {
-          const page = yield* log.read({ sessionID, after: yield* SubscriptionRef.get(cursor) })
-          for (const event of page.events) yield* show(event)
-          yield* SubscriptionRef.update(cursor, (seq) => Math.max(seq, page.cursor))
-          more = page.hasMore
-        }
-        return item
-      }
-    })
-    const answered = Effect.suspend(() =>
-      json || structured !== true || view.value === undefined
-        ? Effect.void
-        : Effect.zipRight(screen?.close ?? Effect.void, output.write(`${jsonLine(view.value, output.terminal)}\n`))
-    )
-    const stopped = yield* Effect.zipLeft(shown, answered).pipe(
-      // The reader of the answer is gone.
-      Effect.catchTags({
-        OutputClosed: () =>
-          Effect.zipRight(Effect.ignore(sessions.interrupt(sessionID)), new Interrupted({ message: "" })),
-        OutputFailed: ({ message }) =>
-          Effect.zipRight(
-            Effect.ignore(sessions.interrupt(sessionID)),
-            new OutputFailed({
-              message: `${message}; the turn was interrupted, daybook show ${sessionID} prints what was answered`
-            })
-          )
-      })
-    )
-    return yield* conclude(sessionID, promptID, view, stopped)
   })
+})
+
+/** Feeds the queue with the live deltas. */
+const listen = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>, sessionID: SessionID) {
+  const log = yield* EventLog
+  // A reader that fell behind loses its deltas; the durable events complete what it has shown.
+  yield* Effect.forkScoped(
+    Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
+  )
+})
+
+/** Feeds the queue with the durable events, the end of the work, and the end of its interruption after a signal. */
+const watch = Effect.fnUntraced(function* <E>(
+  run: Followed,
+  queue: Queue.Enqueue<Item>,
+  { after, done }: Started<E>,
+  signal: Effect.Effect<void>
+) {
+  const { sessionID } = run
+  const log = yield* EventLog
+  const sessions = yield* Sessions
+  const stop = (exit: Exit.Exit<void, unknown>, signal: boolean) => Queue.offer(queue, { type: "stop", exit, signal })
+  yield* Stream.runForEach(log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
+    Effect.onExit((exit) => stop(exit, false)),
+    Effect.forkScoped
+  )
+  yield* Effect.forkScoped(Effect.flatMap(Effect.exit(done), (exit) => stop(exit, false)))
+  yield* signal.pipe(
+    Effect.tap(() => Effect.sync(() => (run.stopping = true))),
+    Effect.zipRight(Effect.exit(sessions.interrupt(sessionID))),
+    Effect.flatMap((exit) => stop(exit, true)),
+    Effect.forkScoped
+  )
+})
+
+/** Shows one event: as JSON, or on the terminal. */
+const show = Effect.fnUntraced(function* (
+  run: Followed,
+  screen: Screen.Screen | undefined,
+  event: SessionEvent | LiveEvent
+) {
+  const { cursor, json, output, silent, structured } = run
+  const put = ({ text, to, ...piece }: RunView.Write) => {
+    const beside = to === "stderr" || structured
+    if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
+    return output.draw(beside ? "stderr" : "stdout", text)
+  }
+  if (isDurable(event)) {
+    if (event.seq <= (yield* SubscriptionRef.get(cursor))) return
+    if (json) yield* output.write(`${eventJson(event, output.terminal)}\n`)
+  }
+  const [next, writes] = RunView.step(run.view, event)
+  run.view = next
+  if (!json && !silent) for (const written of writes) yield* put(written)
+  if (isDurable(event)) yield* SubscriptionRef.set(cursor, event.seq)
+})
+
+/** Shows events until the prompt has settled, or until a stop and the rest of the log after it; returns the stop. */
+const showAll = Effect.fnUntraced(function* (
+  run: Followed,
+  screen: Screen.Screen | undefined,
+  queue: Queue.Dequeue<Item>,
+  promptID: MessageID | undefined
+) {
+  const { cursor, sessionID } = run
+  const log = yield* EventLog
+  for (;;) {
+    const item = yield* Queue.take(queue)
+    if (item.type !== "stop") {
+      yield* show(run, screen, item)
+      if (run.view.settled !== undefined && promptID !== undefined) return undefined
+      continue
+    }
+    for (let more = true; more;) {
+      const page = yield* log.read({ sessionID, after: yield* SubscriptionRef.get(cursor) })
+      for (const event of page.events) yield* show(run, screen, event)
+      yield* SubscriptionRef.update(cursor, (seq) => Math.max(seq, page.cursor))
+      more = page.hasMore
+    }
+    return item
+  }
+})
+
+/** Writes the structured value, if the answer is one. */
+const writeValue = ({ json, output, structured, view }: Followed, screen: Screen.Screen | undefined) =>
+  json || !structured || view.value === undefined
+    ? Effect.void
+    : Effect.zipRight(screen?.close ?? Effect.void, output.write(`${jsonLine(view.value, output.terminal)}\n`))
+
+/** Interrupts the run if its output cannot be written. */
+const interruptUnread = (sessionID: SessionID) => {
+  const interrupt = Effect.flatMap(Sessions, (sessions) => Effect.ignore(sessions.interrupt(sessionID)))
+  return {
+    OutputClosed: () => Effect.zipRight(interrupt, new Interrupted({ message: "" })),
+    OutputFailed: ({ message }: OutputFailed) =>
+      Effect.zipRight(
+        interrupt,
+        new OutputFailed({
+          message: `${message}; the turn was interrupted, daybook show ${sessionID} prints what was answered`
+        })
+      )
+  }
+}
+
+const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptions<E, E2, R>) {
+  const { json, promptID, reasoning = true, sessionID, silent = false, start, structured = false } = options
+  const output = yield* Output
+  const queue = yield* Queue.bounded<Item>(1024)
+  const signal = yield* Signal.first
+  const live = Screen.canMove() && !(json && output.terminal)
+  const style = styleOf(process.env, process.stderr.isTTY === true)
+  // For a structured value, everything else goes to stderr, where nothing is streamed.
+  const terminal = structured || output.terminal
+  const run: Followed = {
+    sessionID,
+    json,
+    silent,
+    structured,
+    output,
+    cursor: yield* SubscriptionRef.make(-1),
+    view: RunView.make({ promptID, terminal, live, reasoning, style }),
+    stopping: false
+  }
+  const screen = live ? yield* openScreen(run, style) : undefined
+  if (!json) yield* listen(queue, sessionID)
+  yield* QuestionPrompt.atTerminal
+  const started = yield* start
+  yield* watch(run, queue, started, signal)
+  yield* SubscriptionRef.set(run.cursor, started.after)
+  const stopped = yield* showAll(run, screen, queue, promptID).pipe(
+    Effect.zipLeft(Effect.suspend(() => writeValue(run, screen))),
+    Effect.catchTags(interruptUnread(sessionID))
+  )
+  return yield* conclude(sessionID, promptID, run.view, stopped)
+})
 
 const conclude = (
   sessionID: SessionID,
   promptID: MessageID | undefined,
-  view: TurnView.TurnView,
+  view: RunView.RunView,
   stopped: Extract<Item, { type: "stop" }> | undefined
 ): Effect.Effect<void, unknown> => {
   const interrupted = new Interrupted({ message: `interrupted; the inbox of ${sessionID} is kept` })

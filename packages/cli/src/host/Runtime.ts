@@ -17,7 +17,7 @@ import { Output } from "../terminal/Output.ts"
 const host = Effect.promise(() => import("./Host.ts"))
 
 /** The module that follows a run; reading verbs do not load it. */
-export const turn = Effect.promise(() => import("./RunFollower.ts"))
+export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
 
 /** Reads an existing database; creates none, and loads neither runner nor models. */
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

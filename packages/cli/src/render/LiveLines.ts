@@ -3,9 +3,9 @@
  * function of the run's state, the time and the terminal's size. Spec: CL-45 in specs/cli.md.
  */
 import { type Call, callText, elapsed, tail } from "./CallText.ts"
-import { fit } from "./Frame.ts"
 import type { Phase } from "./Phase.ts"
 import { oneLine } from "./Plain.ts"
+import { fit } from "./Region.ts"
 import type { Style } from "./Style.ts"
 
 /** A call that has not ended. */
@@ -24,7 +24,7 @@ export interface Live {
 
 const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** How long each spinner frame is shown. */
+/** How long each character of the spinner is shown. */
 export const tickMillis = 200
 
 /** The most calls and output lines shown; a terminal of few rows shows fewer. */

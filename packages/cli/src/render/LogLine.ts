@@ -2,7 +2,7 @@
  * Renders an entry of the server's log as a line: time, level, message, session, cause and annotations. Text for people, JSON
  * for programs; neither contains a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
  */
-import { Cause, HashMap, Inspectable, LogLevel, type Logger } from "effect"
+import { Cause, HashMap, Inspectable, type Logger, LogLevel } from "effect"
 import { oneLine } from "./Plain.ts"
 import { escaped, visible } from "./Visible.ts"
 

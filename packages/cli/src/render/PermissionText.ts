@@ -1,12 +1,12 @@
 /**
- * Renders a permission question: who asks, where, and the whole action, in a frame that no other text can draw. Unusual
+ * Renders a permission question: who asks, where, and the whole action, in a border that no other text can draw. Unusual
  * characters are shown as signs, lines are numbered, and omitted text is counted. Pure. Spec: CL-155..CL-158 in specs/cli.md.
  */
 import type { PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import type { FileChange as PermissionFileChange } from "@daybook/core/permission/PermissionSubject"
 import { plain, type Style } from "./Style.ts"
 import { exact } from "./Visible.ts"
-import { cut, width } from "./Width.ts"
+import { cut, rowsOf, width } from "./Width.ts"
 
 export interface Size {
   readonly columns: number
@@ -26,34 +26,10 @@ const shade = "▓"
 /** Begins a row that continues the line above, so that the row cannot imitate a line. */
 const goesOn = "▒"
 
-let segmenter: Intl.Segmenter | undefined
-
-/** Splits a line into rows of whole characters. */
-const rowsOf = (text: string, cells: number): ReadonlyArray<string> => {
-  const rows: Array<string> = []
-  if (/^[\u0020-\u007e]*$/.test(text)) {
-    for (let at = 0; at < text.length; at += cells) rows.push(text.slice(at, at + cells))
-  } else {
-    let [row, left] = ["", cells]
-    for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text)) {
-      const wide = width(segment)
-      if (wide > left && row !== "") {
-        rows.push(row)
-        row = ""
-        left = cells
-      }
-      row += segment
-      left -= wide
-    }
-    rows.push(row)
-  }
-  return rows.length === 0 ? [""] : rows
-}
-
 /** A line needs so many cells beside its gutter; with fewer, the gutter has a row of its own. */
 const leastCells = 8
 
-const framed = ({ gutter, paint = (row) => row, text }: Line, columns: number): ReadonlyArray<string> => {
+const bordered = ({ gutter, paint = (row) => row, text }: Line, columns: number): ReadonlyArray<string> => {
   const beside = columns - 3 - width(gutter)
   const narrow = beside < leastCells && gutter !== ""
   const indent = " ".repeat(narrow ? 0 : width(gutter))
@@ -176,7 +152,7 @@ const bodyRows = (request: PermissionRequest, { columns }: Size, style: Style): 
     ...subjectLines(request, style),
     ...request.notes.map((note) => fact("note", exact(note))),
     ...alwaysLines(request)
-  ].flatMap((line) => framed(line, columns))
+  ].flatMap((line) => bordered(line, columns))
 
 const bounded = (rows: ReadonlyArray<string>, size: Size): ReadonlyArray<string> => {
   const most = firstSight(size)
@@ -184,7 +160,7 @@ const bounded = (rows: ReadonlyArray<string>, size: Size): ReadonlyArray<string>
   const hidden = rows.slice(most - lastRows - 1, -lastRows)
   const characters = hidden.reduce((sum, row) => sum + Math.max(0, row.length - 2), 0)
   const note = said(`… ${hidden.length} rows with ${characters} characters are hidden: v shows all`)
-  return [...rows.slice(0, most - lastRows - 1), ...framed(note, size.columns), ...rows.slice(-lastRows)]
+  return [...rows.slice(0, most - lastRows - 1), ...bordered(note, size.columns), ...rows.slice(-lastRows)]
 }
 
 const lines = (rows: ReadonlyArray<string>): string => rows.map((row) => `${row}\n`).join("")
@@ -194,7 +170,7 @@ export const questionText = (request: PermissionRequest, size: Size, style: Styl
   lines([
     "",
     edge(`permission: ${exact(request.permission)}`, size, style),
-    ...factLines(request).flatMap((line) => framed(line, size.columns)),
+    ...factLines(request).flatMap((line) => bordered(line, size.columns)),
     ...bounded(bodyRows(request, size, style), size),
     edge("", size, style)
   ])
@@ -214,7 +190,7 @@ export const alwaysText = ({ always, permission }: PermissionRequest, size: Size
     [
       said(`allows in this folder from now on, for the permission ${quoted(permission)}:`),
       ...always.flatMap(numbered)
-    ].flatMap((line) => framed(line, size.columns))
+    ].flatMap((line) => bordered(line, size.columns))
   )
 
 /** The line that says how to answer. */

@@ -5,7 +5,7 @@
 
 /**
  * Controls, invisible characters (zero-width, soft hyphen, bidirectional controls, tags, variation selectors, fillers, the
- * empty braille cell), line separators, lone surrogates, unassigned code points; and the two shades that frame a question,
+ * empty braille cell), line separators, lone surrogates, unassigned code points; and the two shades that border a question,
  * which no other text may draw (CL-152).
  */
 const hidden =

@@ -3,6 +3,7 @@
  * Spec: CL-31, CL-45 in specs/cli.md.
  */
 import stringWidth from "string-width"
+import wrapAnsi from "wrap-ansi"
 
 /** The cells of a text on one line. */
 export const width = (text: string): number => stringWidth(text)
@@ -25,6 +26,10 @@ export const cut = (text: string, cells: number): string => {
   }
   return `${kept}…`
 }
+
+/** The text as rows of whole characters in at most `cells` cells, broken anywhere. */
+export const rowsOf = (text: string, cells: number): ReadonlyArray<string> =>
+  wrapAnsi(text, cells, { hard: true, wordWrap: false, trim: false }).split("\n")
 
 /** The text padded with spaces to `cells` cells. */
 export const pad = (text: string, cells: number): string => text + " ".repeat(Math.max(0, cells - width(text)))

@@ -1,17 +1,5 @@
 /** Suggests the word that was probably meant. Pure, and without Effect, because `ctx` uses it. Spec: CL-2 in specs/cli.md. */
-
-/** The edit distance of two words. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 0; i < a.length; i++) {
-    const next = [i + 1]
-    for (let j = 0; j < b.length; j++) {
-      next.push(Math.min((row[j] ?? 0) + (a[i] === b[j] ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
+import { distance } from "fastest-levenshtein"
 
 /** The known word nearest to the typed one: at an edit distance of at most two, or with the typed word as its prefix. */
 export const nearest = (typed: string, known: ReadonlyArray<string>): string | undefined => {

@@ -1,12 +1,12 @@
 /**
  * Owns the terminal while a run is followed: writes permanent text and redraws the live lines below it. The terminal has one
- * writer at a time: frames wait until a question is answered.
+ * writer at a time: redraws wait until a question is answered.
  * Spec: CL-45, CL-46 in specs/cli.md.
  */
 import { fstatSync, writeSync } from "node:fs"
 import { Clock, Effect, type Scope } from "effect"
-import * as Frame from "../render/Frame.ts"
 import { type Live, liveLines, tickMillis } from "../render/LiveLines.ts"
+import * as Region from "../render/Region.ts"
 import type { Style } from "../render/Style.ts"
 import type { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { Output } from "./Output.ts"
@@ -14,7 +14,7 @@ import * as Terminal from "./Terminal.ts"
 
 /** Writes permanent text and draws the live lines. */
 export interface Screen {
-  readonly write: (pieces: ReadonlyArray<Frame.Piece>) => Effect.Effect<void, OutputClosed | OutputFailed>
+  readonly write: (pieces: ReadonlyArray<Region.Piece>) => Effect.Effect<void, OutputClosed | OutputFailed>
   /** Ends the open row and removes the live lines. */
   readonly close: Effect.Effect<void>
 }
@@ -29,7 +29,7 @@ export const isShared = (): boolean =>
 
 const size = () => ({ columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 })
 
-const looksOf = ({ dim }: Style): Frame.Looks => {
+const looksOf = ({ dim }: Style): Region.Looks => {
   const plain = { prefix: "", paint: (row: string) => row }
   return { text: plain, note: plain, reasoning: { prefix: "> ", paint: dim } }
 }
@@ -48,31 +48,31 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
     const output = yield* Output
     const looks = looksOf(style)
     const shared = isShared()
-    let frame: Frame.Frame | undefined = Frame.empty
+    let region: Region.Region | undefined = Region.empty
     const send = (picture: string) => output.draw(shared ? "stdout" : "stderr", picture)
 
-    const draw = (pieces: ReadonlyArray<Frame.Piece>) =>
+    const draw = (pieces: ReadonlyArray<Region.Piece>) =>
       Terminal.turn(
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          if (frame === undefined) return Effect.void
+          if (region === undefined) return Effect.void
           const { columns, rows } = size()
-          const [next, text] = Frame.next(
-            frame,
+          const [next, text] = Region.next(
+            region,
             pieces,
             liveLines(live(), now, { columns, rows }, style),
             columns,
             looks
           )
-          frame = next
+          region = next
           return text === "" ? Effect.void : send(text)
         })
       )
 
     /** Synchronous, because it also runs when the process exits. */
     const end = (): string => {
-      if (frame === undefined) return ""
-      const text = Frame.close(frame, size().columns, looks)
-      frame = undefined
+      if (region === undefined) return ""
+      const text = Region.close(region, size().columns, looks)
+      region = undefined
       return text
     }
     const atExit = () => {
@@ -87,9 +87,9 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
         Terminal.shown({
           caughtUp,
           clear: Effect.suspend(() => {
-            if (frame === undefined) return Effect.void
-            const text = Frame.close(frame, size().columns, looks)
-            frame = Frame.empty
+            if (region === undefined) return Effect.void
+            const text = Region.close(region, size().columns, looks)
+            region = Region.empty
             return Effect.ignore(send(text))
           })
         })

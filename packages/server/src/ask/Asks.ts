@@ -56,96 +56,108 @@ const rememberedAsks = 1024
 export const questionAsk = ({ callID, messageID, sessionID }: QuestionRef): string =>
   `ask-${createHash("sha256").update(`${sessionID}/${messageID}/${callID}`).digest("hex").slice(0, 32)}`
 
+interface State {
+  readonly pending: Map<string, Pending>
+  readonly followers: Map<SessionID, Set<Follower>>
+  /** Closed asks with their decisions, the oldest first. */
+  readonly closed: Map<string, string>
+}
+
+const notify = ({ followers }: State, sessionID: SessionID): void => {
+  for (const { changed } of followers.get(sessionID) ?? []) changed()
+}
+
+const remember = ({ closed }: State, ask: string, decision: string): void => {
+  closed.set(ask, decision)
+  for (const oldest of closed.keys()) {
+    if (closed.size <= rememberedAsks) break
+    closed.delete(oldest)
+  }
+}
+
+const close = (state: State, ask: string, decision: string): void => {
+  const known = state.pending.get(ask)
+  if (known === undefined) return
+  state.pending.delete(ask)
+  remember(state, ask, decision)
+  notify(state, known.request.sessionID)
+}
+
+const settle = (state: State, { answered, ask }: Pending, answer: Answer): void => {
+  close(state, ask, answer._tag === "AlwaysFor" ? "always" : answer._tag.toLowerCase())
+  Deferred.unsafeDone(answered, Effect.succeed(answer))
+}
+
+/** Refuses asks that no answering client was shown, if no follower can answer: they would wait in vain. */
+const refuseUnanswerable = (state: State): void => {
+  for (const each of state.pending.values()) {
+    const followers = [...(state.followers.get(each.request.sessionID) ?? [])]
+    if (!each.shown && followers.length > 0 && !followers.some(({ canAnswer }) => canAnswer())) {
+      settle(state, each, Answer.Unavailable())
+    }
+  }
+}
+
+const ask = Effect.fnUntraced(function* (
+  state: State,
+  request: PermissionRequest,
+  patience: Duration.DurationInput
+): Effect.fn.Return<Answer> {
+  const each: Pending = {
+    ask: `ask-${randomBytes(16).toString("hex")}`,
+    request,
+    answered: yield* Deferred.make<Answer>(),
+    shown: false
+  }
+  state.pending.set(each.ask, each)
+  notify(state, request.sessionID)
+  refuseUnanswerable(state)
+  return yield* Deferred.await(each.answered).pipe(
+    Effect.timeoutTo({ duration: patience, onSuccess: (answer) => answer, onTimeout: () => Answer.Unavailable() }),
+    Effect.ensuring(Effect.sync(() => close(state, each.ask, "closed")))
+  )
+})
+
+const follow = (state: State, sessionID: SessionID, follower: Follower): (() => void) => {
+  const { followers } = state
+  const present = followers.get(sessionID) ?? new Set()
+  followers.set(sessionID, present.add(follower))
+  refuseUnanswerable(state)
+  return () => {
+    present.delete(follower)
+    if (present.size === 0 && followers.get(sessionID) === present) followers.delete(sessionID)
+    refuseUnanswerable(state)
+  }
+}
+
 /** `patience` is how long a permission waits for an answer before it is refused; ten minutes by default. */
 export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration.DurationInput } = {}): Asks => {
-  const pending = new Map<string, Pending>()
-  const followers = new Map<SessionID, Set<Follower>>()
-  const closed = new Map<string, string>()
-
-  const tell = (sessionID: SessionID): void => {
-    for (const { changed } of followers.get(sessionID) ?? []) changed()
-  }
-
-  const close = (ask: string, decision: string): void => {
-    const known = pending.get(ask)
-    if (known === undefined) return
-    pending.delete(ask)
-    remember(ask, decision)
-    tell(known.request.sessionID)
-  }
-
-  const remember = (ask: string, decision: string): void => {
-    closed.set(ask, decision)
-    for (const oldest of closed.keys()) {
-      if (closed.size <= rememberedAsks) break
-      closed.delete(oldest)
-    }
-  }
-
-  const settle = ({ answered, ask }: Pending, answer: Answer): void => {
-    close(ask, answer._tag === "AlwaysFor" ? "always" : answer._tag.toLowerCase())
-    Deferred.unsafeDone(answered, Effect.succeed(answer))
-  }
-
-  /** Refuses asks that no answering client was shown, if no follower can answer: they would wait in vain. */
-  const look = (): void => {
-    for (const each of pending.values()) {
-      const those = [...(followers.get(each.request.sessionID) ?? [])]
-      if (!each.shown && those.length > 0 && !those.some(({ canAnswer }) => canAnswer())) {
-        settle(each, Answer.Unavailable())
-      }
-    }
-  }
-
-  const ask = (request: PermissionRequest): Effect.Effect<Answer> =>
-    Effect.gen(function* () {
-      const each: Pending = {
-        ask: `ask-${randomBytes(16).toString("hex")}`,
-        request,
-        answered: yield* Deferred.make<Answer>(),
-        shown: false
-      }
-      pending.set(each.ask, each)
-      tell(request.sessionID)
-      look()
-      return yield* Deferred.await(each.answered).pipe(
-        Effect.timeoutTo({ duration: patience, onSuccess: (answer) => answer, onTimeout: () => Answer.Unavailable() }),
-        Effect.ensuring(Effect.sync(() => close(each.ask, "closed")))
-      )
-    })
-
+  const state: State = { pending: new Map(), followers: new Map(), closed: new Map() }
+  const { closed, pending } = state
+  const asker = { ask: (request: PermissionRequest) => ask(state, request, patience) }
   return {
-    layer: Layer.succeed(PermissionAsker, { ask }),
+    layer: Layer.succeed(PermissionAsker, asker),
     layerBeside: (other) =>
       Layer.map(other, (context) => {
         const { ask: askOther } = Context.get(context, PermissionAsker)
         return Context.make(PermissionAsker, {
-          ask: (request) => Effect.raceFirst(ask(request), askOther(request))
+          ask: (request) => Effect.raceFirst(asker.ask(request), askOther(request))
         })
       }),
     open: (sessionID) => [...pending.values()].filter(({ request }) => request.sessionID === sessionID),
-    remember,
+    remember: (name, decision) => remember(state, name, decision),
     decisionOf: (name) => closed.get(name),
     answer: (sessionID, name, answer) => {
       const known = pending.get(name)
       if (known?.request.sessionID !== sessionID) return closed.has(name) ? "closed" : "unknown"
-      settle(known, answer)
+      settle(state, known, answer)
       return "taken"
     },
-    follow: (sessionID, follower) => {
-      const those = followers.get(sessionID) ?? new Set()
-      followers.set(sessionID, those.add(follower))
-      look()
-      return () => {
-        those.delete(follower)
-        if (those.size === 0 && followers.get(sessionID) === those) followers.delete(sessionID)
-        look()
-      }
-    },
+    follow: (sessionID, follower) => follow(state, sessionID, follower),
     shown: (name) => {
       const known = pending.get(name)
       if (known !== undefined) known.shown = true
     },
-    look
+    look: () => refuseUnanswerable(state)
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Turns a client's `send` into a durable input: finds or creates the session at its address, brings it to the prompt's
  * folder, then admits the prompt under an id made of the client's id, so that a repeated request is the same prompt. A
- * refused request has written nothing. `Lane.ts` admits one request per session at a time. Spec: SO-30, SO-31, SO-34 in
+ * refused request has written nothing. `Admissions.ts` admits one request per session at a time. Spec: SO-30, SO-31, SO-34 in
  * specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
  */
 import { createHash } from "node:crypto"
@@ -11,7 +11,7 @@ import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Input, Session } from "@daybook/log/domain/Message"
 import { type PromptInput, sameModel } from "@daybook/log/domain/Values"
 import type { Backend } from "../session/Backend.ts"
-import type { Keeper } from "../session/Drainer.ts"
+import type { DrainedBackend } from "../session/Drainer.ts"
 import { find, type Place, type Subject } from "../session/Subject.ts"
 import { Refused, refusedBy } from "../support/Refused.ts"
 import type { Send } from "../wire/Wire.ts"
@@ -33,15 +33,13 @@ export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
   return known?.prompt.client?.cwd
 })
 
-export interface Admission {
-  readonly backend: Backend
-  readonly keeper: Keeper
+export interface Admission extends DrainedBackend {
   readonly subject: Subject
   readonly address: Address
   readonly place: Place
   readonly request: Send
   /** Wraps the wait for earlier runs. */
-  readonly holding: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  readonly blocking: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
 /** The admitted prompt and its session; the same for a repeated request. */
@@ -62,7 +60,7 @@ const create = ({ address, backend, place: { cwd, world }, subject }: Admission)
 
 /** Waits until nothing runs or waits in the session. */
 const untilIdle = Effect.fn("Admission.untilIdle")(function* (
-  { backend, holding, keeper }: Admission,
+  { backend, blocking, drainer }: Admission,
   { id }: Session
 ) {
   const { inbox, log, sessions, store } = backend
@@ -79,10 +77,10 @@ const untilIdle = Effect.fn("Admission.untilIdle")(function* (
     .pipe(
       Stream.filter(({ type }) => type === "session.next.activity.settled" || type === "session.next.prompt.withdrawn")
     )
-  yield* keeper.ring(id)
-  yield* holding(
+  yield* drainer.wake(id)
+  yield* blocking(
     Effect.raceFirst(
-      Effect.flatMap(keeper.stuck(id), (refused) => Effect.fail(refused)),
+      Effect.flatMap(drainer.stuck(id), (refused) => Effect.fail(refused)),
       Stream.concat(Stream.succeed(undefined), ends).pipe(
         Stream.mapEffect(() => isIdle),
         Stream.takeUntil((idle) => idle),
@@ -112,12 +110,12 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
 })
 
 /**
- * Admits the request, or finds its earlier admission. The prompt is on disk when this returns, and its session is rung.
+ * Admits the request, or finds its earlier admission. The prompt is on disk when this returns, and its session is woken.
  */
 export const admit = Effect.fn("Admission.admit")(function* (
   admission: Admission
 ): Effect.fn.Return<Admitted, Refused> {
-  const { address, backend, keeper, place, request, subject } = admission
+  const { address, backend, drainer, place, request, subject } = admission
   const { inbox, sessions } = backend
   const existing = yield* find(backend, subject, address)
   const known =
@@ -156,7 +154,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
             })
           : refusedBy(error)
       ),
-      Effect.zipLeft(keeper.ring(session.id)),
+      Effect.zipLeft(drainer.wake(session.id)),
       Effect.uninterruptible
     )
   return { session, input }

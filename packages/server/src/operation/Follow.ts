@@ -37,7 +37,7 @@ export interface FollowOptions {
   readonly state: RunStream.State
   readonly write: Write
   /** Which frames are written; all by default. */
-  readonly tells?: (frame: Frame) => boolean
+  readonly shows?: (frame: Frame) => boolean
   /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
   /** How asks of the session are shown; by default none are. */
@@ -121,9 +121,9 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
 /** Writes frames in few, bounded writes. The end of a run is written once the files reflect it. */
 export const writer = ({
   backend,
-  tells = () => true,
+  shows = () => true,
   write
-}: Pick<FollowOptions, "backend" | "tells" | "write">): {
+}: Pick<FollowOptions, "backend" | "shows" | "write">): {
   readonly tell: (told: RunFrames.Told) => Effect.Effect<void, ConnectionClosed>
   readonly flush: Effect.Effect<void, ConnectionClosed>
 } => {
@@ -140,7 +140,7 @@ export const writer = ({
   })
   const add = (frame: Frame) =>
     Effect.suspend(() => {
-      if (!tells(frame)) return Effect.void
+      if (!shows(frame)) return Effect.void
       lines += encodeFrame(frame)
       return lines.length < writeLength ? Effect.void : write1
     })

@@ -143,22 +143,25 @@ export const worldOf = Effect.fn("Subject.world")(function* (subject: Subject) {
 export const defaultCwdOf = ({ common, name, root, uid }: Subject) =>
   agentDefaultCwd({ root, name, agents: common ? `home/${uid}/agent` : undefined })
 
-/** Refuses if another user keeps the space: its sessions are in that user's database. */
-export const checkKeeper = Effect.fn("Subject.checkKeeper")(function* (subject: Subject, space: string | undefined) {
+/** Refuses if another user owns the space: its sessions are in that user's database. */
+export const checkSpaceOwner = Effect.fn("Subject.checkSpaceOwner")(function* (
+  subject: Subject,
+  space: string | undefined
+) {
   const own = process.getuid?.()
   if (!subject.common || space === undefined || own === undefined) return
   const folder = join("shared", space)
-  // The space does not exist: the first session creates it, and this user is its keeper.
-  const keeper = yield* Effect.promise(() =>
+  // The space does not exist: the first session creates it, and this user owns it.
+  const owner = yield* Effect.promise(() =>
     fs.lstat(join(subject.root, folder)).then(
       ({ uid }) => uid,
       () => own
     )
   )
-  if (keeper === own) return
+  if (owner === own) return
   return yield* refuse(
     "EACCES",
-    `user ${keeper} keeps the shared space "${space}": use ${join(folder, socketOf(subject))}, if that user serves ${subject.kind} "${subject.name}" to others`
+    `user ${owner} owns the shared space "${space}": use ${join(folder, socketOf(subject))}, if that user serves ${subject.kind} "${subject.name}" to others`
   )
 })
 

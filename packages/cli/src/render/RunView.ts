@@ -10,10 +10,10 @@ import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/S
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
 import { nextTry } from "./EventLine.ts"
-import type { Piece } from "./Frame.ts"
 import type { RunningCall } from "./LiveLines.ts"
 import { type Phase, phaseAfter } from "./Phase.ts"
 import { oneLine } from "./Plain.ts"
+import type { Piece } from "./Region.ts"
 import { plain, type Style } from "./Style.ts"
 import { visible, wholeLength } from "./Visible.ts"
 
@@ -49,7 +49,7 @@ export interface Options {
   readonly style?: Style
 }
 
-export interface TurnView extends Required<Options> {
+export interface RunView extends Required<Options> {
   /** The prompt has been promoted: later events belong to its turn. */
   readonly promoted: boolean
   readonly settled: Settled | undefined
@@ -74,7 +74,7 @@ export interface TurnView extends Required<Options> {
 }
 
 /** A view without events. */
-export const make = (options: Options = {}): TurnView => ({
+export const make = (options: Options = {}): RunView => ({
   promptID: options.promptID,
   terminal: options.terminal ?? false,
   live: options.live ?? false,
@@ -94,7 +94,7 @@ export const make = (options: Options = {}): TurnView => ({
   running: new Map()
 })
 
-type Step = readonly [TurnView, ReadonlyArray<Write>]
+type Step = readonly [RunView, ReadonlyArray<Write>]
 
 const textKey = (data: { readonly assistantMessageID: string; readonly textID: string }) =>
   `text ${data.assistantMessageID} ${data.textID}`
@@ -106,13 +106,13 @@ const callKey = (call: { readonly assistantMessageID: string; readonly callID: s
   `${call.assistantMessageID} ${call.callID}`
 
 /** Applies one event, durable or live, and returns the writes for it. */
-export const step = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
+export const step = (view: RunView, event: SessionEvent | LiveEvent): Step => {
   const [next, writes] = take(view, event)
   const phase = next.promoted ? phaseAfter(event) : undefined
   return [phase === undefined ? next : { ...next, phase }, writes]
 }
 
-const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
+const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
   switch (event.type) {
     case "session.next.prompt.promoted":
     case "session.next.prompted":
@@ -195,7 +195,7 @@ const take = (view: TurnView, event: SessionEvent | LiveEvent): Step => {
 /** The tool that takes an answer of a given form. */
 const valueTool = "structured_output"
 
-const onCalled = (view: TurnView, { created, data }: EventOfType<"session.next.tool.called">): Step => {
+const onCalled = (view: RunView, { created, data }: EventOfType<"session.next.tool.called">): Step => {
   // The value is printed at the end, whole.
   if (data.tool === valueTool) return [{ ...view, offered: new Map(view.offered).set(callKey(data), data.input) }, []]
   const call = { tool: data.tool, input: data.input, startedAt: created, output: "" }
@@ -203,7 +203,7 @@ const onCalled = (view: TurnView, { created, data }: EventOfType<"session.next.t
   return view.live ? [next, []] : note(next, `→ ${callText(call)}`)
 }
 
-const onProgress = (view: TurnView, data: EventOfType<"session.next.tool.progress">["data"]): TurnView => {
+const onProgress = (view: RunView, data: EventOfType<"session.next.tool.progress">["data"]): RunView => {
   const call = view.running.get(callKey(data))
   const output = data.content.findLast((part) => part.type === "text")?.text
   if (call === undefined || output === undefined) return view
@@ -212,9 +212,9 @@ const onProgress = (view: TurnView, data: EventOfType<"session.next.tool.progres
 
 /** The call that an event ends, and the view without the call. */
 const ended = (
-  view: TurnView,
+  view: RunView,
   data: { readonly assistantMessageID: string; readonly callID: string }
-): readonly [TurnView, RunningCall | undefined] => {
+): readonly [RunView, RunningCall | undefined] => {
   const running = new Map(view.running)
   const call = running.get(callKey(data))
   running.delete(callKey(data))
@@ -224,7 +224,7 @@ const ended = (
 const took = ({ startedAt }: RunningCall, at: number): string =>
   at - startedAt < 1_000 ? "" : ` (${elapsed(at - startedAt)})`
 
-const onSuccess = (view: TurnView, { created, data }: EventOfType<"session.next.tool.success">): Step => {
+const onSuccess = (view: RunView, { created, data }: EventOfType<"session.next.tool.success">): Step => {
   const value = view.offered.get(callKey(data)) ?? view.value
   const [next, call] = ended({ ...view, value }, data)
   if (call === undefined) return [next, []]
@@ -234,7 +234,7 @@ const onSuccess = (view: TurnView, { created, data }: EventOfType<"session.next.
   return note(next, `${mark} ${callText(call)}${why}${took(call, created)}${changeLines(view, call)}`)
 }
 
-const changeLines = ({ style }: TurnView, call: Call): string =>
+const changeLines = ({ style }: RunView, call: Call): string =>
   changes(call)
     .map(({ sign, text }) => {
       const line = `  ${sign} ${text}`
@@ -242,14 +242,14 @@ const changeLines = ({ style }: TurnView, call: Call): string =>
     })
     .join("")
 
-const onFailed = (view: TurnView, { created, data }: EventOfType<"session.next.tool.failed">): Step => {
+const onFailed = (view: RunView, { created, data }: EventOfType<"session.next.tool.failed">): Step => {
   const [next, call] = ended(view, data)
   const what = call === undefined ? "" : `${callText(call)}: `
   const time = call === undefined ? "" : took(call, created)
   return note(next, `${view.style.bad("✗")} ${what}${oneLine(data.error.message, 400)}${time}`)
 }
 
-const onDelta = (view: TurnView, channel: OpenText["channel"], id: string, delta: string): Step => {
+const onDelta = (view: RunView, channel: OpenText["channel"], id: string, delta: string): Step => {
   if (view.ended.has(id)) return [view, []]
   const before = view.open.get(id) ?? { channel, written: "", pending: "" }
   const open = new Map(view.open).set(id, { ...before, pending: before.pending + delta })
@@ -257,7 +257,7 @@ const onDelta = (view: TurnView, channel: OpenText["channel"], id: string, delta
 }
 
 /** Removes an ended text from the open ones and returns its unwritten part. */
-const close = (view: TurnView, channel: OpenText["channel"], id: string, text: string) => {
+const close = (view: RunView, channel: OpenText["channel"], id: string, text: string) => {
   const { written } = view.open.get(id) ?? { written: "" }
   const open = new Map(view.open)
   open.delete(id)
@@ -269,7 +269,7 @@ const close = (view: TurnView, channel: OpenText["channel"], id: string, text: s
   return { without: { ...view, open, ended: new Set(view.ended).add(id) }, last, known }
 }
 
-const onEnded = (view: TurnView, channel: "text", id: string, text: string): Step => {
+const onEnded = (view: RunView, channel: "text", id: string, text: string): Step => {
   const { known, last, without } = close(view, channel, id, text)
   if (!view.promoted) return [without, []]
   const [next, writes] = write(
@@ -288,7 +288,7 @@ const onEnded = (view: TurnView, channel: "text", id: string, text: string): Ste
 const goingOn = "goes on"
 
 /** Writes ended reasoning; if it was not shown live, as a block of lines. */
-const onReasoned = (view: TurnView, id: string, text: string): Step => {
+const onReasoned = (view: RunView, id: string, text: string): Step => {
   const { last, without } = close(view, "reasoning", id, text)
   if (!view.promoted || text.trim() === "") return [without, []]
   if (view.live) return [without, [reasoning(`${last.pending.trimEnd()}\n`)]]
@@ -301,7 +301,7 @@ const reasoning = (text: string): Write => ({ to: "stderr", channel: "reasoning"
 const rawLength = (text: string): number => text.length - (/[\ud800-\udbff]$/.test(text) ? 1 : 0)
 
 /** Writes the pending part of the text; without `whole`, it holds back a possibly half character or line break. */
-const write = (view: TurnView, id: string, whole: boolean): Step => {
+const write = (view: RunView, id: string, whole: boolean): Step => {
   const text = view.open.get(id)
   if (text === undefined) return [view, []]
   const shown = view.terminal || text.channel === "reasoning"
@@ -327,7 +327,7 @@ const write = (view: TurnView, id: string, whole: boolean): Step => {
 const said = (text: string): Write => ({ to: "stdout", channel: "text", text })
 
 /** Writes the deltas that arrived before the promotion: they belong to this turn unless their text has ended. */
-const flushOpen = (view: TurnView): Step =>
+const flushOpen = (view: RunView): Step =>
   [...view.open.keys()].reduce<Step>(
     ([state, writes], id) => {
       const [next, more] = write(state, id, false)
@@ -336,18 +336,18 @@ const flushOpen = (view: TurnView): Step =>
     [view, []]
   )
 
-const endLine = (view: TurnView): Step =>
+const endLine = (view: RunView): Step =>
   view.fresh ? [{ ...view, current: undefined }, []] : [{ ...view, fresh: true, current: undefined }, [said("\n")]]
 
 /** A line about the turn. On a terminal, which shows both streams, the answer's line is ended first. */
-const note = (view: TurnView, text: string): Step => {
+const note = (view: RunView, text: string): Step => {
   if (!view.promoted) return [view, []]
   const [next, breaks] = view.terminal ? endLine(view) : ([view, []] as const)
   return [next, [...breaks, { to: "stderr", channel: "note", text: `${text}\n` }]]
 }
 
 const onSettled = (
-  view: TurnView,
+  view: RunView,
   data: { readonly outcome: Settled["outcome"]; readonly error?: { readonly type: string; readonly message: string } }
 ): Step => {
   const settled = { outcome: data.outcome, error: data.error }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { coloured } from "../../packages/cli/src/render/Style.ts"
-import * as TurnView from "../../packages/cli/src/render/TurnView.ts"
+import * as RunView from "../../packages/cli/src/render/RunView.ts"
 import { longestText } from "../../packages/log/src/domain/LongText.ts"
 import {
   activitySettled,
@@ -25,21 +25,21 @@ import {
 
 /** Feeds the items to a fresh view and returns what each stream got. */
 const play = (
-  items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>,
+  items: ReadonlyArray<Parameters<typeof RunView.step>[1]>,
   terminal = false,
-  options: TurnView.Options = {}
+  options: RunView.Options = {}
 ) => {
-  let view = TurnView.make({ promptID, terminal, ...options })
+  let view = RunView.make({ promptID, terminal, ...options })
   const written = { stdout: "", stderr: "" }
   for (const item of items) {
-    const [next, writes] = TurnView.step(view, item)
+    const [next, writes] = RunView.step(view, item)
     view = next
     for (const { to, text } of writes) written[to] += text
   }
   return { ...written, view }
 }
 
-describe("TurnView", () => {
+describe("RunView", () => {
   it("CL-7: what is asked, and what came of a compaction, is a line each", () => {
     const { stderr, stdout } = play([
       promoted(),
@@ -235,7 +235,7 @@ describe("TurnView", () => {
   })
 
   it("CL-45: the phase is what the run waits for", () => {
-    const phase = (...items: ReadonlyArray<Parameters<typeof TurnView.step>[1]>) => play(items).view.phase
+    const phase = (...items: ReadonlyArray<Parameters<typeof RunView.step>[1]>) => play(items).view.phase
     assert.deepStrictEqual(phase(stepStarted()), { type: "queued" })
     assert.deepStrictEqual(phase(promoted()), { type: "waiting" })
     assert.deepStrictEqual(phase(promoted(), reasoningDelta("r", "hm")), { type: "thinking" })

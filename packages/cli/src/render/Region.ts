@@ -1,5 +1,5 @@
 /**
- * Computes the bytes for a terminal whose last lines change: permanent text, and below it a region that each frame redraws.
+ * Computes the bytes for a terminal whose last lines change: permanent text, and below it a region that each call redraws.
  * The unfinished row belongs to the region, so the cursor's column is never needed. Pure: state and new text in, bytes out.
  * Spec: CL-45 in specs/cli.md.
  *
@@ -21,11 +21,12 @@ export interface Piece {
   readonly text: string
 }
 
-export interface Frame {
+/** The lines below the permanent text. */
+export interface Region {
   /** The unfinished row, without its prefix. */
   readonly row: string
   readonly channel: Channel
-  /** The region as last drawn. */
+  /** Its lines as last drawn. */
   readonly drawn: ReadonlyArray<string>
 }
 
@@ -38,7 +39,7 @@ export interface Look {
 export type Looks = Readonly<Record<Channel, Look>>
 
 /** Nothing is drawn. */
-export const empty: Frame = { row: "", channel: "text", drawn: [] }
+export const empty: Region = { row: "", channel: "text", drawn: [] }
 
 /** The last cell of a row stays empty: terminals disagree about the cursor's position after it. */
 const room = (columns: number): number => Math.max(2, columns - 1)
@@ -99,27 +100,27 @@ const write = (state: Written, { channel, text }: Piece, columns: number, looks:
 
 /** Appends pieces, draws the region's lines below them, and returns the bytes to send. */
 export const next = (
-  frame: Frame,
+  region: Region,
   pieces: ReadonlyArray<Piece>,
   live: ReadonlyArray<string>,
   columns: number,
   looks: Looks
-): readonly [Frame, string] => {
+): readonly [Region, string] => {
   const { channel, out, row } = pieces.reduce<Written>((state, piece) => write(state, piece, columns, looks), {
-    ...frame,
+    ...region,
     out: ""
   })
   const open = row === "" ? [] : [looks[channel].paint(looks[channel].prefix + row.trimEnd())]
   const drawn = [...open, ...live]
-  const same = drawn.length === frame.drawn.length && drawn.every((line, at) => line === frame.drawn[at])
+  const same = drawn.length === region.drawn.length && drawn.every((line, at) => line === region.drawn[at])
   if (out === "" && same) return [{ row, channel, drawn }, ""]
-  return [{ row, channel, drawn }, `${erase(frame.drawn, columns)}${out}${drawn.join("\n")}`]
+  return [{ row, channel, drawn }, `${erase(region.drawn, columns)}${out}${drawn.join("\n")}`]
 }
 
 /** Ends the open row and removes the region. */
-export const close = (frame: Frame, columns: number, looks: Looks): string => {
-  const { channel, row } = frame
-  return `${erase(frame.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
+export const close = (region: Region, columns: number, looks: Looks): string => {
+  const { channel, row } = region
+  return `${erase(region.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
 }
 
 /** A line of the region, truncated to the terminal. Styles are added afterwards. */

@@ -1,40 +1,40 @@
 /**
- * What a terminal shows of a frame after the other. Method: the bytes go to a terminal made of rows and a cursor, and what
+ * What a terminal shows after each redraw. Method: the bytes go to a terminal made of rows and a cursor, and what
  * is on it is compared; texts come in random pieces.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import * as Frame from "../../packages/cli/src/render/Frame.ts"
+import * as Region from "../../packages/cli/src/render/Region.ts"
 import { width } from "../../packages/cli/src/render/Width.ts"
 import { cases } from "../support/Cases.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 
 const plain = { prefix: "", paint: (row: string) => row }
-const looks: Frame.Looks = {
+const looks: Region.Looks = {
   text: plain,
   note: plain,
   reasoning: { prefix: "> ", paint: (row) => `\u001b[2m${row}\u001b[22m` }
 }
 
 interface Step {
-  readonly piece?: Frame.Piece
+  readonly piece?: Region.Piece
   readonly live: ReadonlyArray<string>
 }
 
-const text = (words: string): Frame.Piece => ({ channel: "text", text: words })
+const text = (words: string): Region.Piece => ({ channel: "text", text: words })
 
 /** Draws the steps, then closes; what is on the terminal after each, and what was sent. */
 const play = (steps: ReadonlyArray<Step>, columns: number, end = true) => {
   const terminal = VirtualTerminal.make(columns)
-  let frame = Frame.empty
+  let region = Region.empty
   const shown: Array<ReadonlyArray<string>> = []
   for (const { live, piece } of steps) {
-    const [next, bytes] = Frame.next(frame, piece === undefined ? [] : [piece], live, columns, looks)
-    frame = next
+    const [next, bytes] = Region.next(region, piece === undefined ? [] : [piece], live, columns, looks)
+    region = next
     terminal.write(bytes)
     shown.push(terminal.lines())
   }
-  if (end) terminal.write(Frame.close(frame, columns, looks))
+  if (end) terminal.write(Region.close(region, columns, looks))
   return { shown, lines: terminal.lines() }
 }
 
@@ -43,7 +43,7 @@ const words = FastCheck.string({
   maxLength: 60
 })
 
-describe("Frame", () => {
+describe("Region", () => {
   it("CL-45: what moves is drawn below what stays, and is gone at the end", () => {
     const { lines, shown } = play(
       [
@@ -82,16 +82,16 @@ describe("Frame", () => {
   })
 
   it("CL-45: nothing is sent when nothing changed", () => {
-    const [frame] = Frame.next(Frame.empty, [text("a")], ["s"], 20, looks)
-    assert.strictEqual(Frame.next(frame, [], ["s"], 20, looks)[1], "")
+    const [region] = Region.next(Region.empty, [text("a")], ["s"], 20, looks)
+    assert.strictEqual(Region.next(region, [], ["s"], 20, looks)[1], "")
   })
 
   it("CL-45: a region that a narrower terminal shows in more rows is taken away whole", () => {
     const terminal = VirtualTerminal.make(10)
-    const [frame, first] = Frame.next(Frame.empty, [text("kept\n")], ["a".repeat(19), "b"], 20, looks)
+    const [region, first] = Region.next(Region.empty, [text("kept\n")], ["a".repeat(19), "b"], 20, looks)
     // The terminal has wrapped the line of 19 cells into two rows of 10.
     terminal.write(first)
-    terminal.write(Frame.next(frame, [], ["c"], 10, looks)[1])
+    terminal.write(Region.next(region, [], ["c"], 10, looks)[1])
     assert.deepStrictEqual(terminal.lines(), ["kept", "c"])
   })
 
@@ -101,7 +101,7 @@ describe("Frame", () => {
         FastCheck.array(words, { maxLength: 12 }),
         FastCheck.integer({ min: 4, max: 40 }),
         (pieces, columns) => {
-          const live = ["status", "你".repeat(columns)].map((line) => Frame.fit(line, columns))
+          const live = ["status", "你".repeat(columns)].map((line) => Region.fit(line, columns))
           const parts = play(
             pieces.map((piece) => ({ piece: text(piece), live })),
             columns
