@@ -7,7 +7,8 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Layer } from "effect"
-import * as SessionOwner from "@daybook/log/coordination/SessionOwner"
+import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import * as SqlSessionOwner from "@daybook/log/coordination/SqlSessionOwner"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget, Price } from "@daybook/log/domain/Values"
@@ -150,7 +151,7 @@ export type Services =
   | Identifiers.Identifiers
   | PermissionStore
   | SessionExecution.SessionExecution
-  | SessionOwner.SessionOwner
+  | SessionOwner
   | SessionStore
   | Inbox
   | SqlClient.SqlClient
@@ -290,7 +291,7 @@ export const layer = <Extra = never>(
   const records = Layer.mergeAll(
     extensions,
     store,
-    SessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    SqlSessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     HostTools.layer,
     ContextRegistry.layerHost,
     ContextSettings.layer(options),

@@ -1,0 +1,221 @@
+/** Implements session ownership on SQL. Contract: `SessionOwner.ts`. */
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Chunk, Clock, Duration, Effect, Either, Layer, Option, Queue, Schedule, type Scope } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import { OwnerLost, type OwnerToken } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import * as Judge from "./Judge.ts"
+import * as Lease from "./Lease.ts"
+import * as OwnerID from "./OwnerID.ts"
+import * as OwnerRows from "./OwnerRows.ts"
+import { type Ownership, SessionBusy, SessionOwner } from "./SessionOwner.ts"
+
+type Service = SessionOwner["Type"]
+
+/** How often a process that waits for an owner looks again. */
+const lookAgain = Schedule.spaced(Duration.millis(Lease.lookMs))
+
+/** Sessions per statement. */
+const idsAtOnce = 256
+
+export interface OwnerOptions {
+  /** How long an owner that stopped renewing keeps its sessions, in milliseconds; 1,000 to 60,000. */
+  readonly leaseMs?: number
+  /** Identifies this process and checks other processes. */
+  readonly process?: OwnerID.OwnProcess
+}
+
+const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) =>
+  Effect.mapError(retryBusy(effect), unavailable(operation))
+
+/** Reads the row of one session and judges it. */
+const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: Judge.Judge) =>
+  Effect.gen(function* () {
+    const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
+    const standing: Judge.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
+    return { found, standing }
+  })
+
+type Heard = Either.Either<string | undefined, OwnerLost>
+
+/** Holds sessions: renews their leases until the scope closes, then releases them. */
+const makeHold = (sql: SqlClient.SqlClient, held: Map<SessionID, number>, leaseMs: number) => {
+  const release = (sessionID: SessionID, token: OwnerToken) =>
+    Effect.suspend(() => {
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
+    })
+
+  /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
+  const renew = (sessionID: SessionID, token: OwnerToken) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const mine = yield* run("renew the lease", OwnerRows.renewLease(sql, sessionID, token, { now, leaseMs }))
+      if (mine === undefined) return yield* new OwnerLost({ sessionID, ...token })
+      return mine.interrupt_epoch === token.epoch
+        ? { asked: true, activity: mine.interrupt_activity ?? undefined }
+        : { asked: false, activity: undefined }
+    })
+
+  /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
+  const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
+    renew(sessionID, token).pipe(
+      Effect.flatMap(({ activity, asked }) =>
+        asked ? Queue.offer(heard, Either.right(activity)) : Effect.succeed(false)
+      ),
+      Effect.catchTag("LogUnavailable", (error) =>
+        Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
+      ),
+      Effect.delay(Duration.millis(Lease.heartbeatMs(leaseMs))),
+      Effect.forever,
+      Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
+    )
+
+  return (sessionID: SessionID, token: OwnerToken): Effect.Effect<Ownership, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      held.set(sessionID, token.epoch)
+      yield* Effect.addFinalizer(() => release(sessionID, token))
+      // Only the latest request counts.
+      const heard = yield* Queue.sliding<Heard>(1)
+      // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
+      // before it.
+      yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
+      return { token, stopRequested: Effect.flatten(Queue.take(heard)) }
+    })
+}
+
+/** Acquires sessions: claims a free one, or waits for its owner. */
+const makeAcquire = (sql: SqlClient.SqlClient, readSql: SqlClient.SqlClient, self: Judge.Self, leaseMs: number) => {
+  /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
+  const claim = (sessionID: SessionID, judge: Judge.Judge) =>
+    run(
+      "claim the session",
+      immediately(sql)(
+        Effect.gen(function* () {
+          const { found, standing } = yield* look(sql, sessionID, judge)
+          if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
+          const now = yield* Clock.currentTimeMillis
+          const epoch = yield* OwnerRows.takeOwnership(sql, sessionID, self.ownerID, { now, leaseMs })
+          return { token: { ownerID: self.ownerID, epoch } }
+        })
+      )
+    )
+
+  return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {
+    const attempt = (sessionID: SessionID, judge: Judge.Judge) =>
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          const claimed = yield* claim(sessionID, judge)
+          return claimed.token === undefined ? claimed : yield* hold(sessionID, claimed.token)
+        })
+      )
+
+    /** Waits by reading, which takes no lock. If several processes see the session free, the first claim succeeds. */
+    const untilStanding = (sessionID: SessionID, judge: Judge.Judge, until: (standing: Judge.Standing) => boolean) =>
+      Effect.repeat(run("read the owner", look(readSql, sessionID, judge)), {
+        schedule: lookAgain,
+        until: ({ standing }) => until(standing)
+      })
+
+    return {
+      acquire: Effect.fnUntraced(function* (sessionID) {
+        const judge = Judge.make(self)
+        for (;;) {
+          const result = yield* attempt(sessionID, judge)
+          if (result.token !== undefined) return result
+          yield* untilStanding(sessionID, judge, (standing) => standing === "free")
+        }
+      }),
+      acquireUnlessBusy: Effect.fnUntraced(function* (sessionID) {
+        const judge = Judge.make(self)
+        for (;;) {
+          const result = yield* attempt(sessionID, judge)
+          if (result.token !== undefined) return result
+          if (result.standing === "owned") return yield* new SessionBusy({ sessionID, ownerID: result.holder })
+          yield* untilStanding(sessionID, judge, (standing) => standing !== "unknown")
+        }
+      })
+    }
+  }
+}
+
+/** Returns the sessions with a living owner, once each is decided. */
+const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["owned"] =>
+  Effect.fn("SessionOwner.owned")(function* (sessionIDs) {
+    const judge = Judge.make(self)
+    const living = new Set<SessionID>()
+    const lookAt = (undecided: ReadonlyArray<SessionID>) =>
+      Effect.gen(function* () {
+        const found = yield* Effect.forEach(Chunk.chunksOf(Chunk.fromIterable(undecided), idsAtOnce), (ids) =>
+          run("read the owner", OwnerRows.selectOwners(readSql, [...ids]))
+        )
+        const now = yield* Clock.currentTimeNanos
+        return found.flat().flatMap((row) => {
+          const standing = judge(row, now)
+          if (standing === "owned") living.add(row.session_id)
+          return standing === "unknown" ? [row.session_id] : []
+        })
+      })
+    let undecided = yield* lookAt(sessionIDs)
+    while (undecided.length > 0) {
+      yield* Effect.sleep(Duration.millis(Lease.lookMs))
+      undecided = yield* lookAt(undecided)
+    }
+    return living
+  })
+
+/** Asks another process to stop, and waits until it has. */
+const makeRequestStop = (
+  sql: SqlClient.SqlClient,
+  readSql: SqlClient.SqlClient,
+  self: Judge.Self
+): Service["requestStop"] =>
+  Effect.fnUntraced(function* (sessionID, token, activityID) {
+    yield* run("ask the owner to stop", OwnerRows.askToStop(sql, sessionID, token, activityID))
+    const working = Effect.map(
+      run("read the owner", look(readSql, sessionID, Judge.make(self))),
+      ({ found, standing }) =>
+        standing !== "free" && found?.owner_id === token.ownerID && found.owner_epoch === token.epoch
+    )
+    const goesOn =
+      activityID === undefined
+        ? Effect.succeed(true)
+        : Effect.map(
+            run("read the activity", OwnerRows.selectRunning(readSql, sessionID, activityID)),
+            (rows) => rows.length > 0
+          )
+    yield* Effect.repeat(
+      Effect.zipWith(working, goesOn, (owned, going) => owned && going),
+      { schedule: lookAgain, until: (busy) => !busy }
+    )
+  })
+
+const make = Effect.fnUntraced(function* (options: OwnerOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const readSql = yield* ReadSql
+  const process = options.process ?? OwnerID.make()
+  const held = new Map<SessionID, number>()
+  const self: Judge.Self = { process, ownerID: process.ownerID(), held }
+  const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
+  const owned = makeOwned(readSql, self)
+
+  const foreign: Service["foreign"] = (sessionID) =>
+    Effect.map(run("read the owner", look(readSql, sessionID, Judge.make(self))), ({ found, standing }) =>
+      standing === "free" || found === undefined || found.owner_id === null || found.owner_id === self.ownerID
+        ? Option.none()
+        : Option.some({ ownerID: found.owner_id, epoch: found.owner_epoch })
+    )
+
+  return SessionOwner.of({
+    ...makeAcquire(sql, readSql, self, leaseMs)(makeHold(sql, held, leaseMs)),
+    foreign,
+    requestStop: makeRequestStop(sql, readSql, self),
+    owned,
+    isOwned: (sessionID) => Effect.map(owned([sessionID]), (living) => living.has(sessionID))
+  })
+})
+
+/** Stores ownership in the database. */
+export const layer = (options: OwnerOptions = {}) => Layer.effect(SessionOwner, make(options))

@@ -1,0 +1,95 @@
+/**
+ * Commits a batch of append requests and gives each its result. Usually one transaction; after a refusal or a database
+ * failure a few more. Spec: LG-6, LG-21, LG-22.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Array as Arr, Cause, Effect, Exit, Option } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { immediately, retryBusy } from "../storage/Database.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import {
+  halves,
+  isRefused,
+  type Projector,
+  type Request,
+  type Result,
+  toResult,
+  writeApart,
+  writeBatch
+} from "./Appends.ts"
+import { unavailable } from "./EventRow.ts"
+import type { Suspects } from "./Suspects.ts"
+
+/** Commits requests, and returns their results in order. */
+export type CommitBatch = (requests: NonEmptyReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>
+
+/** Broken invariant: the batch writer must answer every request. */
+export const unanswered: Result = Exit.die("the writer left an append unanswered")
+
+/** How batches are written: each function is one transaction. */
+const makeTransactions = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) => {
+  const alone = (request: Request): Effect.Effect<Result> =>
+    retryBusy(immediately(sql)(writeBatch(sql, projectors, [request]))).pipe(
+      Effect.matchCause({
+        onFailure: (cause) => toResult(request.sessionID, cause),
+        onSuccess: ([result]) => result ?? unanswered
+      })
+    )
+
+  /** Writes the groups in order and leaves out the refused requests. */
+  const apart = (groups: ReadonlyArray<NonEmptyReadonlyArray<Request>>) =>
+    retryBusy(
+      immediately(sql)(
+        Effect.map(
+          Effect.forEach(groups, (group) => writeApart(sql, projectors, group)),
+          Arr.flatten
+        )
+      )
+    )
+
+  /** Writes all requests; if one is refused, again by halves. */
+  const whole = (requests: NonEmptyReadonlyArray<Request>) =>
+    retryBusy(immediately(sql)(writeBatch(sql, projectors, requests))).pipe(
+      Effect.map((results): ReadonlyArray<Result> => results),
+      Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
+    )
+
+  /** Writes the suspects after the others, each separately, and returns the results in request order. */
+  const split = (
+    requests: NonEmptyReadonlyArray<Request>,
+    trusted: ReadonlyArray<Request>,
+    suspected: ReadonlyArray<Request>
+  ) =>
+    Effect.map(
+      apart([trusted, ...suspected.map(Arr.of)].filter((group) => Arr.isNonEmptyReadonlyArray(group))),
+      (results): ReadonlyArray<Result> => {
+        const found = new Map([...trusted, ...suspected].map((request, index) => [request, results[index]]))
+        return requests.map((request) => found.get(request) ?? unanswered)
+      }
+    )
+
+  return { alone, split, whole }
+}
+
+export const make = (
+  sql: SqlClient.SqlClient,
+  projectors: ReadonlyArray<Projector<never>>,
+  suspects: Suspects
+): CommitBatch => {
+  const { alone, split, whole } = makeTransactions(sql, projectors)
+  return (requests) => {
+    if (requests.length === 1) return Effect.map(alone(requests[0]), Arr.of)
+    const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))
+    return Effect.catchAllCause(
+      suspected.length === 0 ? whole(requests) : split(requests, trusted, suspected),
+      (cause): Effect.Effect<ReadonlyArray<Result>> => {
+        // Busy: retrying one by one would only repeat the wait.
+        const failure = Option.getOrUndefined(Cause.failureOption(cause))
+        return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
+          ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
+          : Effect.forEach(requests, alone)
+      }
+    )
+  }
+}

@@ -1,0 +1,33 @@
+/** Calls this process's listeners after each commit. A listener's defect is logged and isolated. Spec: LG-1 (EV-6, EV-7). */
+import { Effect, type Scope } from "effect"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+
+type Listener = (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+
+export interface Listeners {
+  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  readonly notify: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+}
+
+export const make = (): Listeners => {
+  const listeners = new Set<Listener>()
+  return {
+    listen: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      ),
+    notify: (events) =>
+      listeners.size === 0
+        ? Effect.void
+        : Effect.forEach(
+            listeners,
+            (listener) =>
+              Effect.catchAllDefect(
+                Effect.suspend(() => listener(events)),
+                (defect) => Effect.logError("an event listener failed", defect)
+              ),
+            { discard: true }
+          )
+  }
+}
