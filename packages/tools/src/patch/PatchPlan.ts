@@ -14,7 +14,7 @@ import { confirm } from "../AtomicWrite.ts"
 import { readWholeText } from "../WholeText.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
-import type { Step } from "./PatchCommit.ts"
+import type { Step } from "./PatchSteps.ts"
 
 /** A change with its resolved files. */
 export interface ResolvedChange {
