@@ -14,7 +14,7 @@
  * Callers of `run` wait for an execution: one drain, and those that follow a success within it. Every transition is
  * one synchronous step, so no interruption and no other fiber can come between.
  */
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scheduler, type Scope } from "effect"
 import * as FairScheduler from "@daybook/log/support/FairScheduler"
 
 /**
@@ -78,159 +78,177 @@ interface Entry<A, E> {
 export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), name, key)
 
-/**
- * Creates a coordinator whose drains end with the scope: closing it interrupts all drains and waits for their cleanup.
- * After that a wake does nothing and a run fails with `RunInterrupted` (EX-10).
- *
- * Drains run in the context of `make`, never in the caller's: a wake inside a transaction or a span must not include
- * the drain in it (EX-11).
- */
-export const make = <Key, A, E>(options: {
+interface Options<Key, A, E> {
   readonly drain: (key: Key, force: boolean) => Effect.Effect<A, E>
   /** Receives failures that no caller of `run` received. Default: logs them. */
   readonly report?: (key: Key, cause: Cause.Cause<unknown>) => Effect.Effect<void>
-}): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const runFork = Runtime.runFork(yield* Effect.runtime<never>())
-    const scheduler = yield* FairScheduler.current
-    const entries = new Map<Key, Entry<A, E>>()
-    let closed = false
+}
 
-    const makeExecution = (): Execution<A, E> => ({
-      done: Deferred.unsafeMake(FiberId.none),
-      waiters: 0,
-      woken: false
-    })
+/** The keys that are not idle. Only the functions below change it, each in one synchronous step. */
+interface State<Key, A, E> {
+  readonly options: Options<Key, A, E>
+  /** Starts a fiber in the context of `make`. */
+  readonly fork: <B, F>(effect: Effect.Effect<B, F>, options?: Runtime.RunForkOptions) => Fiber.RuntimeFiber<B, F>
+  readonly scheduler: Scheduler.Scheduler
+  readonly entries: Map<Key, Entry<A, E>>
+  closed: boolean
+}
 
-    /**
-     * Each drain has its own fiber, so that fibers it forked end with it, not with the key's last drain. It starts on
-     * the scheduler, not on this stack: 10,000 drains that wake themselves use no stack (EX-9). `interruptible`,
-     * because `make` may be called in an uninterruptible region, while a layer is built.
-     */
-    const spawn = (key: Key, force: boolean, onExit: (exit: Exit.Exit<A, E>) => void): Fiber.RuntimeFiber<A, E> => {
-      const fiber = runFork(Effect.interruptible(Effect.suspend(() => options.drain(key, force))), {
-        immediate: false,
-        scheduler
-      })
-      fiber.addObserver(onExit)
-      return fiber
-    }
+const makeExecution = <A, E>(): Execution<A, E> => ({
+  done: Deferred.unsafeMake(FiberId.none),
+  waiters: 0,
+  woken: false
+})
 
-    const begin = (key: Key, force: boolean): Execution<A, E> => {
-      const entry: Entry<A, E> = {
-        idle: Deferred.unsafeMake(FiberId.none),
-        current: makeExecution(),
-        next: undefined,
-        stopping: false,
-        fiber: spawn(key, force, (exit) => settle(key, entry, exit))
-      }
-      entries.set(key, entry)
-      return entry.current
-    }
+/**
+ * Each drain has its own fiber, so that fibers it forked end with it, not with the key's last drain. It starts on the
+ * scheduler, not on this stack: 10,000 drains that wake themselves use no stack (EX-9). `interruptible`, because `make`
+ * may be called in an uninterruptible region, while a layer is built.
+ */
+const spawn = <Key, A, E>(
+  { fork, options, scheduler }: State<Key, A, E>,
+  key: Key,
+  force: boolean,
+  onExit: (exit: Exit.Exit<A, E>) => void
+): Fiber.RuntimeFiber<A, E> => {
+  const drain = Effect.interruptible(Effect.suspend(() => options.drain(key, force)))
+  const fiber = fork(drain, { immediate: false, scheduler })
+  fiber.addObserver(onExit)
+  return fiber
+}
 
-    /**
-     * Race: a wake against the end of a drain. This runs in the step in which the drain's fiber ends. A wake comes
-     * either before it and is in `next`, or after it and finds the key idle or the next drain active (EX-4).
-     */
-    const settle = (key: Key, entry: Entry<A, E>, exit: Exit.Exit<A, E>): void => {
-      const { current, next, stopping } = entry
-      entry.next = undefined
-      const respawn = (force: boolean) => {
-        entry.fiber = spawn(key, force, (exit) => settle(key, entry, exit))
-      }
-      if (Exit.isSuccess(exit) && next !== undefined && !stopping) return respawn(false)
-      if (next === undefined) {
-        entries.delete(key)
-      } else {
-        entry.current = next
-        entry.stopping = false
-        // While a drain is active, no caller waits for `next`; while it stops, every remaining caller of `run` does.
-        respawn(next.waiters > 0)
-      }
-      conclude(key, current, exit)
-      if (next === undefined) Deferred.unsafeDone(entry.idle, Exit.void)
-    }
+const begin = <Key, A, E>(state: State<Key, A, E>, key: Key, force: boolean): Execution<A, E> => {
+  const entry: Entry<A, E> = {
+    idle: Deferred.unsafeMake(FiberId.none),
+    current: makeExecution(),
+    next: undefined,
+    stopping: false,
+    fiber: spawn(state, key, force, (exit) => settle(state, key, entry, exit))
+  }
+  state.entries.set(key, entry)
+  return entry.current
+}
 
-    /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-17). */
-    const conclude = (key: Key, execution: Execution<A, E>, exit: Exit.Exit<A, E>): void => {
-      if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
-      if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)
-      // Interruptions beside a failure are dropped: a waiter would take them for its own fiber's.
-      execution.failure = Cause.filter(exit.cause, (part) => !Cause.isInterruptType(part))
-      if (execution.waiters === 0) report(key, execution.failure)
-      Deferred.unsafeDone(execution.done, Exit.failCause(execution.failure))
-    }
+/**
+ * Race: a wake against the end of a drain. This runs in the step in which the drain's fiber ends. A wake comes either
+ * before it and is in `next`, or after it and finds the key idle or the next drain active (EX-4).
+ */
+const settle = <Key, A, E>(state: State<Key, A, E>, key: Key, entry: Entry<A, E>, exit: Exit.Exit<A, E>): void => {
+  const { current, next, stopping } = entry
+  entry.next = undefined
+  const respawn = (force: boolean) => {
+    entry.fiber = spawn(state, key, force, (exit) => settle(state, key, entry, exit))
+  }
+  if (Exit.isSuccess(exit) && next !== undefined && !stopping) return respawn(false)
+  if (next === undefined) {
+    state.entries.delete(key)
+  } else {
+    entry.current = next
+    entry.stopping = false
+    // While a drain is active, no caller waits for `next`; while it stops, every remaining caller of `run` does.
+    respawn(next.waiters > 0)
+  }
+  conclude(state, key, current, exit)
+  if (next === undefined) Deferred.unsafeDone(entry.idle, Exit.void)
+}
 
-    const cancel = (key: Key, execution: Execution<A, E>): void =>
-      Deferred.unsafeDone(execution.done, Exit.fail(new RunInterrupted({ key: String(key) })))
+/** Completes the execution; a failure without waiters is reported instead (EX-5, EX-17). */
+const conclude = <Key, A, E>(
+  state: State<Key, A, E>,
+  key: Key,
+  execution: Execution<A, E>,
+  exit: Exit.Exit<A, E>
+): void => {
+  if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
+  if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)
+  // Interruptions beside a failure are dropped: a waiter would take them for its own fiber's.
+  execution.failure = Cause.filter(exit.cause, (part) => !Cause.isInterruptType(part))
+  if (execution.waiters === 0) report(state, key, execution.failure)
+  Deferred.unsafeDone(execution.done, Exit.failCause(execution.failure))
+}
 
-    const report = (key: Key, cause: Cause.Cause<unknown>): void => {
-      runFork(options.report === undefined ? unseen("key", String(key), cause) : options.report(key, cause))
-    }
+const cancel = <A, E>(key: unknown, execution: Execution<A, E>): void =>
+  Deferred.unsafeDone(execution.done, Exit.fail(new RunInterrupted({ key: String(key) })))
 
-    /**
-     * Race: an interrupt against earlier requests. The pending wake, and runs that wait for a cleanup, are dropped in
-     * the step that stops the drain. Later requests find `next` empty and are new (EX-6).
-     */
-    const stop = (key: Key, entry: Entry<A, E>, by: FiberId.FiberId): void => {
-      const { next } = entry
-      entry.next = undefined
-      entry.stopping = true
-      if (next !== undefined) cancel(key, next)
-      entry.fiber.unsafeInterruptAsFork(by)
-    }
+const report = <Key, A, E>({ fork, options }: State<Key, A, E>, key: Key, cause: Cause.Cause<unknown>): void => {
+  fork(options.report === undefined ? unseen("key", String(key), cause) : options.report(key, cause))
+}
 
-    /** Race: a run against the end of the cleanup. Before it, the run is in `next`; after it, the key is idle. */
-    const join = (key: Key): Execution<A, E> => {
-      const entry = entries.get(key)
-      if (entry === undefined) return begin(key, true)
-      return entry.stopping ? (entry.next ??= makeExecution()) : entry.current
-    }
+/**
+ * Race: an interrupt against earlier requests. The pending wake, and runs that wait for a cleanup, are dropped in the
+ * step that stops the drain. Later requests find `next` empty and are new (EX-6).
+ */
+const stop = <A, E>(key: unknown, entry: Entry<A, E>, by: FiberId.FiberId): void => {
+  const { next } = entry
+  entry.next = undefined
+  entry.stopping = true
+  if (next !== undefined) cancel(key, next)
+  entry.fiber.unsafeInterruptAsFork(by)
+}
 
-    const leave = (key: Key, execution: Execution<A, E>): Effect.Effect<void> =>
-      Effect.sync(() => {
-        execution.waiters -= 1
-        if (execution.waiters > 0) return
-        // Race: the failure went to a waiter that was interrupted before it received it.
-        if (execution.failure !== undefined) return report(key, execution.failure)
-        // A run that still waits for a cleanup has not started; it is dropped with its last caller (EX-3).
-        const entry = entries.get(key)
-        if (entry?.next === execution && !execution.woken) entry.next = undefined
-      })
+/** Race: a run against the end of the cleanup. Before it, the run is in `next`; after it, the key is idle. */
+const join = <Key, A, E>(state: State<Key, A, E>, key: Key): Execution<A, E> => {
+  const entry = state.entries.get(key)
+  if (entry === undefined) return begin(state, key, true)
+  return entry.stopping ? (entry.next ??= makeExecution()) : entry.current
+}
 
+const leave = <Key, A, E>(state: State<Key, A, E>, key: Key, execution: Execution<A, E>): void => {
+  execution.waiters -= 1
+  if (execution.waiters > 0) return
+  // Race: the failure went to a waiter that was interrupted before it received it.
+  if (execution.failure !== undefined) return report(state, key, execution.failure)
+  // A run that still waits for a cleanup has not started; it is dropped with its last caller (EX-3).
+  const entry = state.entries.get(key)
+  if (entry?.next === execution && !execution.woken) entry.next = undefined
+}
+
+/** Stops all drains and waits for their cleanup; nothing starts afterwards (EX-10). */
+const close = <Key, A, E>(state: State<Key, A, E>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    state.closed = true
+    const open = Array.from(state.entries)
+    for (const [key, entry] of open) stop(key, entry, FiberId.none)
+    return Effect.forEach(open, ([, entry]) => Deferred.await(entry.idle), { discard: true })
+  })
+
+/** The operations on a coordinator's state. Contract: `RunCoordinator`. */
+const operations = <Key, A, E>(state: State<Key, A, E>): RunCoordinator<Key, A, E> => {
+  const { entries } = state
+  return {
+    active: Effect.sync(() => Array.from(entries.keys())),
     // Joining and leaving are paired: no interruption between counting and waiting.
-    const run = Effect.fn("RunCoordinator.run")((key: Key) =>
+    run: Effect.fn("RunCoordinator.run")((key: Key) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.suspend((): Effect.Effect<A, E | RunInterrupted> => {
-          if (closed) return Effect.fail(new RunInterrupted({ key: String(key) }))
-          const execution = join(key)
+          if (state.closed) return Effect.fail(new RunInterrupted({ key: String(key) }))
+          const execution = join(state, key)
           execution.waiters += 1
-          return restore(Deferred.await(execution.done)).pipe(Effect.onInterrupt(() => leave(key, execution)))
+          return restore(Deferred.await(execution.done)).pipe(
+            Effect.onInterrupt(() => Effect.sync(() => leave(state, key, execution)))
+          )
         })
       )
-    )
-
-    const wake = (key: Key) =>
+    ),
+    wake: (key) =>
       Effect.sync(() => {
-        if (closed) return
+        if (state.closed) return
         const entry = entries.get(key)
-        if (entry === undefined) begin(key, false)
+        if (entry === undefined) begin(state, key, false)
         else (entry.next ??= makeExecution()).woken = true
-      })
-
+      }),
     // Interrupting the caller only ends its waiting: the key is already stopped.
-    const interrupt = Effect.fn("RunCoordinator.interrupt")((key: Key) =>
+    interrupt: Effect.fn("RunCoordinator.interrupt")((key: Key) =>
       Effect.withFiberRuntime<void>((fiber) => {
         const entry = entries.get(key)
         if (entry === undefined) return Effect.void
         stop(key, entry, fiber.id())
         return Effect.asVoid(Effect.exit(Deferred.await(entry.current.done)))
       })
-    )
-
+    ),
     // Race: a cut against an earlier interrupt. The interrupt already dropped the pending requests; none are added
     // here.
-    const cut = Effect.fn("RunCoordinator.cut")((key: Key, still: () => boolean) =>
+    cut: Effect.fn("RunCoordinator.cut")((key: Key, still: () => boolean) =>
       Effect.withFiberRuntime<boolean>((fiber) => {
         const entry = entries.get(key)
         if (entry === undefined || !still()) return Effect.succeed(false)
@@ -240,23 +258,30 @@ export const make = <Key, A, E>(options: {
         }
         return Effect.as(Effect.exit(Deferred.await(entry.current.done)), true)
       })
-    )
-
-    const settled = Effect.fn("RunCoordinator.settled")((key: Key) =>
+    ),
+    settled: Effect.fn("RunCoordinator.settled")((key: Key) =>
       Effect.suspend(() => {
         const entry = entries.get(key)
         return entry === undefined ? Effect.void : Deferred.await(entry.idle)
       })
     )
+  }
+}
 
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        closed = true
-        const open = Array.from(entries)
-        for (const [key, entry] of open) stop(key, entry, FiberId.none)
-        return Effect.forEach(open, ([, entry]) => Deferred.await(entry.idle), { discard: true })
-      })
-    )
-
-    return { active: Effect.sync(() => Array.from(entries.keys())), run, wake, interrupt, cut, settled }
+/**
+ * Creates a coordinator whose drains end with the scope: closing it interrupts all drains and waits for their cleanup.
+ * After that a wake does nothing and a run fails with `RunInterrupted` (EX-10).
+ *
+ * Drains run in the context of `make`, never in the caller's: a wake inside a transaction or a span must not include
+ * the drain in it (EX-11).
+ */
+export const make = <Key, A, E>(
+  options: Options<Key, A, E>
+): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const fork = Runtime.runFork(yield* Effect.runtime<never>())
+    const scheduler = yield* FairScheduler.current
+    const state: State<Key, A, E> = { options, fork, scheduler, entries: new Map(), closed: false }
+    yield* Effect.addFinalizer(() => close(state))
+    return operations(state)
   })
