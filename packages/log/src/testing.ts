@@ -13,6 +13,7 @@ import { appendContract } from "./testing/AppendContract.ts"
 import { feedContract } from "./testing/FeedContract.ts"
 import { incarnationContract } from "./testing/IncarnationContract.ts"
 import type { LogStore } from "./testing/LogStore.ts"
+import { positionContract, writersContract } from "./testing/PositionContract.ts"
 import { replayContract } from "./testing/ReplayContract.ts"
 import { tailContract } from "./testing/TailContract.ts"
 
@@ -25,4 +26,6 @@ export const eventLogContract = <R, E>(store: LogStore<R, E>): void => {
   feedContract(store)
   replayContract(store)
   incarnationContract(store)
+  positionContract(store)
+  writersContract(store)
 }

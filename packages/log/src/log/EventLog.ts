@@ -306,7 +306,11 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
     /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
     readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
-    /** Replays the events of all sessions after a position, in global order, then follows. */
+    /**
+     * Replays the events of all sessions after a position, in global order, then follows. After an event at a position,
+     * no event appears at or below it, whatever processes append meanwhile, so a position is a complete cursor (LG-42).
+     * Positions may have gaps; only their order has a meaning (LG-41).
+     */
     readonly feed: (options?: {
       readonly after?: number | undefined
     }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>

@@ -1,4 +1,4 @@
-/** Calls this process's listeners after each commit. A listener's defect is logged and isolated. Spec: LG-1 (EV-6, EV-7). */
+/** Calls this process's listeners after each commit. A listener's defect is logged and isolated. Spec: LG-45, LG-46. */
 import { Effect, type Scope } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 

@@ -1,5 +1,5 @@
 /** Describes a kind of event log to the contracts' tests. */
-import type { Effect, Layer } from "effect"
+import type { Effect, Layer, Scope } from "effect"
 import type { EventLog } from "../log/EventLog.ts"
 
 /** One implementation of `EventLog`, with what the tests need besides it. */
@@ -10,4 +10,9 @@ export interface LogStore<R, E> {
   readonly layer: Layer.Layer<EventLog | R, E>
   /** Everything that the store keeps, with derived rows, in a fixed order: tests compare it before and after. */
   readonly contents: Effect.Effect<unknown, unknown, EventLog | R>
+  /**
+   * A new, empty store that several logs write, each with connections of its own, as a process has: the inner effect
+   * opens one of them. Without it the tests with several writers do not run.
+   */
+  readonly shared?: Effect.Effect<Effect.Effect<EventLog["Type"], unknown, Scope.Scope>, unknown, Scope.Scope>
 }
