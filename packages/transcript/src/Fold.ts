@@ -116,7 +116,7 @@ export const evolve = (state: State, event: SessionEvent): Evolved => evolveOwn(
 
 /**
  * To render event rows from the start of an activity at which nothing is open, the last event of each of these types is
- * enough (FI-37).
+ * enough (FI-106).
  */
 export const framing = [
   "session.created",

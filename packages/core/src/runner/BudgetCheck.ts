@@ -1,6 +1,6 @@
 /**
  * Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
- * Spec: EX-B1..EX-B6.
+ * Spec: EX-B1..EX-B9.
  */
 import { Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
@@ -11,7 +11,7 @@ import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
-/** The session and its children used up their budget; no request was sent to a provider (EX-B1). */
+/** The session and its children used up their budget; no request was sent to a provider (EX-B8). */
 export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook/core/BudgetExceeded")(
   "BudgetExceeded",
   {

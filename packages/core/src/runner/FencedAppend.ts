@@ -1,4 +1,4 @@
-/** Appends the events that open a turn, unless the session has left this Location. Spec: EX-D6 (TU-11). */
+/** Appends the events that open a turn, unless the session has left this Location. Spec: EX-D6, EX-D10 (TU-11). */
 import { type Array as Arr, Effect } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { Draft } from "@daybook/log/events/SessionEvents"

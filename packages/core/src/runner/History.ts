@@ -2,7 +2,7 @@
  * Caches the decoded messages that the model sees, per session, between turns. The first turn reads the projected rows
  * from the last compaction on. Later turns fold only new events, with the fold that also writes the rows. So a turn's
  * cost follows what is new and what is shown, not what is stored. The cache is LRU, bounded in sessions and in size.
- * Spec: EX-R9 (EP-10).
+ * Spec: EX-R9, EX-R16 (EP-10).
  */
 import { Effect, Either } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,4 +1,4 @@
-/** Runs a requested compaction at a safe boundary, before any promotion. Spec: CP-41 (specs/compaction.md). */
+/** Runs a requested compaction at a safe boundary, before any promotion. Spec: CP-41, CP-55 (specs/compaction.md). */
 import { Effect, Either } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import { SessionStore } from "@daybook/log/store/SessionStore"

@@ -5,7 +5,7 @@
  *   text / reasoning:  start -> delta* -> end          (durable: started, ended with the whole value)
  *   tool:              params start -> delta* -> end -> call -> result
  *
- * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2.
+ * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2, EX-R15.
  */
 import * as Response from "@effect/ai/Response"
 import { Either } from "effect"

@@ -1,4 +1,4 @@
-/** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-24. */
+/** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-54. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
@@ -20,7 +20,7 @@ export const knownAgent = Effect.fnUntraced(function* (
   return yield* refuse(`agent "${name}" is a subagent, which only other agents can start; choose another one`)
 })
 
-/** The reminders that both agents have for a switch. A missing agent has none (RQ-24). */
+/** The reminders that both agents have for a switch. A missing agent has none (RQ-54). */
 export const switchReminders = Effect.fnUntraced(function* (
   agents: Agents["Type"],
   current: string | undefined,

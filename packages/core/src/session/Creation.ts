@@ -1,4 +1,4 @@
-/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-6, IB-13. */
+/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-13. */
 import { Effect, Option, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"

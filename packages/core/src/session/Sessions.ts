@@ -148,7 +148,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
     /**
      * Requests a compaction: it runs at the next safe boundary, or immediately if the session is idle. `wait` and
-     * `events` follow it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-41).
+     * `events` follow it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-55).
      */
     readonly compact: (sessionID: SessionID) => Effect.Effect<MessageID, SessionNotFound | StoreError | AppendError>
     /** Shows all pruned tool results to the model again (CP-35). */

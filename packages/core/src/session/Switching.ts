@@ -1,4 +1,4 @@
-/** Switches a session's agent and model. Spec: CR-3, CR-4, RQ-24. */
+/** Switches a session's agent and model. Spec: CR-3, CR-4, RQ-54. */
 import { Effect } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/Validate"

@@ -1,6 +1,6 @@
 /**
  * Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
- * creates the session, and the commit decides which. Spec: IB-13.
+ * creates the session, and the commit decides which. Spec: IB-13, IB-44.
  */
 import { Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

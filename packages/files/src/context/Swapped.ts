@@ -1,7 +1,7 @@
 /**
  * Lists what is outside the window: ranges of `messages.jsonl` that a compaction swapped out, results shown as
  * placeholders, and the files that the summaries name. It only refers to lines, which stay in `messages.jsonl`, and
- * copies nothing. Pure. Spec: FI-53..FI-55 in specs/files.md (PK-3, PK-4).
+ * copies nothing. Pure. Spec: FI-53..FI-55, FI-109, FI-110 in specs/files.md (PK-3, PK-4).
  */
 import { isPruned } from "@daybook/core/request/Prune"
 import type { Sent } from "@daybook/core/request/Recorded"

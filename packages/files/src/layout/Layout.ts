@@ -14,7 +14,7 @@ export interface SharedSpace {
   /** The agents allowed in the space; by default all. */
   readonly agents?: ReadonlyArray<string>
   readonly read: "owner" | "group" | "everyone"
-  /** Who may send prompts through a socket of the space; by default only its tracker. */
+  /** Who may send prompts through a socket of the space; by default only its owner. */
   readonly write?: "owner" | "group" | "everyone"
   /** The group id of its folders and files; by default the group of their user. */
   readonly group?: number

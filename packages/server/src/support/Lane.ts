@@ -1,6 +1,6 @@
 /**
  * Serializes work per key, in the order of `enter`, with a bounded queue. The place is taken when `enter` returns.
- * Unused keys are not kept. Spec: SO-31 (DC-20).
+ * Unused keys are not kept. Spec: SO-31, SO-106 (DC-20).
  */
 import { Deferred, Effect, FiberId } from "effect"
 

@@ -1,4 +1,4 @@
-/** Limits the text of a row. Pure. Spec: FI-32 in specs/files.md. */
+/** Limits the text of a row. Pure. Spec: FI-104 in specs/files.md. */
 
 /** UTF-8 bytes of text in one row, at most. */
 export const textLimit = 256 * 1024

@@ -1,6 +1,6 @@
 /**
  * The state of the fold. Apart from open runs it is small and can be stored as a checkpoint, from which the fold
- * continues as if from all events. Pure. Spec: FI-36 in specs/files.md.
+ * continues as if from all events. Pure. Spec: FI-36, FI-105 in specs/files.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
