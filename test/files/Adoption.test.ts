@@ -8,12 +8,12 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck as fc, Layer, Queue, Runtime } from "effect"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
-import * as Ledger from "../../packages/files/src/record/Ledger.ts"
+import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { cut } from "../support/PlausibleLogs.ts"
@@ -69,7 +69,7 @@ it.effect(
         (logs, lengths, { first, then }, how) =>
           Effect.gen(function* () {
             const root = join(folder, `ctx-${n++}`)
-            const [records, kept] = [join(root, Ledger.recordsFolder), `${root}-records`]
+            const [records, kept] = [join(root, LedgerFile.recordsFolder), `${root}-records`]
             const portions = logs.flatMap((drafts, index) =>
               cut(placed(`s${index}`, drafts), lengths).map((portion) => ({
                 id: SessionID.make(`ses_${index}`),
@@ -127,18 +127,18 @@ it.scoped(
       }
       yield* exportAll({ root, uid })
       const before = tree(root)
-      rmSync(join(root, Ledger.recordsFolder), { recursive: true })
+      rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
       let writes = 0
       yield* exportAll({
         root,
         uid,
         before: (operation, path) => {
-          if (["write", "rename"].includes(operation) && !path.startsWith(Ledger.recordsFolder)) writes += 1
+          if (["write", "rename"].includes(operation) && !path.startsWith(LedgerFile.recordsFolder)) writes += 1
         }
       })
       assert.deepStrictEqual(tree(root), before)
       assert.strictEqual(writes, 0)
-      rmSync(join(root, Ledger.recordsFolder), { recursive: true })
+      rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
       const state = "home/7/agent/coder/session/ses_a/state"
       writeFileSync(join(root, state), "theirs\n")
       assert.deepStrictEqual(yield* findings(root), [
@@ -155,7 +155,7 @@ it.scoped("FI-68, FI-83: one session of a tree without its record is exported wi
     for (const id of ["ses_a", "ses_b", "ses_c"]) yield* log.append(SessionID.make(id), placed(id, []))
     yield* exportAll({ root, uid })
     const before = tree(root)
-    rmSync(join(root, Ledger.recordsFolder), { recursive: true })
+    rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
     const exporter = yield* exporterAt({ root, uid })
     const found = yield* exporter.findings
     yield* exporter.exportSession("ses_b")
@@ -170,8 +170,8 @@ it.scoped("FI-66: the record of an earlier version, which lay beside, is moved t
     const root = join(yield* temporaryFolder, "ctx")
     yield* log.append(SessionID.make("ses_a"), placed("a", []))
     yield* exportAll({ root, uid })
-    const own = join(root, Ledger.ownFolder(processUid))
-    const former = join(root, Ledger.recordsFolder, "ledger.sqlite")
+    const own = join(root, LedgerFile.ownFolder(processUid))
+    const former = join(root, LedgerFile.recordsFolder, "ledger.sqlite")
     cpSync(join(own, "ledger.sqlite"), former)
     rmSync(own, { recursive: true })
     mkdirSync(own)

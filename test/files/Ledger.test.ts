@@ -6,10 +6,12 @@ import { Effect } from "effect"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
 import * as Ledger from "../../packages/files/src/record/Ledger.ts"
+import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
+import type * as Records from "../../packages/files/src/record/Records.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const open = (root: string) => Ledger.make(SafeFiles.make({ root }))
-const record = (id: string): Ledger.SessionRecord => ({
+const record = (id: string): Records.SessionRecord => ({
   id,
   folder: `home/${id}`,
   index: "home/index",
@@ -22,7 +24,7 @@ const record = (id: string): Ledger.SessionRecord => ({
   entry: "{}",
   behind: false
 })
-const file: Ledger.FileRecord = { size: 1, crc: 4_294_967_295, stamp: "1:1:1", next: null, lasting: false }
+const file: Records.FileRecord = { size: 1, crc: 4_294_967_295, stamp: "1:1:1", next: null, lasting: false }
 
 it.scoped("FI-111, FI-65: what was kept is there when it is opened again; what was forgotten is not", () =>
   Effect.gen(function* () {
@@ -109,7 +111,7 @@ for (const [what, damage] of [
   it.scoped(`FI-68: a record that ${what} is kept aside as it is, and a new one begins`, () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder
-      const path = join(root, Ledger.ownFolder(processUid), "ledger.sqlite")
+      const path = join(root, LedgerFile.ownFolder(processUid), "ledger.sqlite")
       yield* Effect.scoped(Effect.flatMap(open(root), (ledger) => ledger.keep("home/a", new Map(), record("a"))))
       damage(path)
       const theirs = readFileSync(path)
@@ -123,7 +125,7 @@ for (const [what, damage] of [
 it.scoped("FI-61: a link in place of the record or of its folder is refused, and not followed", () =>
   Effect.gen(function* () {
     const [root, outside] = [yield* temporaryFolder, yield* temporaryFolder]
-    const own = join(root, Ledger.ownFolder(processUid))
+    const own = join(root, LedgerFile.ownFolder(processUid))
     mkdirSync(own, { recursive: true })
     symlinkSync(join(outside, "ledger.sqlite"), join(own, "ledger.sqlite"))
     const refused = yield* Effect.flip(Effect.scoped(open(root)))

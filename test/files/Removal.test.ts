@@ -18,7 +18,7 @@ import {
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Layer, Queue, Stream } from "effect"
-import * as Ledger from "../../packages/files/src/record/Ledger.ts"
+import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import { verify } from "../../packages/files/src/verify/Verify.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
@@ -66,7 +66,7 @@ const fresh = (root: string) =>
     return found
   })
 
-const loseRecord = (root: string) => rmSync(join(root, Ledger.recordsFolder), { recursive: true })
+const loseRecord = (root: string) => rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
 
 const newRoot = Effect.map(temporaryFolder, (folder) => join(folder, "ctx"))
 
@@ -102,13 +102,13 @@ it.scoped("FI-97: sessions that were made and removed after the record was copie
     const root = yield* newRoot
     yield* make(stays, "coder", "stays")
     yield* exportAll({ root, uid })
-    cpSync(join(root, Ledger.recordsFolder), `${root}-records`, { recursive: true })
+    cpSync(join(root, LedgerFile.recordsFolder), `${root}-records`, { recursive: true })
     yield* make(gone, "coder", "gone")
     yield* make(alone, "writer", "default")
     yield* exportAll({ root, uid })
     for (const id of [gone, alone]) yield* log.remove(id)
     loseRecord(root)
-    cpSync(`${root}-records`, join(root, Ledger.recordsFolder), { recursive: true })
+    cpSync(`${root}-records`, join(root, LedgerFile.recordsFolder), { recursive: true })
     assert.deepStrictEqual(yield* findings(root), [])
     assert.deepStrictEqual(tree(root), yield* fresh(root))
   }).pipe(Effect.provide(store))

@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Exit, Option, Queue, Scope } from "effect"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import { follower } from "../../packages/files/src/record/FollowerStatus.ts"
-import * as Ledger from "../../packages/files/src/record/Ledger.ts"
+import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
@@ -19,7 +19,7 @@ const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect
     return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
   })
 
-const own = (root: string) => join(root, Ledger.ownFolder(processUid))
+const own = (root: string) => join(root, LedgerFile.ownFolder(processUid))
 const record = (root: string) => join(own(root), "ledger.sqlite")
 const remove = (path: string) => rmSync(path, { recursive: true })
 
@@ -30,7 +30,7 @@ const harms: Record<string, (root: string) => void> = {
     for (const suffix of ["", "-wal"]) rmSync(record(root) + suffix, { force: true })
   },
   "the user's folder is removed": (root) => remove(own(root)),
-  "the folder of all records is removed": (root) => remove(join(root, Ledger.recordsFolder)),
+  "the folder of all records is removed": (root) => remove(join(root, LedgerFile.recordsFolder)),
   "the root is removed": (root) => remove(root),
   "a copy stands in its place": (root) => {
     cpSync(record(root), `${record(root)}.copy`)
@@ -109,7 +109,7 @@ it.scopedLive(
         const exporter = yield* exporterAt({ root, uid })
         yield* Effect.forkScoped(exporter.follow)
         yield* exporter.reached(1)
-        remove(join(root, Ledger.recordsFolder))
+        remove(join(root, LedgerFile.recordsFolder))
         for (const title of ["one", "two"]) {
           const [event] = yield* log.append(id, [renamed(title)])
           yield* exporter.reached(event.position)

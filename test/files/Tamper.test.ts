@@ -24,6 +24,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
 import * as Ledger from "../../packages/files/src/record/Ledger.ts"
+import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import { verify } from "../../packages/files/src/verify/Verify.ts"
 import { runtime, temporaryFolder } from "../support/Harness.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
@@ -229,8 +230,8 @@ it.layer(layer)("files of a conversation", (it) => {
       Effect.gen(function* () {
         const { fresh } = yield* Exported
         const root = yield* exported
-        const ledger = join(root, Ledger.ownFolder(processUid), "ledger.sqlite")
-        rmSync(join(root, Ledger.recordsFolder), { recursive: true })
+        const ledger = join(root, LedgerFile.ownFolder(processUid), "ledger.sqlite")
+        rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
         yield* exportAll({ root, uid })
         assert.deepStrictEqual(tree(root), fresh)
         writeFileSync(ledger, "no database at all, but long enough to be taken for one".repeat(100))

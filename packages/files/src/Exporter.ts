@@ -15,6 +15,7 @@ import * as Root from "./export/Root.ts"
 import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
 import type { SharedSpaces } from "./layout/Layout.ts"
 import * as FollowerStatus from "./record/FollowerStatus.ts"
+import type { Ledger } from "./record/Ledger.ts"
 
 /** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {
@@ -70,6 +71,33 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   }
 }
 
+type Taken = {
+  readonly ledger: Ledger
+  readonly status: ReturnType<typeof FollowerStatus.make>
+  readonly work: Export.Export
+}
+
+/** Takes the root with its lock, and makes the work on its files. */
+const take = Effect.fnUntraced(function* (
+  options: ExporterOptions,
+  findings: PubSub.PubSub<Finding>
+): Effect.fn.Return<Taken, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
+  const [log, store] = [yield* EventLog, yield* SessionStore]
+  const { modes, root } = yield* Root.openFolder(options.root, options.shared)
+  const taken = yield* Root.open({ root, before: options.before }, modes, log)
+  const report = (finding: Finding) =>
+    Effect.zipRight(
+      Effect.logWarning(`${root}/${finding.path}: ${finding.details}`),
+      Effect.asVoid(PubSub.publish(findings, finding))
+    )
+  const uid = options.uid ?? process.getuid?.() ?? 0
+  return {
+    ledger: taken.ledger,
+    status: FollowerStatus.make(taken.files, processUid),
+    work: Export.make(taken, { log, store, modes, report, uid })
+  }
+})
+
 const make = Effect.fn("Exporter.make")(function* (
   options: ExporterOptions
 ): Effect.fn.Return<
@@ -77,26 +105,13 @@ const make = Effect.fn("Exporter.make")(function* (
   RootBusy | RootOfAnotherStore | RootUnusable,
   EventLog | SessionStore | Scope.Scope
 > {
-  const [log, store] = [yield* EventLog, yield* SessionStore]
+  const log = yield* EventLog
   const findings = yield* PubSub.sliding<Finding>(1_024)
   yield* Effect.addFinalizer(() => PubSub.shutdown(findings))
   yield* Root.checkGroups(options.root, options.shared)
+  const context = yield* Effect.context<EventLog | SessionStore>()
   /** The root with its lock, and the work on its files. */
-  const taking = Effect.gen(function* () {
-    const { modes, root } = yield* Root.openFolder(options.root, options.shared)
-    const taken = yield* Root.open({ root, before: options.before }, modes, log)
-    const report = (finding: Finding) =>
-      Effect.zipRight(
-        Effect.logWarning(`${root}/${finding.path}: ${finding.details}`),
-        Effect.asVoid(PubSub.publish(findings, finding))
-      )
-    const uid = options.uid ?? process.getuid?.() ?? 0
-    return {
-      ledger: taken.ledger,
-      status: FollowerStatus.make(taken.files, processUid),
-      work: Export.make(taken, { log, store, modes, report, uid })
-    }
-  })
+  const taking = Effect.provide(take(options, findings), context)
   const held = yield* ScopedRef.fromAcquire(taking)
   /** Whether the root was taken again since the follower last wrote its status. */
   let takenAgain = false

@@ -7,15 +7,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { Effect, Predicate } from "effect"
 import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
-
-/** Detects a change of a file without reading it. */
-export interface Stamp {
-  /** Inode, size and change time: a change of content, name or permissions changes it. */
-  readonly text: string
-  readonly size: number
-  readonly mode: number
-  readonly gid: number
-}
+import type { Stamp } from "./Stamp.ts"
 
 /** The kinds of file system calls; fault tests count them. */
 export type FileOperation =
@@ -88,148 +80,129 @@ export const unlessMissing = <A>(use: () => A): A | undefined => {
   }
 }
 
-/** The calls below a root. Paths are relative to it, with slashes. The caller has checked the folder of a file. */
-export const make = ({ before = () => undefined, root }: SafeFilesOptions) => {
-  const absolute = (path: string): string => (path === "" ? root : join(root, path))
+/** A root, and what runs before each operation below it. Paths are relative to the root, with slashes. */
+export interface Below {
+  readonly root: string
+  readonly before: (operation: FileOperation, path: string) => void
+}
 
-  const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, SafeError> =>
-    Effect.try({ try: use, catch: (error) => failed(operation, absolute(path), error) })
+export const absolute = (at: Below, path: string): string => (path === "" ? at.root : join(at.root, path))
 
-  const look = (path: string): fs.BigIntStats | undefined => {
-    before("look", path)
-    return unlessMissing(() => fs.lstatSync(absolute(path), { bigint: true }))
+export const attempt = <A>(at: Below, operation: string, path: string, use: () => A): Effect.Effect<A, SafeError> =>
+  Effect.try({ try: use, catch: (error) => failed(operation, absolute(at, path), error) })
+
+export const look = (at: Below, path: string): fs.BigIntStats | undefined => {
+  at.before("look", path)
+  return unlessMissing(() => fs.lstatSync(absolute(at, path), { bigint: true }))
+}
+
+export const isFolder = (at: Below, path: string): fs.BigIntStats | undefined => {
+  const stats = look(at, path)
+  if (stats !== undefined && !stats.isDirectory()) {
+    throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
   }
-
-  const isFolder = (path: string): fs.BigIntStats | undefined => {
-    const stats = look(path)
-    if (stats !== undefined && !stats.isDirectory()) {
-      throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
-    }
-    // Entries of the root itself belong to the first user who needs them.
-    if (stats !== undefined && path.includes("/") && isForeign(stats)) {
-      throw new PathRefused({ path: absolute(path), found: "folder of another user", owner: Number(stats.uid) })
-    }
-    return stats
+  // Entries of the root itself belong to the first user who needs them.
+  if (stats !== undefined && path.includes("/") && isForeign(stats)) {
+    throw new PathRefused({ path: absolute(at, path), found: "folder of another user", owner: Number(stats.uid) })
   }
+  return stats
+}
 
-  const isFile = (path: string): fs.BigIntStats | undefined => {
-    const stats = look(path)
-    if (stats === undefined || stats.isFile()) return stats
-    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
-  }
+export const isFile = (at: Below, path: string): fs.BigIntStats | undefined => {
+  const stats = look(at, path)
+  if (stats === undefined || stats.isFile()) return stats
+  throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
+}
 
-  /** Opens a regular file and nothing else. */
-  const open = (path: string, how: number, mode?: number): number => {
-    before("open", path)
-    const file = fs.openSync(absolute(path), how | flags, mode)
-    const stats = fs.fstatSync(file, { bigint: true })
-    if (stats.isFile()) return file
+/** Opens a regular file and nothing else. */
+export const open = (at: Below, path: string, how: number, mode?: number): number => {
+  at.before("open", path)
+  const file = fs.openSync(absolute(at, path), how | flags, mode)
+  const stats = fs.fstatSync(file, { bigint: true })
+  if (stats.isFile()) return file
+  fs.closeSync(file)
+  throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
+}
+
+export const using = <A>(at: Below, path: string, how: number, use: (file: number) => A, mode?: number): A => {
+  const file = open(at, path, how, mode)
+  try {
+    return use(file)
+  } finally {
     fs.closeSync(file)
-    throw new PathRefused({ path: absolute(path), found: kindOf(stats) })
   }
+}
 
-  const using = <A>(path: string, how: number, use: (file: number) => A, mode?: number): A => {
-    const file = open(path, how, mode)
-    try {
-      return use(file)
-    } finally {
-      fs.closeSync(file)
-    }
+export const remove = (at: Below, path: string): void => {
+  at.before("remove", path)
+  unlessMissing(() => fs.unlinkSync(absolute(at, path)))
+}
+
+/** Writes all bytes, in several calls if the system takes fewer. */
+export const writeAll = (at: Below, file: number, path: string, content: Uint8Array): void => {
+  for (let written = 0; written < content.length;) {
+    at.before("write", path)
+    written += fs.writeSync(file, content, written, content.length - written)
   }
+}
 
-  const remove = (path: string): void => {
-    before("remove", path)
-    unlessMissing(() => fs.unlinkSync(absolute(path)))
+/** Sets the group first, because chown clears the setgid bit. */
+export const permit = (at: Below, file: number, path: string, mode: number, gid?: number): void => {
+  at.before("permit", path)
+  if (gid !== undefined) fs.fchownSync(file, -1, gid)
+  fs.fchmodSync(file, mode)
+}
+
+export const stampAt = (file: number): Stamp => stampOf(fs.fstatSync(file, { bigint: true }))
+
+/** Every folder of the path, topmost first. */
+export const way = (folder: string): ReadonlyArray<string> =>
+  folder === ""
+    ? []
+    : folder
+        .replace(/\/$/, "")
+        .split("/")
+        .map((_, index, names) => names.slice(0, index + 1).join("/"))
+
+/** Whether the folder has the expected mode and group, or belongs to another user and is left alone. */
+export const isPermitted = (stats: fs.BigIntStats, mode: number, gid: number | undefined): boolean =>
+  isForeign(stats) || (Number(stats.mode & permissions) === mode && (gid === undefined || Number(stats.gid) === gid))
+
+export const permitFolder = (at: Below, path: string, mode: number, gid?: number): void => {
+  const folder = fs.openSync(absolute(at, path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
+  try {
+    permit(at, folder, path, mode, gid)
+  } finally {
+    fs.closeSync(folder)
   }
+}
 
-  /** Writes all bytes, in several calls if the system takes fewer. */
-  const writeAll = (file: number, path: string, content: Uint8Array): void => {
-    for (let at = 0; at < content.length;) {
-      before("write", path)
-      at += fs.writeSync(file, content, at, content.length - at)
-    }
-  }
+export const temporaryOf = (path: string): string => {
+  const cut = path.lastIndexOf("/") + 1
+  return path.slice(0, cut) + temporaryName(path.slice(cut))
+}
 
-  /** Sets the group first, because chown clears the setgid bit. */
-  const permit = (file: number, path: string, mode: number, gid?: number): void => {
-    before("permit", path)
-    if (gid !== undefined) fs.fchownSync(file, -1, gid)
-    fs.fchmodSync(file, mode)
-  }
+/** Creates the empty temporary file that replaces this one. */
+export const openTemporary = (at: Below, path: string, mode: number): number => {
+  isFile(at, path)
+  const temporary = temporaryOf(path)
+  // A killed process may have left one.
+  remove(at, temporary)
+  return open(at, temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
+}
 
-  const stampAt = (file: number): Stamp => stampOf(fs.fstatSync(file, { bigint: true }))
+export const placeTemporary = (at: Below, file: number, path: string, mode: number): Stamp => {
+  const temporary = temporaryOf(path)
+  permit(at, file, temporary, mode)
+  at.before("rename", path)
+  fs.renameSync(absolute(at, temporary), absolute(at, path))
+  return stampAt(file)
+}
 
-  /** Every folder of the path, topmost first. */
-  const way = (folder: string): ReadonlyArray<string> =>
-    folder === ""
-      ? []
-      : folder
-          .replace(/\/$/, "")
-          .split("/")
-          .map((_, index, names) => names.slice(0, index + 1).join("/"))
-
-  /** Whether the folder has the expected mode and group, or belongs to another user and is left alone. */
-  const isPermitted = (stats: fs.BigIntStats, mode: number, gid: number | undefined): boolean =>
-    isForeign(stats) || (Number(stats.mode & permissions) === mode && (gid === undefined || Number(stats.gid) === gid))
-
-  const permitFolder = (path: string, mode: number, gid?: number): void => {
-    const folder = fs.openSync(absolute(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
-    try {
-      permit(folder, path, mode, gid)
-    } finally {
-      fs.closeSync(folder)
-    }
-  }
-
-  const temporaryOf = (path: string): string => {
-    const cut = path.lastIndexOf("/") + 1
-    return path.slice(0, cut) + temporaryName(path.slice(cut))
-  }
-
-  /** Creates the empty temporary file that replaces this one. */
-  const openTemporary = (path: string, mode: number): number => {
-    isFile(path)
-    const temporary = temporaryOf(path)
-    // A killed process may have left one.
-    remove(temporary)
-    return open(temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
-  }
-
-  const placeTemporary = (file: number, path: string, mode: number): Stamp => {
-    const temporary = temporaryOf(path)
-    permit(file, temporary, mode)
-    before("rename", path)
-    fs.renameSync(absolute(temporary), absolute(path))
-    return stampAt(file)
-  }
-
-  const discard = (path: string): void => {
-    try {
-      fs.unlinkSync(absolute(temporaryOf(path)))
-    } catch {
-      // The next replacement removes it.
-    }
-  }
-
-  return {
-    absolute,
-    before,
-    attempt,
-    look,
-    isFolder,
-    isFile,
-    open,
-    using,
-    remove,
-    writeAll,
-    permit,
-    stampAt,
-    way,
-    isPermitted,
-    permitFolder,
-    temporaryOf,
-    openTemporary,
-    placeTemporary,
-    discard
+export const discard = (at: Below, path: string): void => {
+  try {
+    fs.unlinkSync(absolute(at, temporaryOf(path)))
+  } catch {
+    // The next replacement removes it.
   }
 }

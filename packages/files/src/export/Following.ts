@@ -58,145 +58,167 @@ const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Makes the loop and the wait for a position; starts nothing. */
-export const make = Effect.fnUntraced(function* ({
-  batch,
-  first,
-  log,
-  position,
-  retry,
-  say,
-  sweep
-}: FollowingOptions): Effect.fn.Return<Following, never, Scope.Scope> {
-  const bell = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
-  const ring = Effect.asVoid(Queue.offer(bell, undefined))
-  const waiting = new Set<Waiting>()
-  let state: "idle" | "following" | "failing" = "idle"
+/** The loop between two steps. */
+interface Loop {
+  readonly options: FollowingOptions
+  readonly bell: Queue.Queue<void>
+  /** Callers that wait for a position. */
+  readonly waiting: Set<Waiting>
+  state: "idle" | "following" | "failing"
   /** The position of the last successful batch. */
-  let at = 0
+  at: number
   /** Attempts and message of the current failure. */
-  let [attempts, error] = [0, ""]
+  attempts: number
+  error: string
+}
 
-  const release = (through: number) =>
-    Effect.forEach(
-      [...waiting].filter(({ position }) => position <= through),
-      (one) =>
-        Effect.zipRight(
-          Effect.sync(() => waiting.delete(one)),
-          Deferred.succeed(one.done, undefined)
-        ),
-      { discard: true }
-    )
+const ring = ({ bell }: Loop) => Effect.asVoid(Queue.offer(bell, undefined))
 
-  const become = (next: FollowerState["state"], error?: string) =>
-    Effect.flatMap(Clock.currentTimeMillis, (since) =>
-      say({ version: 1, pid: process.pid, state: next, position: at, since, ...(error === undefined ? {} : { error }) })
-    )
+/** Releases the callers that wait for a position up to this one. */
+const release = ({ waiting }: Loop, through: number) =>
+  Effect.forEach(
+    [...waiting].filter(({ position }) => position <= through),
+    (one) =>
+      Effect.zipRight(
+        Effect.sync(() => waiting.delete(one)),
+        Deferred.succeed(one.done, undefined)
+      ),
+    { discard: true }
+  )
 
-  const said = (cause: Cause.Cause<ExportError>) =>
-    Effect.logError(`the session files are not current since position ${at} of the log: ${sentenceOf(cause)}`).pipe(
-      // A defect is logged with its trace.
-      Cause.isDie(cause) ? Effect.zipRight(Effect.logError(cause)) : (logged) => logged
-    )
-
-  /** Logs a failure once, and again when it changes or lasts. Releases every waiting caller. */
-  const failed = (cause: Cause.Cause<ExportError>) =>
-    Effect.gen(function* () {
-      const sentence = sentenceOf(cause)
-      const isNew = state !== "failing" || sentence !== error
-      attempts += 1
-      if (isNew || attempts % remindAfter === 0) yield* said(cause)
-      if (isNew) yield* become("failing", sentence)
-      state = "failing"
-      error = sentence
-      yield* release(Number.POSITIVE_INFINITY)
+/** Publishes the loop's state. */
+const become = ({ at, options }: Loop, state: FollowerState["state"], error?: string) =>
+  Effect.flatMap(Clock.currentTimeMillis, (since) =>
+    options.say({
+      version: 1,
+      pid: process.pid,
+      state,
+      position: at,
+      since,
+      ...(error === undefined ? {} : { error })
     })
+  )
 
-  const recovered = Effect.suspend(() => {
-    const was = state
-    const failures = attempts
-    state = "following"
-    attempts = 0
-    if (was !== "failing") return Effect.void
+const logged = ({ at }: Loop, cause: Cause.Cause<ExportError>) =>
+  Effect.logError(`the session files are not current since position ${at} of the log: ${sentenceOf(cause)}`).pipe(
+    // A defect is logged with its trace.
+    Cause.isDie(cause) ? Effect.zipRight(Effect.logError(cause)) : (message) => message
+  )
+
+/** Logs a failure once, and again when it changes or lasts. Releases every waiting caller. */
+const failed = (loop: Loop, cause: Cause.Cause<ExportError>) =>
+  Effect.gen(function* () {
+    const sentence = sentenceOf(cause)
+    const isNew = loop.state !== "failing" || sentence !== loop.error
+    loop.attempts += 1
+    if (isNew || loop.attempts % remindAfter === 0) yield* logged(loop, cause)
+    if (isNew) yield* become(loop, "failing", sentence)
+    loop.state = "failing"
+    loop.error = sentence
+    yield* release(loop, Number.POSITIVE_INFINITY)
+  })
+
+const recovered = (loop: Loop) =>
+  Effect.suspend(() => {
+    const { attempts, state } = loop
+    loop.state = "following"
+    loop.attempts = 0
+    if (state !== "failing") return Effect.void
     return Effect.zipRight(
-      Effect.logInfo(`the session files are written again, after ${failures} failed attempts`),
-      become("following")
+      Effect.logInfo(`the session files are written again, after ${attempts} failed attempts`),
+      become(loop, "following")
     )
   })
 
-  /** Retries until success, defects included: the schedule never ends. */
-  const persistently = <A>(work: Effect.Effect<A, ExportError>): Effect.Effect<A> =>
-    Effect.sandbox(work).pipe(
-      Effect.tapError(failed),
-      Effect.retry(backoff),
-      Effect.tap(() => recovered),
-      Effect.orDie
-    )
+/** Retries until success, defects included: the schedule never ends. */
+const persistently = <A>(loop: Loop, work: Effect.Effect<A, ExportError>): Effect.Effect<A> =>
+  Effect.sandbox(work).pipe(
+    Effect.tapError((cause) => failed(loop, cause)),
+    Effect.retry(backoff),
+    Effect.tap(() => recovered(loop)),
+    Effect.orDie
+  )
 
-  /** Rings for every commit. Errors of the feed are ignored here, because the batch reads the same events. */
-  const listen = Effect.gen(function* () {
+/** Rings for every commit. Errors of the feed are ignored here, because the batch reads the same events. */
+const listen = (loop: Loop) =>
+  Effect.gen(function* () {
+    const { log, position } = loop.options
     const from = yield* position
-    yield* Stream.runForEach(log.feed({ after: from }), () => ring)
+    yield* Stream.runForEach(log.feed({ after: from }), () => ring(loop))
   }).pipe(Effect.sandbox, Effect.ignore, Effect.repeat(Schedule.spaced("1 second")))
 
-  const follow = Effect.gen(function* () {
-    state = "following"
-    yield* become("following")
-    const caught = yield* persistently(first)
-    at = caught.position
-    yield* release(caught.position)
-    yield* Effect.forkScoped(listen)
-    yield* Effect.forkScoped(Effect.repeat(ring, Schedule.spaced(removalsEvery)))
-    let retried = yield* Clock.currentTimeMillis
-    let swept = retried
-    let soon = false
-    while (true) {
-      yield* Queue.take(bell)
-      let more = true
-      while (more) {
-        const pulled = yield* persistently(batch)
-        at = pulled.position
-        yield* release(pulled.position)
-        if (pulled.anew === true) yield* become("following")
-        const now = yield* Clock.currentTimeMillis
-        if (!pulled.hasMore && now - retried >= retryEvery) {
-          retried = now
-          yield* persistently(retry)
-        }
-        if (soon || now - swept >= sweepEvery) {
-          swept = now
-          soon = yield* persistently(sweep)
-        }
-        more = pulled.hasMore
-        yield* Effect.sleep(pause)
+/** Exports batch after batch, with retries and sweeps in between. */
+const run = Effect.fnUntraced(function* (loop: Loop) {
+  const { batch, retry, sweep } = loop.options
+  let retried = yield* Clock.currentTimeMillis
+  let swept = retried
+  let soon = false
+  while (true) {
+    yield* Queue.take(loop.bell)
+    let more = true
+    while (more) {
+      const pulled = yield* persistently(loop, batch)
+      loop.at = pulled.position
+      yield* release(loop, pulled.position)
+      if (pulled.anew === true) yield* become(loop, "following")
+      const now = yield* Clock.currentTimeMillis
+      if (!pulled.hasMore && now - retried >= retryEvery) {
+        retried = now
+        yield* persistently(loop, retry)
       }
+      if (soon || now - swept >= sweepEvery) {
+        swept = now
+        soon = yield* persistently(loop, sweep)
+      }
+      more = pulled.hasMore
+      yield* Effect.sleep(pause)
     }
+  }
+})
+
+const follow = (loop: Loop): Effect.Effect<never> =>
+  Effect.gen(function* () {
+    loop.state = "following"
+    yield* become(loop, "following")
+    const { position } = yield* persistently(loop, loop.options.first)
+    loop.at = position
+    yield* release(loop, position)
+    yield* Effect.forkScoped(listen(loop))
+    yield* Effect.forkScoped(Effect.repeat(ring(loop), Schedule.spaced(removalsEvery)))
+    return yield* run(loop)
   }).pipe(
     Effect.scoped,
     Effect.ensuring(
       Effect.suspend(() => {
-        state = "idle"
-        return Effect.zipRight(become("stopped"), release(Number.POSITIVE_INFINITY))
+        loop.state = "idle"
+        return Effect.zipRight(become(loop, "stopped"), release(loop, Number.POSITIVE_INFINITY))
       })
     )
   )
 
-  const reached = (wanted: number) =>
-    Effect.gen(function* () {
-      if (state === "idle") {
-        const all = Effect.repeat(batch, { while: ({ hasMore }) => hasMore })
-        return yield* Effect.catchAllCause(all, said)
-      }
-      const now = yield* Effect.orElseSucceed(position, () => -1)
-      if (now >= wanted || state === "failing") return yield* ring
-      const done = yield* Deferred.make<void>()
-      const one = { position: wanted, done }
-      waiting.add(one)
-      yield* ring
-      yield* Effect.ensuring(
-        Deferred.await(done),
-        Effect.sync(() => waiting.delete(one))
-      )
-    })
-  return { follow, reached }
+/** Waits until the files have reached the position; without a loop, exports up to it. */
+const reached = Effect.fnUntraced(function* (loop: Loop, wanted: number) {
+  const { batch, position } = loop.options
+  if (loop.state === "idle") {
+    const all = Effect.repeat(batch, { while: ({ hasMore }) => hasMore })
+    return yield* Effect.catchAllCause(Effect.asVoid(all), (cause) => logged(loop, cause))
+  }
+  const now = yield* Effect.orElseSucceed(position, () => -1)
+  if (now >= wanted || loop.state === "failing") return yield* ring(loop)
+  const one: Waiting = { position: wanted, done: yield* Deferred.make<void>() }
+  loop.waiting.add(one)
+  yield* ring(loop)
+  yield* Effect.ensuring(
+    Deferred.await(one.done),
+    Effect.sync(() => loop.waiting.delete(one))
+  )
+})
+
+/** Makes the loop and the wait for a position; starts nothing. */
+export const make = Effect.fnUntraced(function* (
+  options: FollowingOptions
+): Effect.fn.Return<Following, never, Scope.Scope> {
+  const bell = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
+  const loop: Loop = { options, bell, waiting: new Set(), state: "idle", at: 0, attempts: 0, error: "" }
+  return { follow: follow(loop), reached: (position) => reached(loop, position) }
 })

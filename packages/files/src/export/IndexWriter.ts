@@ -4,7 +4,7 @@
 import { Effect, Schema } from "effect"
 import { LedgerFailed } from "../layout/Errors.ts"
 import { isPermitted } from "../layout/Modes.ts"
-import { type FileRecord, recordOf } from "../record/Ledger.ts"
+import { type FileRecord, recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { type IndexEntry, indexFiles } from "../render/IndexFiles.ts"
 

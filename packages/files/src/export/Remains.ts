@@ -8,11 +8,12 @@ import { Effect, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, LogUnavailable } from "@daybook/log/log/EventLog"
 import * as Houses from "../disk/Houses.ts"
+import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { indexFolder, type KeptAddress, sessionFolder } from "../layout/Layout.ts"
 import { Meta } from "../layout/Meta.ts"
-import { type FileRecord, recordOf, type SessionRecord } from "../record/Ledger.ts"
 import * as LogFile from "../record/LogFile.ts"
-import * as TrackedFolder from "../record/TrackedFolder.ts"
+import { type FileRecord, recordOf, type SessionRecord } from "../record/Records.ts"
+import type * as TrackedFolder from "../record/TrackedFolder.ts"
 import { isLog } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix, isContextName } from "../render/SessionContext.ts"
 import { valueNames } from "../render/Values.ts"
@@ -45,124 +46,123 @@ const addressAt = (folder: string, meta: Meta): KeptAddress | undefined => {
   return meta.shared === undefined ? undefined : { scope: "shared", shared: meta.shared, kind, name, session }
 }
 
-export const make = (tracker: TrackedFolder.Tracker, log: EventLog["Type"]) => {
-  const { files, ledger } = tracker
+/** The session that the folder's `meta.json` names, if the folder is at that session's address. */
+const claimed = Effect.fnUntraced(function* (files: SafeFiles, folder: string) {
+  const path = `${folder}/meta.json`
+  if (!(yield* files.reach(folder))) return undefined
+  const stamp = yield* files.stamp(path)
+  if (stamp === undefined || stamp.size > longestMeta) return undefined
+  const text = Buffer.from(yield* files.readRange(path, 0, stamp.size)).toString("utf8")
+  return Option.getOrUndefined(
+    Option.gen(function* () {
+      const meta = yield* decodeMeta(text)
+      const id = yield* decodeID(meta.session_id)
+      const address = yield* Option.fromNullable(addressAt(folder, meta))
+      if (sessionFolder(address) !== folder) return yield* Option.none()
+      return { id, folder, index: indexFolder(address) } satisfies Remains
+    })
+  )
+})
 
-  /** The session that the folder's `meta.json` names, if the folder is at that session's address. */
-  const claimed = Effect.fnUntraced(function* (folder: string) {
-    const path = `${folder}/meta.json`
-    if (!(yield* files.reach(folder))) return undefined
-    const stamp = yield* files.stamp(path)
-    if (stamp === undefined || stamp.size > longestMeta) return undefined
-    const text = Buffer.from(yield* files.readRange(path, 0, stamp.size)).toString("utf8")
-    return Option.getOrUndefined(
-      Option.gen(function* () {
-        const meta = yield* decodeMeta(text)
-        const id = yield* decodeID(meta.session_id)
-        const address = yield* Option.fromNullable(addressAt(folder, meta))
-        if (sessionFolder(address) !== folder) return yield* Option.none()
-        return { id, folder, index: indexFolder(address) } satisfies Remains
-      })
-    )
-  })
-
-  /** Keeps the sessions that the log removed and does not hold now. */
-  const removedOf = Effect.fnUntraced(function* (
-    found: ReadonlyArray<Remains>
-  ): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | TrackedFolder.TrackError> {
-    if (found.length === 0) return []
-    const ids = new Set<string>(found.map(({ id }) => id))
-    const removed = new Set<string>()
-    for (let [after, more] = [0, true]; more;) {
-      const page = yield* log.removals({ after })
-      for (const { sessionID } of page) if (ids.has(sessionID)) removed.add(sessionID)
-      after = page.at(-1)?.number ?? after
-      more = page.length > 0
-    }
-    return yield* Effect.filter(found, ({ id }) =>
-      Effect.gen(function* () {
-        if (!removed.has(id) || (yield* ledger.session(id)) !== undefined) return false
-        return yield* Effect.as(log.head(id), false).pipe(
-          Effect.catchTag("SessionNotFound", () => Effect.succeed(true))
-        )
-      })
-    )
-  })
-
-  /** The record of a file as it is now; undefined unless it is a regular file. */
-  const recorded = (path: string) =>
+/** Keeps the sessions that the log removed and does not hold now. */
+const removedOf = Effect.fnUntraced(function* (
+  { ledger }: TrackedFolder.Tracker,
+  log: EventLog["Type"],
+  found: ReadonlyArray<Remains>
+): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | TrackedFolder.TrackError> {
+  if (found.length === 0) return []
+  const ids = new Set<string>(found.map(({ id }) => id))
+  const removed = new Set<string>()
+  for (let [after, more] = [0, true]; more;) {
+    const page = yield* log.removals({ after })
+    for (const { sessionID } of page) if (ids.has(sessionID)) removed.add(sessionID)
+    after = page.at(-1)?.number ?? after
+    more = page.length > 0
+  }
+  return yield* Effect.filter(found, ({ id }) =>
     Effect.gen(function* () {
-      const stamp = yield* files.stamp(path)
-      return stamp === undefined ? undefined : recordOf(yield* files.sum(path), stamp)
-    }).pipe(Effect.catchTag("PathRefused", () => Effect.void))
+      if (!removed.has(id) || (yield* ledger.session(id)) !== undefined) return false
+      return yield* Effect.as(log.head(id), false).pipe(Effect.catchTag("SessionNotFound", () => Effect.succeed(true)))
+    })
+  )
+})
 
-  /** Records the layout's files in the folder, with any content, and targets of temporary files. */
-  const record = Effect.fnUntraced(function* ({ folder, id, index }: Remains) {
-    const found = new Map<string, FileRecord>()
-    for (const sub of folders) {
-      for (const entry of yield* Houses.look(files, sub === "" ? folder : `${folder}/${sub}`)) {
-        const target = targetOf(entry.name)
-        const name = sub === "" ? target : `${sub}/${target}`
-        if (entry.folder || !isOfLayout(name)) continue
-        found.set(name, (yield* recorded(`${folder}/${name}`)) ?? LogFile.empty)
-      }
-    }
-    const session: SessionRecord = {
-      id,
-      folder,
-      index,
-      seq: -1,
-      position: 0,
-      first: "",
-      shown: -1,
-      checkpointSeq: -1,
-      checkpointSize: 0,
-      entry: null,
-      behind: false
-    }
-    yield* ledger.keep(folder, found, session)
-  })
+/** The record of a file as it is now; undefined unless it is a regular file. */
+const recorded = (files: SafeFiles, path: string) =>
+  Effect.gen(function* () {
+    const stamp = yield* files.stamp(path)
+    return stamp === undefined ? undefined : recordOf(yield* files.sum(path), stamp)
+  }).pipe(Effect.catchTag("PathRefused", () => Effect.void))
 
-  /** Records index files that hold only names of sibling folders. */
-  const recordIndex = Effect.fnUntraced(function* (index: string, names: ReadonlySet<string>) {
-    const known = yield* ledger.files(index)
-    const hints = (yield* Houses.look(files, `${index}/by-cwd`)).map(({ name }) => `by-cwd/${name}`)
-    const found = new Map<string, FileRecord>()
-    for (const name of ["list", "current", ...hints.filter((hint) => /\/[0-9a-f]{64}$/.test(hint))]) {
-      const path = `${index}/${name}`
-      const file = yield* recorded(path)
-      if (file === undefined || file.stamp === known.get(name)?.stamp || file.size > 65 * (names.size + 1)) continue
-      const lines = Buffer.from(yield* files.readRange(path, 0, file.size))
-        .toString("utf8")
-        .split("\n")
-      if (lines.pop() === "" && lines.every((line) => names.has(line))) found.set(name, file)
+/** Records the layout's files in the folder, with any content, and targets of temporary files. */
+const record = Effect.fnUntraced(function* ({ files, ledger }: TrackedFolder.Tracker, { folder, id, index }: Remains) {
+  const found = new Map<string, FileRecord>()
+  for (const sub of folders) {
+    for (const entry of yield* Houses.look(files, sub === "" ? folder : `${folder}/${sub}`)) {
+      const target = targetOf(entry.name)
+      const name = sub === "" ? target : `${sub}/${target}`
+      if (entry.folder || !isOfLayout(name)) continue
+      found.set(name, (yield* recorded(files, `${folder}/${name}`)) ?? LogFile.empty)
     }
-    yield* ledger.keep(index, found)
-  })
+  }
+  const session: SessionRecord = {
+    id,
+    folder,
+    index,
+    seq: -1,
+    position: 0,
+    first: "",
+    shown: -1,
+    checkpointSeq: -1,
+    checkpointSize: 0,
+    entry: null,
+    behind: false
+  }
+  yield* ledger.keep(folder, found, session)
+})
 
-  /** Records and returns the remains, and returns the indexes of houses without a recorded session. */
-  const find = Effect.fnUntraced(function* () {
-    const all: Array<Remains> = []
-    const indexes: Array<string> = []
-    for (const house of yield* Houses.houses(files)) {
-      const index = `${house}/index`
-      const [known, claims] = [yield* ledger.folders(index), new Array<Remains>()]
-      const beside = (yield* Houses.look(files, house)).filter(({ folder, name }) => folder && name !== "index")
-      for (const { name } of beside) {
-        const path = `${house}/${name}`
-        if (known.has(path)) continue
-        const claim = yield* Effect.catchTag(claimed(path), "PathRefused", () => Effect.void)
-        if (claim !== undefined) claims.push(claim)
-      }
-      const remains = yield* removedOf(claims)
-      // The index first: after a kill, a recorded folder is not searched again.
-      if (remains.length > 0) yield* recordIndex(index, new Set(beside.map(({ name }) => name)))
-      for (const one of remains) yield* record(one)
-      all.push(...remains)
-      if (known.size === 0) indexes.push(index)
+/** Records index files that hold only names of sibling folders. */
+const recordIndex = Effect.fnUntraced(function* (
+  { files, ledger }: TrackedFolder.Tracker,
+  index: string,
+  names: ReadonlySet<string>
+) {
+  const known = yield* ledger.files(index)
+  const hints = (yield* Houses.look(files, `${index}/by-cwd`)).map(({ name }) => `by-cwd/${name}`)
+  const found = new Map<string, FileRecord>()
+  for (const name of ["list", "current", ...hints.filter((hint) => /\/[0-9a-f]{64}$/.test(hint))]) {
+    const path = `${index}/${name}`
+    const file = yield* recorded(files, path)
+    if (file === undefined || file.stamp === known.get(name)?.stamp || file.size > 65 * (names.size + 1)) continue
+    const lines = Buffer.from(yield* files.readRange(path, 0, file.size))
+      .toString("utf8")
+      .split("\n")
+    if (lines.pop() === "" && lines.every((line) => names.has(line))) found.set(name, file)
+  }
+  yield* ledger.keep(index, found)
+})
+
+/** Records and returns the remains, and returns the indexes of houses without a recorded session. */
+export const find = Effect.fnUntraced(function* (tracker: TrackedFolder.Tracker, log: EventLog["Type"]) {
+  const { files, ledger } = tracker
+  const all: Array<Remains> = []
+  const indexes: Array<string> = []
+  for (const house of yield* Houses.houses(files)) {
+    const index = `${house}/index`
+    const [known, claims] = [yield* ledger.folders(index), new Array<Remains>()]
+    const beside = (yield* Houses.look(files, house)).filter(({ folder, name }) => folder && name !== "index")
+    for (const { name } of beside) {
+      const path = `${house}/${name}`
+      if (known.has(path)) continue
+      const claim = yield* Effect.catchTag(claimed(files, path), "PathRefused", () => Effect.void)
+      if (claim !== undefined) claims.push(claim)
     }
-    return { remains: all, indexes }
-  })
-
-  return { find }
-}
+    const remains = yield* removedOf(tracker, log, claims)
+    // The index first: after a kill, a recorded folder is not searched again.
+    if (remains.length > 0) yield* recordIndex(tracker, index, new Set(beside.map(({ name }) => name)))
+    for (const one of remains) yield* record(tracker, one)
+    all.push(...remains)
+    if (known.size === 0) indexes.push(index)
+  }
+  return { remains: all, indexes }
+})

@@ -13,6 +13,7 @@ import { type RootBusy, RootOfAnotherStore, RootUnusable } from "../layout/Error
 import type { SharedSpaces } from "../layout/Layout.ts"
 import { type Modes, modesOf } from "../layout/Modes.ts"
 import * as Ledger from "../record/Ledger.ts"
+import type { Cursor } from "../record/Records.ts"
 
 export interface Root {
   readonly files: SafeFiles.SafeFiles
@@ -60,7 +61,7 @@ export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Eff
 }
 
 /** Whether the ledger's cursor is on an event of this log, or of a session removed from it. */
-const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Ledger.Cursor) =>
+const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Cursor) =>
   Effect.gen(function* () {
     if (position === 0) return true
     const { events } = yield* log.readFeed({ after: position - 1, limit: 1 })

@@ -6,7 +6,7 @@ import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
-import { ownFolder } from "./Ledger.ts"
+import { ownFolder } from "./LedgerFile.ts"
 
 /** The status of a follower: following, failing and retrying, or stopped. */
 export const FollowerState = Schema.Struct({

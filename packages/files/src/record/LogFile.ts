@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
 import type { Stamp } from "../disk/SafeFiles.ts"
 import type { Source } from "../render/Pieces.ts"
-import type { FileRecord } from "./Ledger.ts"
+import type { FileRecord } from "./Records.ts"
 import { type Folder, same, type Tracker, type TrackError } from "./TrackedFolder.ts"
 
 /** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */

@@ -8,7 +8,8 @@ import { Effect, Stream } from "effect"
 import type { SafeFiles, Stamp, Sum } from "../disk/SafeFiles.ts"
 import type { Finding, FindingKind, LedgerFailed, SafeError } from "../layout/Errors.ts"
 import { isPermitted, type Modes } from "../layout/Modes.ts"
-import { type FileRecord, type Ledger, recordOf } from "./Ledger.ts"
+import type { Ledger } from "./Ledger.ts"
+import { type FileRecord, recordOf } from "./Records.ts"
 
 /** The services that every operation needs. */
 export interface Tracker {

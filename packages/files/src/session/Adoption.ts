@@ -11,7 +11,7 @@ import { sizeOf } from "@daybook/transcript/Lines"
 import type { PackState } from "../context/PackState.ts"
 import { isAside, type SafeFiles, type Stamp, type Sum } from "../disk/SafeFiles.ts"
 import type { KeptAddress } from "../layout/Layout.ts"
-import { type FileRecord, recordOf } from "../record/Ledger.ts"
+import { type FileRecord, recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { entryOf, type IndexEntry } from "../render/IndexFiles.ts"
 import { answerFrom, readerOf, sumOfStream } from "../render/Pieces.ts"
@@ -21,6 +21,7 @@ import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import { valueFiles, valueNames } from "../render/Values.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
 
+/** The services that an adoption needs. */
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
@@ -57,89 +58,107 @@ interface Found {
   readonly stamp: Stamp
 }
 
-export const make = <E>({ contextOf, tracker, log }: AdoptionOptions<E>) => {
-  const { files } = tracker
+/** Files with names of the layout whose content differs from the record. */
+const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known) {
+  const found = new Map<string, Found>()
+  for (const sub of folders) {
+    const path = sub === "" ? folder.path : `${folder.path}/${sub}`
+    if (!(yield* files.reach(path))) continue
+    for (const entry of yield* files.list(path)) {
+      const name = sub === "" ? entry.name : `${sub}/${entry.name}`
+      const ours = sub === "" ? valueNames.has(name) : !isAside(name) && !entry.name.startsWith(".")
+      if (!ours || entry.folder || isLog(name)) continue
+      const stamp = yield* Effect.catchTag(files.stamp(`${folder.path}/${name}`), "PathRefused", () => Effect.void)
+      const record = folder.records.get(name)
+      if (stamp === undefined || record?.stamp === stamp.text) continue
+      const sum = yield* files.sum(`${folder.path}/${name}`)
+      if (!TrackedFolder.same(sum, record) && !TrackedFolder.same(sum, record?.next)) found.set(name, { sum, stamp })
+    }
+  }
+  return found
+})
 
-  /** Files with names of the layout whose content differs from the record. */
-  const unknown = Effect.fnUntraced(function* ({ folder }: Known) {
-    const found = new Map<string, Found>()
-    for (const sub of folders) {
-      const path = sub === "" ? folder.path : `${folder.path}/${sub}`
-      if (!(yield* files.reach(path))) continue
-      for (const entry of yield* files.list(path)) {
-        const name = sub === "" ? entry.name : `${sub}/${entry.name}`
-        const ours = sub === "" ? valueNames.has(name) : !isAside(name) && !entry.name.startsWith(".")
-        if (!ours || entry.folder || isLog(name)) continue
-        const stamp = yield* Effect.catchTag(files.stamp(`${folder.path}/${name}`), "PathRefused", () => Effect.void)
-        const record = folder.records.get(name)
-        if (stamp === undefined || record?.stamp === stamp.text) continue
-        const sum = yield* files.sum(`${folder.path}/${name}`)
-        if (!TrackedFolder.same(sum, record) && !TrackedFolder.same(sum, record?.next)) found.set(name, { sum, stamp })
-      }
-    }
-    return found
-  })
+/** The unknown files that matched no rendering yet, and the records of those that did. */
+interface Matching {
+  readonly folder: TrackedFolder.Folder
+  readonly pending: Map<string, Found>
+  readonly matched: Map<string, FileRecord>
+}
 
-  /**
-   * Records each file that equals the rendering at some event. Returns the index entry as of the event that the files
-   * reflect.
-   */
-  const adopt = Effect.fnUntraced(function* (
-    session: Known,
-    address: KeptAddress
-  ): Effect.fn.Return<IndexEntry | undefined, E | WriteError> {
-    const { folder, record } = session
-    const pending = yield* unknown(session)
-    const matched = new Map<string, FileRecord>()
-    const match = (name: string, content: () => TrackedFolder.Content): void => {
-      const found = pending.get(name)
-      if (found !== undefined) matchSum(name, found, TrackedFolder.sumOf(content()))
-    }
-    const matchSum = (name: string, found: Found, sum: Sum): void => {
-      if (!TrackedFolder.same(sum, found.sum)) return
-      matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
-      pending.delete(name)
-    }
-    const [seq, step] = [
-      yield* told(files, folder.path),
-      yield* readNumber(files, `${folder.path}/${contextPrefix}pack.json`, "step")
-    ]
-    const sizes = yield* Effect.forEach(logs, (name) => files.stamp(`${folder.path}/${name}`))
-    const packs = new Map<number | undefined, PackState>()
-    const answerSum = (latest: ReadonlyArray<Text>) => sumOfStream(answerFrom(latest, readerOf(log, record.id)))
-    const run = Rendering.from(Rendering.initial)
-    const written = logs.map(() => 0)
-    let [entry, latest]: [IndexEntry | undefined, ReadonlyArray<Text> | undefined] = [undefined, undefined]
-    let within: PackState | undefined
-    for (let after = -1; ;) {
-      const page = yield* log.read({ sessionID: SessionID.make(record.id), after })
-      for (const event of page.events) {
-        const added = run.take(event)
-        const { fold, pack } = run.rendering
-        for (const [n, name] of logs.entries()) written[n] = (written[n] ?? 0) + sizeOf(piecesOf(added, name))
-        const found = pending.get("latest.md")
-        if (found !== undefined && fold.latest !== undefined && fold.latest !== latest)
-          matchSum("latest.md", found, yield* answerSum(fold.latest))
-        latest = fold.latest
-        if (pending.size > 0) {
-          for (const [name, content] of valueFiles(Struct.omit(fold, "latest"), address, () => ""))
-            match(name, () => content)
-        }
-        if (pack.step?.seq === step || fold.seq === seq) packs.set(pack.step?.seq, pack)
-        if (written.every((size, n) => size <= (sizes[n]?.size ?? 0))) within = pack
-        if (fold.seq === seq) entry = entryOf(fold, address.session)
+const matchSum = ({ folder, matched, pending }: Matching, name: string, found: Found, sum: Sum): void => {
+  if (!TrackedFolder.same(sum, found.sum)) return
+  matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
+  pending.delete(name)
+}
+
+const match = (matching: Matching, name: string, content: TrackedFolder.Content): void => {
+  const found = matching.pending.get(name)
+  if (found !== undefined) matchSum(matching, name, found, TrackedFolder.sumOf(content))
+}
+
+/**
+ * Renders the log from its beginning and matches the values at each event. Returns the index entry as of the event that
+ * the files reflect, and the states of the pack that the context may be of.
+ */
+const renderAll = Effect.fnUntraced(function* (
+  { log, tracker: { files } }: Pick<AdoptionOptions<never>, "log" | "tracker">,
+  { folder, record }: Known,
+  address: KeptAddress,
+  matching: Matching
+) {
+  const [seq, step] = [
+    yield* told(files, folder.path),
+    yield* readNumber(files, `${folder.path}/${contextPrefix}pack.json`, "step")
+  ]
+  const sizes = yield* Effect.forEach(logs, (name) => files.stamp(`${folder.path}/${name}`))
+  const packs = new Map<number | undefined, PackState>()
+  const run = Rendering.from(Rendering.initial)
+  const written = logs.map(() => 0)
+  let [entry, latest]: [IndexEntry | undefined, ReadonlyArray<Text> | undefined] = [undefined, undefined]
+  let within: PackState | undefined
+  for (let after = -1; ;) {
+    const page = yield* log.read({ sessionID: SessionID.make(record.id), after })
+    for (const event of page.events) {
+      const added = run.take(event)
+      const { fold, pack } = run.rendering
+      for (const [n, name] of logs.entries()) written[n] = (written[n] ?? 0) + sizeOf(piecesOf(added, name))
+      const found = matching.pending.get("latest.md")
+      if (found !== undefined && fold.latest !== undefined && fold.latest !== latest)
+        matchSum(matching, "latest.md", found, yield* sumOfStream(answerFrom(fold.latest, readerOf(log, record.id))))
+      latest = fold.latest
+      if (matching.pending.size > 0) {
+        for (const [name, content] of valueFiles(Struct.omit(fold, "latest"), address, () => ""))
+          match(matching, name, content)
       }
-      if (!page.hasMore) break
-      after = page.cursor
+      if (pack.step?.seq === step || fold.seq === seq) packs.set(pack.step?.seq, pack)
+      if (written.every((size, n) => size <= (sizes[n]?.size ?? 0))) within = pack
+      if (fold.seq === seq) entry = entryOf(fold, address.session)
     }
-    for (const pack of [within, run.rendering.pack]) if (pack !== undefined) packs.set(pack.step?.seq, pack)
+    if (!page.hasMore) break
+    after = page.cursor
+  }
+  for (const pack of [within, run.rendering.pack]) if (pack !== undefined) packs.set(pack.step?.seq, pack)
+  return { entry, packs }
+})
+
+/**
+ * Records each file that equals the rendering at some event. Returns the index entry as of the event that the files
+ * reflect.
+ */
+export const adopt = <E>(
+  options: AdoptionOptions<E>,
+  session: Known,
+  address: KeptAddress
+): Effect.Effect<IndexEntry | undefined, E | WriteError> =>
+  Effect.gen(function* () {
+    const { contextOf, tracker } = options
+    const { folder } = session
+    const matching: Matching = { folder, pending: yield* unknown(tracker.files, session), matched: new Map() }
+    const { entry, packs } = yield* renderAll(options, session, address, matching)
     for (const pack of packs.values()) {
-      if (![...pending.keys()].some((name) => name.startsWith(contextPrefix))) break
-      for (const [name, content] of yield* contextOf(session, address.session, pack)) match(name, () => content)
+      if (![...matching.pending.keys()].some((name) => name.startsWith(contextPrefix))) break
+      for (const [name, content] of yield* contextOf(session, address.session, pack)) match(matching, name, content)
     }
-    yield* TrackedFolder.remember(tracker, folder, matched)
+    yield* TrackedFolder.remember(tracker, folder, matching.matched)
     return entry
   })
-
-  return { adopt }
-}

@@ -7,7 +7,7 @@ import type {
   SessionNotFound
 } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import type { SessionRecord } from "../record/Ledger.ts"
+import type { SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import * as Rendering from "../render/Rendering.ts"
 

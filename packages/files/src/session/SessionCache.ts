@@ -3,13 +3,13 @@
  * time; the ledger's checkpoint and the log restore it. Spec: FI-65, FI-69 in specs/files.md.
  */
 import { Effect } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import type { FileRecord, SessionRecord } from "../record/Ledger.ts"
+import type { FileRecord, SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import * as Rendering from "../render/Rendering.ts"
 import * as Adoption from "./Adoption.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
+import { replay } from "./Replay.ts"
 
 /** The number of cached sessions. */
 export const remembered = 64
@@ -24,30 +24,6 @@ export type SessionCache = ReturnType<typeof make>
 export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker; readonly log: EventLog["Type"] }) => {
   const { ledger } = tracker
   const known = new Map<string, Known>()
-
-  /** Renders the session's stored events after one sequence number up to another, page by page. */
-  const replay = <E>(
-    id: string,
-    from: Rendering.Rendering,
-    through: number,
-    use: (added: Rendering.Added) => Effect.Effect<void, E>
-  ): Effect.Effect<Rendering.Rendering, E | WriteError> =>
-    Effect.gen(function* () {
-      let rendering = from
-      let after = from.fold.seq
-      while (after < through) {
-        const page = yield* log.read({ sessionID: SessionID.make(id), after })
-        const next = Rendering.evolveAll(
-          rendering,
-          page.events.filter(({ seq }) => seq <= through)
-        )
-        yield* use(next.added)
-        rendering = next.rendering
-        if (!page.hasMore) break
-        after = page.cursor
-      }
-      return rendering
-    })
 
   const nothing = () => Effect.void
 
@@ -85,7 +61,7 @@ export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker
     }
     const text = yield* ledger.checkpoint(id)
     const from = text === undefined ? undefined : Rendering.fromText(text)
-    const rendering = yield* replay(id, from ?? Rendering.initial, record.seq, nothing)
+    const rendering = yield* replay(log, id, from ?? Rendering.initial, record.seq, nothing)
     yield* TrackedFolder.sweepLeftovers(tracker, folder)
     const ahead = (yield* Adoption.told(tracker.files, folder.path)) > record.shown
     const session = { record, rendering, folder, whole: false, ahead }
@@ -94,7 +70,6 @@ export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker
   })
 
   return {
-    replay,
     keep,
     remember,
     load,

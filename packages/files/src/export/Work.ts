@@ -1,0 +1,99 @@
+/**
+ * What the operations of an exporter share: its services, what it remembers of one record, and how the work of one
+ * session fails without stopping the others. Spec: FI-86 in specs/files.md.
+ */
+import { Effect } from "effect"
+import type { EventLog } from "@daybook/log/log/EventLog"
+import type { ExportError, Finding } from "../layout/Errors.ts"
+import type { Tracker } from "../record/TrackedFolder.ts"
+import type { WriteError } from "../session/CachedSession.ts"
+import type { SessionWriter } from "../session/SessionWriter.ts"
+import * as IndexWriter from "./IndexWriter.ts"
+
+/** An exporter's services and state. The state is that of one record, so each record needs a new one. */
+export interface Work {
+  readonly tracker: Tracker
+  readonly log: EventLog["Type"]
+  readonly writer: SessionWriter
+  /** Sessions whose failure was reported; each is reported once. */
+  readonly said: Set<string>
+  /** Whether the log was followed to its end. */
+  caught: boolean
+  /** Whether the folders of removed sessions that the record does not list were searched for. */
+  looked: boolean
+  /** Indexes found under the root without a recorded session; kept until their first write. */
+  foundIndexes: ReadonlyArray<string>
+  /** The cursor of the background sweep: after a session, or after an index once all sessions are checked. */
+  round: { readonly sessions: string } | { readonly indexes: string }
+}
+
+/** Reports the failure of a session, once. */
+export const tell = (work: Work, finding: Finding & { readonly sessionID: string }) => {
+  if (work.said.has(finding.sessionID)) return Effect.void
+  work.said.add(finding.sessionID)
+  return work.tracker.report(finding)
+}
+
+const recovered = (work: Work, id: string) =>
+  Effect.map(work.tracker.ledger.session(id), (record) => {
+    if (record?.behind !== true) work.said.delete(id)
+  })
+
+/**
+ * Runs `use`, the work of one session. If its folder is refused, an event cannot be read, or it is being removed, the
+ * session is marked behind and retried later; other sessions continue.
+ */
+export const attempt = (
+  work: Work,
+  id: string,
+  use: Effect.Effect<void, WriteError>
+): Effect.Effect<boolean, ExportError> => {
+  const later = Effect.zipRight(
+    Effect.sync(() => work.writer.forget(id)),
+    Effect.as(work.tracker.ledger.setBehind(id), false)
+  )
+  const refused = (kind: "refused" | "behind", path: string, details: string) =>
+    Effect.zipRight(tell(work, { kind, path, sessionID: id, details }), later)
+  return Effect.as(use, true).pipe(
+    Effect.tap(work.said.has(id) ? recovered(work, id) : Effect.void),
+    Effect.catchTags({
+      SessionNotFound: () => later,
+      CursorAhead: () => later,
+      PathRefused: (error) => refused("refused", error.path.slice(work.tracker.files.root.length + 1), error.message),
+      EventUnreadable: (error) =>
+        Effect.flatMap(work.tracker.ledger.session(id), (record) =>
+          refused("behind", record?.folder ?? "", error.message)
+        )
+    }),
+    // The cached state may differ from the files.
+    Effect.onError(() => Effect.sync(() => work.writer.forget(id)))
+  )
+}
+
+/** Writes the indexes; with `anew`, compares contents instead of stamps. */
+export const writeIndexes = (work: Work, indexes: Iterable<string>, anew = false) =>
+  Effect.forEach(
+    new Set(indexes),
+    (index) =>
+      IndexWriter.write(work.tracker, index, { anew, adopted: work.writer.adopted(index) }).pipe(
+        Effect.catchTag("PathRefused", (error) =>
+          work.tracker.report({
+            kind: "refused",
+            path: error.path.slice(work.tracker.files.root.length + 1),
+            details: error.message
+          })
+        ),
+        Effect.tap(() => Effect.sync(() => work.writer.written(index)))
+      ),
+    { discard: true }
+  )
+
+/** Brings values and context of the sessions up to their logs. */
+export const finish = (work: Work, ids: Iterable<string>, atEnd: boolean) =>
+  Effect.forEach(new Set(ids), (id) => attempt(work, id, work.writer.finish(id, { atEnd })), { discard: true })
+
+/** Writes all pending portions. */
+export const flush = (work: Work) =>
+  Effect.suspend(() =>
+    Effect.forEach(work.writer.waiting(), (id) => attempt(work, id, work.writer.flush(id)), { discard: true })
+  )

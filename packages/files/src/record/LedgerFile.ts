@@ -1,0 +1,167 @@
+/**
+ * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps aside
+ * a damaged file and one of another version. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
+ */
+import { lstatSync } from "node:fs"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
+import { immediately } from "@daybook/log/storage/Database"
+import { processUid } from "../disk/FileCalls.ts"
+import type { SafeFiles } from "../disk/SafeFiles.ts"
+import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
+import type { Modes } from "../layout/Modes.ts"
+
+/** The folder of all exporters' records under the root. */
+export const recordsFolder = ".daybook"
+/** The folder of this user's record. */
+export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
+const version = 1
+/** "DayL" */
+const applicationID = 0x4461794c
+
+const isCode = (error: unknown, codes: ReadonlyArray<string>): boolean => {
+  const cause = error instanceof SqlError.SqlError ? error.cause : error
+  return (
+    Predicate.hasProperty(cause, "code") &&
+    typeof cause.code === "string" &&
+    codes.some((code) => String(cause.code).startsWith(code))
+  )
+}
+
+const schema = [
+  `CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, event_id TEXT,
+    session_id TEXT, removals INTEGER NOT NULL)`,
+  `CREATE TABLE session (id TEXT PRIMARY KEY, folder TEXT NOT NULL, house TEXT NOT NULL, seq INTEGER NOT NULL,
+    position INTEGER NOT NULL, first TEXT NOT NULL, shown INTEGER NOT NULL,
+    checkpoint_seq INTEGER NOT NULL, checkpoint_size INTEGER NOT NULL, entry TEXT, behind INTEGER NOT NULL) WITHOUT ROWID`,
+  `CREATE INDEX session_house ON session (house)`,
+  `CREATE INDEX session_behind ON session (id) WHERE behind = 1`,
+  `CREATE TABLE file (folder TEXT NOT NULL, name TEXT NOT NULL, stamp TEXT NOT NULL, size INTEGER NOT NULL,
+    crc INTEGER NOT NULL, next_size INTEGER, next_crc INTEGER, lasting INTEGER NOT NULL, PRIMARY KEY (folder, name)) WITHOUT ROWID`,
+  // A separate table: the session's own row changes with every batch.
+  `CREATE TABLE checkpoint (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
+  `INSERT INTO cursor VALUES (1, 0, NULL, NULL, 0)`,
+  `PRAGMA application_id = ${applicationID}`,
+  `PRAGMA user_version = ${version}`
+]
+
+/** The file is not a ledger of this version, or is damaged. */
+class NotOurs {
+  readonly _tag = "NotOurs"
+}
+
+const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
+  // A second exporter fails immediately.
+  yield* sql`PRAGMA busy_timeout = 0`
+  yield* sql`PRAGMA locking_mode = EXCLUSIVE`
+  yield* sql`PRAGMA journal_mode = WAL`
+  // A commit survives the process. After a power cut the files are compared with the log.
+  yield* sql`PRAGMA synchronous = NORMAL`
+  const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
+  if (tables.length === 0) return yield* immediately(sql)(Effect.forEach(schema, (part) => sql.unsafe(part)))
+  if ((yield* pragma(sql, "application_id")) !== applicationID || (yield* pragma(sql, "user_version")) !== version) {
+    return yield* Effect.fail(new NotOurs())
+  }
+  if ((yield* pragma(sql, "quick_check(1)")) !== "ok") return yield* Effect.fail(new NotOurs())
+  // A write takes the lock.
+  yield* sql`UPDATE cursor SET one = 1`
+})
+
+/** Opens the connection and takes its lock; undefined, with the connection closed, if the file must be kept aside. */
+const connect = (
+  filename: string,
+  root: string
+): Effect.Effect<SqliteClient.SqliteClient | undefined, RootBusy | RootUnusable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
+    const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
+      Effect.tap(prepare),
+      // The driver throws if it cannot open a file or prepare a statement.
+      Effect.catchAllDefect((defect) => Effect.fail(defect)),
+      Effect.provideService(Scope.Scope, scope),
+      Effect.provide(Reactivity.layer),
+      Effect.either
+    )
+    if (Either.isRight(sql)) return sql.right
+    yield* Scope.close(scope, Exit.void)
+    const error = sql.left
+    if (isCode(error, ["SQLITE_BUSY", "SQLITE_LOCKED"])) return yield* new RootBusy({ root })
+    if (error instanceof NotOurs || isCode(error, ["SQLITE_NOTADB", "SQLITE_CORRUPT"])) return undefined
+    return yield* new RootUnusable({ root, details: new LedgerFailed({ path: filename, cause: error }).message })
+  })
+
+/** Moves the record of a version that had one for all users. */
+const adoptFormer = (files: SafeFiles, fileName: string) =>
+  Effect.gen(function* () {
+    const former = `${recordsFolder}/ledger.sqlite`
+    if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
+    for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
+  })
+
+const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
+
+/** Identifies the file at the path; empty if it is absent. */
+const identity = (filename: string): string => {
+  const stats = lstatSync(filename, { bigint: true, throwIfNoEntry: false })
+  return stats === undefined ? "" : `${stats.dev}:${stats.ino}`
+}
+
+/** Creates the file, if it is absent, with the permissions that SQLite gives to its side files too. */
+const create = (files: SafeFiles, modes: Modes, folder: string, fileName: string) =>
+  Effect.gen(function* () {
+    yield* files.ensureFolders([folder], modes)
+    yield* adoptFormer(files, fileName)
+    if ((yield* files.stamp(fileName)) === undefined) yield* files.append(fileName, "", 0o600)
+  }).pipe(Effect.mapError(unusable(files.root)))
+
+const setAside = (files: SafeFiles, fileName: string) =>
+  Effect.gen(function* () {
+    const aside = yield* files.keepAside(fileName)
+    for (const suffix of ["-wal", "-shm", "-journal"]) yield* files.remove(fileName + suffix)
+    yield* Effect.logWarning(
+      `the exporter's record is damaged or of another version and was kept as ${aside}: all files are compared with the log`
+    )
+  }).pipe(Effect.mapError(unusable(files.root)))
+
+/** The open file. */
+export interface LedgerFile {
+  readonly filename: string
+  readonly sql: SqliteClient.SqliteClient
+  /** Whether it is still the file under the root; otherwise its lock no longer protects the root. */
+  readonly isHeld: Effect.Effect<boolean, LedgerFailed>
+}
+
+/** Opens the file and takes its lock until the scope closes. */
+export const open = Effect.fnUntraced(function* (
+  files: SafeFiles,
+  modes: Modes
+): Effect.fn.Return<LedgerFile, RootBusy | RootUnusable, Scope.Scope> {
+  const { root } = files
+  const folder = ownFolder(processUid)
+  const fileName = `${folder}/ledger.sqlite`
+  const filename = files.absolute(fileName)
+  const created = create(files, modes, folder, fileName)
+  yield* created
+  const sql =
+    (yield* connect(filename, root)) ??
+    (yield* setAside(files, fileName).pipe(Effect.zipRight(created), Effect.zipRight(connect(filename, root))))
+  if (sql === undefined) return yield* new RootUnusable({ root, details: `${filename} cannot be created again` })
+  const look = Effect.try({
+    try: () => identity(filename),
+    catch: (cause) => new LedgerFailed({ path: filename, cause })
+  })
+  const opened = yield* Effect.mapError(look, ({ message }) => new RootUnusable({ root, details: message }))
+  let closed = false
+  yield* Effect.addFinalizer(() => Effect.sync(() => (closed = true)))
+  return {
+    filename,
+    sql,
+    // Once the record is closed, another file may get its inode.
+    isHeld: Effect.map(look, (there) => !closed && there !== "" && there === opened)
+  }
+})
