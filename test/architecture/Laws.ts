@@ -67,7 +67,7 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   // Not behind the store's services yet.
   /^core\/src\/context\/ContextEpoch\.ts$/,
   // The exporter's own database, beside the files it describes.
-  /^files\/src\/record\/Ledger(?:File|Rows)\.ts$/
+  /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/
 ]
 
 /** The npm packages of `@daybook/log`. */

@@ -1,6 +1,6 @@
 /**
  * Folds a session's events into rows: those that each event adds to the messages and to the events of the session, and
- * the state after it. Pure, total over the event types, and independent of how events are batched. Spec: FI-20..FI-39 in
+ * the state after it. Pure, total over the event types, and independent of batching. Spec: FI-20..FI-39 in
  * specs/files.md (FL-4..FL-8).
  */
 import type { DurableType, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"

@@ -59,16 +59,8 @@ const summary = (event: SessionEvent): string => {
       return [event.data.error.message, used(event.data)].filter(Boolean).join("; ")
     case "session.next.retried":
       return `attempt ${event.data.attempt}, ${nextTry(event.data)}: ${event.data.error.message}`
-    case "session.next.request.framed": {
-      const { baselineSeq, hash, settings, system, tools } = event.data
-      const changed = [
-        system === undefined ? [] : [`${system.length} system texts`],
-        baselineSeq === undefined ? [] : [`baseline of event ${baselineSeq}`],
-        tools === undefined ? [] : [`${tools.offered.length} tools, ${tools.defined.length} new`],
-        settings === undefined ? [] : [`settings ${JSON.stringify(settings)}`]
-      ]
-      return [hash.slice(0, 8), changed.flat().join(", ")].join(" ")
-    }
+    case "session.next.request.framed":
+      return framed(event)
     case "session.next.instructions.discovered":
       return event.data.paths.join(" ")
     case "session.next.compaction.started":
@@ -113,6 +105,18 @@ const summary = (event: SessionEvent): string => {
     default:
       return event satisfies never
   }
+}
+
+/** The changed parts of a request. */
+const framed = ({ data }: EventOfType<"session.next.request.framed">): string => {
+  const { baselineSeq, hash, settings, system, tools } = data
+  const changed = [
+    system === undefined ? [] : [`${system.length} system texts`],
+    baselineSeq === undefined ? [] : [`baseline of event ${baselineSeq}`],
+    tools === undefined ? [] : [`${tools.offered.length} tools, ${tools.defined.length} new`],
+    settings === undefined ? [] : [`settings ${JSON.stringify(settings)}`]
+  ]
+  return [hash.slice(0, 8), changed.flat().join(", ")].join(" ")
 }
 
 /** The tokens of a step; an estimate is labelled. */

@@ -1,4 +1,4 @@
-/** Exports the feed batch by batch, and follows removals. Spec: FI-76..FI-80, FI-97 in specs/files.md. */
+/** Exports the feed batch by batch, and follows removals. Spec: FI-69, FI-82, FI-97 in specs/files.md. */
 import { Array as Arr, Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"

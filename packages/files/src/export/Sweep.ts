@@ -1,4 +1,4 @@
-/** Retries sessions that are behind, and restores changed files. Spec: FI-71, FI-86, FI-89 in specs/files.md. */
+/** Retries sessions that are behind, and restores changed files. Spec: FI-71, FI-86, FI-90 in specs/files.md. */
 import { Effect } from "effect"
 import type { SessionRecord } from "../record/Records.ts"
 import * as IndexWriter from "./IndexWriter.ts"

@@ -1,6 +1,6 @@
 /**
- * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps aside
- * a damaged file and one of another version. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
+ * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps a
+ * damaged file, or one of another version, aside. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
  */
 import { lstatSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"

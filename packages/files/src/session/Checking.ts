@@ -1,4 +1,7 @@
-/** Checks whether a session's files are as they were written, and has all of them compared again. Spec: FI-71, FI-89 in specs/files.md. */
+/**
+ * Checks whether a session's files are unchanged since they were written, and rewrites them from the log. Spec: FI-64,
+ * FI-71, FI-89 in specs/files.md.
+ */
 import { Effect } from "effect"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import type { Sum } from "../disk/Stamp.ts"

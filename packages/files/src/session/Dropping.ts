@@ -1,4 +1,7 @@
-/** Removes the files of a session that has none any more. Each step can be killed and repeated. Spec: FI-78, FI-79 in specs/files.md. */
+/**
+ * Removes the files of a session that was removed or has another address. Each step can be killed and repeated. Spec:
+ * FI-81, FI-82 in specs/files.md.
+ */
 import { Effect } from "effect"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import type { FileRecord } from "../record/Records.ts"

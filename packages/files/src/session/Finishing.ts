@@ -1,4 +1,7 @@
-/** Brings a session's values and context up to its logs, and restores changed files. Spec: FI-71..FI-83 in specs/files.md. */
+/**
+ * Brings a session's values and context up to its logs, and restores changed files. Spec: FI-70..FI-72, FI-95 in
+ * specs/files.md.
+ */
 import { Effect, Stream } from "effect"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"

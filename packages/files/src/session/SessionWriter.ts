@@ -1,6 +1,6 @@
 /**
- * Writes one session's folder: appends events to the logs in portions (`Appending.ts`), then brings the single values and
- * the context up to the logs (`Finishing.ts`). `SessionCache.ts` caches sessions, `Repair.ts` repairs files. Every step
+ * Writes one session's folder: appends events to the logs in portions (`Appending.ts`), then brings values and context
+ * up to the logs (`Finishing.ts`). `SessionCache.ts` caches sessions, `Repair.ts` repairs files. Every step
  * can be killed and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6,
  * FL-8).
  */

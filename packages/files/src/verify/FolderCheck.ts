@@ -1,4 +1,6 @@
-/** Checks folders: existence, permissions, and entries that Daybook did not create. Spec: FI-87, FI-88 in specs/files.md. */
+/**
+ * Checks folders: existence, permissions, and entries that Daybook did not create. Spec: FI-87, FI-88 in specs/files.md.
+ */
 import { Effect } from "effect"
 import { isAside, type SafeFiles } from "../disk/SafeFiles.ts"
 import type { Finding, SafeError } from "../layout/Errors.ts"
