@@ -59,11 +59,11 @@ describe("the packed packages", () => {
     "PA-1: beside the oldest supported effect they do the same, with one copy of it and without optional packages",
     { timeout: 120_000 },
     async () => {
-      const line = join(root, "compat", "effect-3.19", "node_modules")
+      const line = join(root, "compat", "effect-3.21", "node_modules")
       const app = await application("oldest", line, optional)
       const copies = await copiesOfEffect(app)
       assert.deepStrictEqual(copies, [join(line, "effect", "package.json")])
-      assert.match(manifest(dirname(copies[0] ?? "")).version, /^3\.19\./)
+      assert.match(manifest(dirname(copies[0] ?? "")).version, /^3\.21\./)
       await typeCheck(app)
       assert.match(await run(app, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
       writeFileSync(

@@ -74,6 +74,6 @@ const takesBack = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt
 
 const cacheOf = (finish: Response.FinishPart): { readonly read: number; readonly write: number } => {
   const usage = finish.metadata["anthropic"]?.["usage"]
-  const written = Predicate.hasProperty(usage, "cache_creation_input_tokens") ? usage.cache_creation_input_tokens : 0
-  return { read: finish.usage.cachedInputTokens ?? 0, write: Predicate.isNumber(written) ? written : 0 }
+  const tokens = (count: unknown): number => (Predicate.isNumber(count) ? count : 0)
+  return { read: tokens(usage?.cache_read_input_tokens), write: tokens(usage?.cache_creation_input_tokens) }
 }
