@@ -3,7 +3,7 @@
  * specs/architecture.md.
  */
 import { dirname, join } from "node:path"
-import type { Layer } from "effect"
+import { Config, type ConfigError, Effect, Layer } from "effect"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
 import * as Runtime from "@daybook/core/Runtime"
 import type { DatabaseError } from "@daybook/log/storage/Database"
@@ -33,7 +33,11 @@ export type Services = Runtime.Services | Mcp.Mcp
  *
  * @example
  * ```ts
- * Daybook.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
+ * import { Daybook } from "@daybook/embedded"
+ * import { Models } from "@daybook/models"
+ * import { Layer } from "effect"
+ *
+ * export const runtime = Daybook.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
  * ```
  */
 export const layer = ({
@@ -44,3 +48,23 @@ export const layer = ({
   const folder = options.filename === ":memory:" ? undefined : join(dirname(options.filename), "mcp")
   return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, { folder, ...serverStart }) })
 }
+
+/**
+ * The runtime with its options from `Config`: the whole record, or single fields of it.
+ *
+ * @example
+ * ```ts
+ * import { Daybook } from "@daybook/embedded"
+ * import { Models } from "@daybook/models"
+ * import { Config, Layer } from "effect"
+ *
+ * export const runtime = Daybook.layerConfig({
+ *   filename: Config.string("ACME_DATABASE"),
+ *   recovery: Config.literal("manual", "resume")("ACME_RECOVERY").pipe(Config.withDefault("manual"))
+ * }).pipe(Layer.provide(Models.layer))
+ * ```
+ */
+export const layerConfig = (
+  options: Config.Config.Wrap<Options>
+): Layer.Layer<Services, ConfigError.ConfigError | DatabaseError | StoreError, ModelResolver> =>
+  Layer.unwrapEffect(Effect.map(Config.unwrap(options), layer))

@@ -185,10 +185,10 @@ export const objectIn = (input: unknown): unknown => {
 }
 
 /** Decodes a model's input for the tool with this name, with the conversions above. Absent input is an empty object. */
-export const decodeInput = <A, I>(
+export const decodeInput = <A, I, R>(
   tool: string,
-  schema: Schema.Schema<A, I>
-): ((input: unknown) => Effect.Effect<A, ParseResult.ParseError>) => {
+  schema: Schema.Schema<A, I, R>
+): ((input: unknown) => Effect.Effect<A, ParseResult.ParseError, R>) => {
   const form = record(Tool.getJsonSchemaFromSchemaAst(schema.ast))
   const habits = habitsOf(tool)
   const decode = Schema.decodeUnknown(schema, { errors: "all" })

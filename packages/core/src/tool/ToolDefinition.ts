@@ -4,7 +4,19 @@
  * TO-16, TO-17.
  */
 import type * as Tool from "@effect/ai/Tool"
-import { Cause, Effect, Inspectable, Predicate, Schema } from "effect"
+import type * as Toolkit from "@effect/ai/Toolkit"
+import {
+  Cause,
+  Context,
+  Effect,
+  Inspectable,
+  Option,
+  type ParseResult,
+  Predicate,
+  Schema,
+  type Scope,
+  Tracer
+} from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { JsonRecord, Location } from "@daybook/log/domain/Values"
@@ -44,8 +56,11 @@ export interface ToolAuthorization {
   readonly definition?: string
 }
 
-/** A registered tool, with its parameter and result types erased. */
-export interface ToolDefinition {
+/**
+ * A tool to register, with its parameter and result types erased. `R` are the services that its calls require;
+ * registration provides them.
+ */
+export interface ToolDefinition<out R = never> {
   readonly tool: Tool.Any
   /** The permission that decides whether the tool is offered; the tool's name by default. */
   readonly permission: string
@@ -60,19 +75,19 @@ export interface ToolDefinition {
   readonly execute: (
     input: unknown,
     call: ToolCall
-  ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
+  ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError, R>
 }
 
 /** A tool's implementation. */
-export interface ToolOptions<Params, Success, Failure> {
+export interface ToolOptions<Params, Success, Failure, R> {
   /**
-   * Runs one call. It may fail with the tool's own failure or with `ToolFailure`; a defect is reported to the model as
-   * `tool.execution` and logged. Interruption ends the call.
+   * Runs one call, in a scope of its own. It may fail with the tool's own failure or with `ToolFailure`; a defect is
+   * reported to the model as `tool.execution` and logged. Interruption ends the call.
    */
   readonly handler: (
     params: Params,
     call: ToolCall
-  ) => Effect.Effect<Success, Failure | ToolFailure | ToolDeclined | ToolStorageError>
+  ) => Effect.Effect<Success, Failure | ToolFailure | ToolDeclined | ToolStorageError, R>
   /**
    * Renders the result for the model and for programs. By default a string becomes text, an object becomes
    * `structured`.
@@ -103,10 +118,10 @@ const renderEncoded = (encoded: unknown): ToolOutput => {
 const fault = (type: string, message: string) => new ToolFailure({ type, message })
 
 /** Logs a handler's defect with the call, and reports it to the model in a sentence (TO-2). */
-const guarded = (
+const guarded = <R>(
   name: string,
   call: ToolCall,
-  run: () => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError>
+  run: () => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError, R>
 ) =>
   Effect.catchAllCause(Effect.suspend(run), (cause) =>
     Cause.isInterrupted(cause) || Cause.isFailure(cause)
@@ -117,43 +132,30 @@ const guarded = (
         )
   )
 
-/**
- * Defines a tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
- *
- * @example
- * ```ts
- * const time = ToolDefinition.define(
- *   Tool.make("time", { description: "The time of day", success: Schema.String }),
- *   { handler: () => Effect.map(DateTime.now, DateTime.formatIso) }
- * )
- * ```
- */
-export const define = <
-  Name extends string,
-  Params extends Tool.Any["parametersSchema"] & Schema.Schema.AnyNoContext,
-  Success extends Schema.Schema.AnyNoContext,
-  Failure extends Schema.Schema.All,
-  Mode extends Tool.FailureMode
->(
-  tool: Tool.Tool<Name, { parameters: Params; success: Success; failure: Failure; failureMode: Mode }>,
-  options: ToolOptions<Schema.Schema.Type<Params>, Schema.Schema.Type<Success>, Schema.Schema.Type<Failure>>
-): ToolDefinition => {
-  const { name } = tool
-  const decode = decodeInput(name, tool.parametersSchema)
-  const encode = Schema.encodeUnknown(tool.successSchema, { errors: "all" })
+/** Decodes a tool's input and encodes its result. `R` are the services that the schemas require. */
+interface Codec<Params, R> {
+  readonly decode: (input: unknown) => Effect.Effect<Params, ParseResult.ParseError, R>
+  readonly encode: (success: unknown) => Effect.Effect<unknown, ParseResult.ParseError, R>
+}
 
+const implement = <Params, Success, Failure, R, RSchema>(
+  tool: Tool.Any,
+  { decode, encode }: Codec<Params, RSchema>,
+  options: ToolOptions<Params, Success, Failure, R>
+): ToolDefinition<Exclude<R, Scope.Scope> | RSchema> => {
+  const { name } = tool
   const run = Effect.fnUntraced(function* (input: unknown, call: ToolCall) {
-    const params: Schema.Schema.Type<Params> = yield* Effect.mapError(decode(input), (error) =>
+    const params = yield* Effect.mapError(decode(input), (error) =>
       fault("tool.input", `invalid input for tool "${name}": ${describeIssues(error, "the input")}`)
     )
-    const success = yield* Effect.mapError(options.handler(params, call), (error) =>
+    const success = yield* Effect.mapError(Effect.scoped(options.handler(params, call)), (error) =>
       error instanceof ToolFailure || error instanceof ToolStorageError
         ? error
         : error instanceof ToolDeclined
           ? new ToolDeclined({ tool: name })
           : fault("tool.execution", `tool "${name}" failed: ${describeFailure(error)}`)
     )
-    const encoded: unknown = yield* Effect.mapError(encode(success), (error) =>
+    const encoded = yield* Effect.mapError(encode(success), (error) =>
       fault(
         "tool.output",
         `tool "${name}" returned a result that does not match its schema: ${describeIssues(error, "the input")}`
@@ -173,6 +175,90 @@ export const define = <
     execute: (input, call) => guarded(name, call, () => run(input, call))
   }
 }
+
+/**
+ * Defines a tool with its handler. The types of `params`, of the result and of the failure come from the tool's schemas.
+ * The services that the handler requires are provided where the tool is registered.
+ *
+ * @example
+ * ```ts
+ * import { HostTools, Tool } from "@daybook/core"
+ * import * as AiTool from "@effect/ai/Tool"
+ * import { DateTime, Effect, Schema } from "effect"
+ *
+ * const time = Tool.define(AiTool.make("time", { description: "The time of day", success: Schema.String }), {
+ *   handler: () => Effect.map(DateTime.now, DateTime.formatIso)
+ * })
+ *
+ * export const tools = HostTools.layerTools([time])
+ * ```
+ */
+export const define = <
+  Name extends string,
+  Params extends Tool.Any["parametersSchema"] & Schema.Schema.AnyNoContext,
+  Success extends Schema.Schema.AnyNoContext,
+  Failure extends Schema.Schema.All,
+  Mode extends Tool.FailureMode,
+  R = never
+>(
+  tool: Tool.Tool<Name, { parameters: Params; success: Success; failure: Failure; failureMode: Mode }>,
+  options: ToolOptions<Schema.Schema.Type<Params>, Schema.Schema.Type<Success>, Schema.Schema.Type<Failure>, R>
+): ToolDefinition<Exclude<R, Scope.Scope>> =>
+  implement(
+    tool,
+    {
+      decode: decodeInput<Schema.Schema.Type<Params>, unknown, never>(tool.name, tool.parametersSchema),
+      encode: Schema.encodeUnknown(tool.successSchema, { errors: "all" })
+    },
+    options
+  )
+
+/** Runs an effect with these services instead of its caller's, within its caller's span. */
+const within =
+  <Services>(services: Context.Context<Services>) =>
+  <A, E>(effect: Effect.Effect<A, E, Services>): Effect.Effect<A, E> =>
+    Effect.mapInputContext(effect, (caller: Context.Context<never>) => {
+      const all = Context.merge(caller, services)
+      return Option.match(Context.getOption(caller, Tracer.ParentSpan), {
+        onNone: () => all,
+        onSome: (span) => Context.add(all, Tracer.ParentSpan, span)
+      })
+    })
+
+/** Provides the services that the tool's calls require. */
+export const provide = <R>(definition: ToolDefinition<R>, services: Context.Context<R>): ToolDefinition => ({
+  ...definition,
+  execute: (input, call) => within(services)(definition.execute(input, call))
+})
+
+/** `never` if the provider runs a tool of the toolkit itself: such a tool has no handler. */
+export type RunHere<Tools extends Record<string, Tool.Any>> = {
+  [Name in keyof Tools]: Tool.RequiresHandler<Tools[Name]>
+}[keyof Tools] extends true
+  ? unknown
+  : never
+
+/** The tools of an `@effect/ai` toolkit, with their handlers from the context. */
+export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
+  toolkit: Toolkit.Toolkit<Tools> & RunHere<Tools>
+): Effect.Effect<
+  ReadonlyArray<ToolDefinition<Tool.Requirements<Tools[keyof Tools]>>>,
+  never,
+  Tool.HandlersFor<Tools>
+> =>
+  Effect.contextWith((context: Context.Context<Tool.HandlersFor<Tools>>) =>
+    Object.values<Tool.Any>(toolkit.tools).map((tool) => {
+      const key = Context.GenericTag<Tool.Handler<string>>(tool.id)
+      const { context: services, handler } = Context.unsafeGet(context, key)
+      // A toolkit erases the types of its schemas.
+      type Erased = Schema.Schema<unknown, unknown, Tool.Requirements<Tools[keyof Tools]>>
+      const codec = {
+        decode: decodeInput(tool.name, tool.parametersSchema as unknown as Erased),
+        encode: Schema.encodeUnknown(tool.successSchema as unknown as Erased, { errors: "all" })
+      }
+      return implement(tool, codec, { handler: (params: unknown) => within(services)(handler(params)) })
+    })
+  )
 
 /** A tool whose parameters are described in JSON Schema by others. */
 export interface JsonSchemaToolOptions {

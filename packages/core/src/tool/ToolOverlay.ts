@@ -3,8 +3,8 @@
  * layer, wherever it is by then (TO-15). Used by `ToolRegistry` and `HostTools`.
  */
 import type * as Tool from "@effect/ai/Tool"
-import { Effect, type Scope } from "effect"
-import type { ToolDefinition } from "./ToolDefinition.ts"
+import { type Context, Effect, type Scope } from "effect"
+import { provide, type ToolDefinition } from "./ToolDefinition.ts"
 import { wireTool } from "./WireTool.ts"
 
 /** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
@@ -17,7 +17,8 @@ export const entryOf = (definition: ToolDefinition): ToolEntry => ({ definition,
 
 /** Layered registrations, by name. */
 export interface ToolOverlay {
-  readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
+  /** Adds tools until the scope closes. Their calls get the services that the context has now. */
+  readonly register: <R>(definitions: ReadonlyArray<ToolDefinition<R>>) => Effect.Effect<void, never, R | Scope.Scope>
   readonly get: (name: string) => ToolEntry | undefined
   readonly names: () => Iterable<string>
   /** Adds a source of explanations for missing tools, until the scope closes. */
@@ -57,11 +58,11 @@ export const makeToolOverlay = (): ToolOverlay => {
     else stacks.set(name, rest)
   }
   return {
-    register: (definitions) =>
+    register: <R>(definitions: ReadonlyArray<ToolDefinition<R>>) =>
       Effect.asVoid(
         Effect.acquireRelease(
-          Effect.sync(() => {
-            const entries = definitions.map(entryOf)
+          Effect.contextWith((services: Context.Context<R>) => {
+            const entries = definitions.map((definition) => entryOf(provide(definition, services)))
             entries.forEach(add)
             return entries
           }),

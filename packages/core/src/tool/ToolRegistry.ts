@@ -4,7 +4,7 @@
  * TO-1..TO-6, TO-15, TO-16.
  */
 import type * as Tool from "@effect/ai/Tool"
-import { Context, Data, Effect, Layer, type Scope } from "effect"
+import { Context, Data, Effect, Layer } from "effect"
 import type { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { StoredError } from "@daybook/log/domain/Values"
 import type { Agent } from "../domain/Agent.ts"
@@ -18,7 +18,7 @@ import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import { HostTools } from "./HostTools.ts"
 import { refusalOf } from "./InputDepth.ts"
 import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
-import { entryOf, makeToolOverlay } from "./ToolOverlay.ts"
+import { entryOf, makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 
 /** A call's outcome, as stored and shown to the model. */
 export type Settled = Data.TaggedEnum<{
@@ -59,7 +59,7 @@ export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   ToolRegistry,
   {
     /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
-    readonly register: (definitions: ReadonlyArray<ToolDefinition>) => Effect.Effect<void, never, Scope.Scope>
+    readonly register: ToolOverlay["register"]
     /**
      * The tools that an agent may use now, without tools that a rule denies for every resource and tools that the
      * request turns off.
