@@ -6,15 +6,16 @@ import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } f
 import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
 import { HostTools } from "@daybook/core/tool/HostTools"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import type { Connection, McpResource } from "./Connection.ts"
+import type { Connection } from "./Connection.ts"
 import { readContents } from "./Content.ts"
 import { callTimeout, isEnabled, McpError, type McpServers } from "./McpServer.ts"
 import type { ServerFault } from "./ServerFault.ts"
+import type { McpResource } from "./ServerRequests.ts"
 import { makeStart, type StartOptions } from "./StartFolder.ts"
 import { connectTimeout, type McpStatus, supervise } from "./Supervisor.ts"
 
 export { McpError, McpServer, McpServers } from "./McpServer.ts"
-export type { McpResource } from "./Connection.ts"
+export type { McpResource } from "./ServerRequests.ts"
 export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./Supervisor.ts"
 

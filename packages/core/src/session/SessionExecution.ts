@@ -55,41 +55,24 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
 /** The layer built once per Location: the runner and its services there. */
 export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>
 
-const make = Effect.fnUntraced(function* <R>(
-  location: LocationLayer<never, R>
-): Effect.fn.Return<
-  Context.Tag.Service<typeof SessionExecution>,
-  never,
-  SessionStore | Inbox | SessionOwner | EventLog | Scope.Scope | Exclude<R, CurrentLocation>
-> {
-  const store = yield* SessionStore
-  const inbox = yield* Inbox
-  const owners = yield* SessionOwner
-  const log = yield* EventLog
-  const recovery = yield* Recovery.make
-  const locations = yield* LayerMap.make(
+/** The Locations in use, each with its runner. */
+const makeLocations = <R>(location: LocationLayer<never, R>) =>
+  LayerMap.make(
     // Fresh: the layers of two Locations are the same values and must not be shared.
     (key: Location) => Layer.fresh(Layer.provide(location, Layer.succeed(CurrentLocation, key))),
     { idleTimeToLive: idleLocation }
   )
 
-  /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
-  const running = new Map<SessionID, ActivityID>()
+type RunnerAt = (location: Location) => Layer.Layer<SessionRunner>
 
-  /** How many callers wait for each session to settle. */
-  const waiting = new Map<SessionID, number>()
-  const count = (sessionID: SessionID, by: number) =>
-    Effect.sync(() => {
-      const now = (waiting.get(sessionID) ?? 0) + by
-      if (now === 0) waiting.delete(sessionID)
-      else waiting.set(sessionID, now)
-    })
+/** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
+type Running = Map<SessionID, ActivityID>
 
-  /** Stops this activity and no other, if it runs here. */
-  const cut = (sessionID: SessionID, activityID: string): Effect.Effect<boolean> =>
-    coordinator.cut(sessionID, () => running.get(sessionID) === activityID)
+/** Runs a session where it is, and again where it moved to. */
+const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
+  const store = yield* SessionStore
 
-  const work = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, force: boolean) {
+  return Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, force: boolean) {
     let forced = force
     for (;;) {
       const session = yield* store.get(sessionID)
@@ -103,15 +86,30 @@ const make = Effect.fnUntraced(function* <R>(
               void (activityID === undefined ? running.delete(sessionID) : running.set(sessionID, activityID))
           })
         ),
-        locations.get(Data.struct(session.location))
+        runnerAt(session.location)
       )
       if (result._tag === "Drained") return
       // The session moved while it ran: unfinished work continues in the new Location (TU-11).
       forced = result.unfinished
     }
   })
+})
 
-  const drain = (sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
+/** Stops a session's work in this process. */
+interface Stops {
+  readonly all: (sessionID: SessionID) => Effect.Effect<void>
+  /** Stops this activity and no other; false if it does not run here. */
+  readonly only: (sessionID: SessionID, activityID: string) => Effect.Effect<boolean>
+}
+
+/** Owns a session and runs its work, until it is done or another process requests a stop. */
+const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
+  const store = yield* SessionStore
+  const inbox = yield* Inbox
+  const owners = yield* SessionOwner
+  const work = yield* makeWork(runnerAt, running)
+
+  return (stops: Stops, sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
     Effect.gen(function* () {
       // A wake without work costs one read and takes no ownership (TU-1).
       if (!force && !(yield* inbox.hasWork(sessionID))) return
@@ -122,7 +120,7 @@ const make = Effect.fnUntraced(function* <R>(
         // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
         Effect.repeat(
           Effect.flatMap(ownership.stopRequested, (activityID) =>
-            activityID === undefined ? Effect.as(coordinator.interrupt(sessionID), true) : cut(sessionID, activityID)
+            activityID === undefined ? Effect.as(stops.all(sessionID), true) : stops.only(sessionID, activityID)
           ),
           { until: (stopped) => stopped }
         )
@@ -132,16 +130,76 @@ const make = Effect.fnUntraced(function* <R>(
       Effect.annotateLogs("sessionID", sessionID),
       Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } })
     )
+})
 
-  const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make<
-    SessionID,
-    void,
-    RunError
-  >({
-    drain,
+/** Counts the callers that wait for each session to settle. */
+const makeWaiters = () => {
+  const waiting = new Map<SessionID, number>()
+  const count = (sessionID: SessionID, by: number) =>
+    Effect.sync(() => {
+      const now = (waiting.get(sessionID) ?? 0) + by
+      if (now === 0) waiting.delete(sessionID)
+      else waiting.set(sessionID, now)
+    })
+  return {
+    has: (sessionID: SessionID) => waiting.has(sessionID),
+    during: <A, E, R>(sessionID: SessionID, wait: Effect.Effect<A, E, R>) =>
+      Effect.acquireUseRelease(
+        count(sessionID, 1),
+        () => wait,
+        () => count(sessionID, -1)
+      )
+  }
+}
+
+/** Settles what a dead process left, under the session's ownership. */
+const makeSettle = Effect.gen(function* () {
+  const store = yield* SessionStore
+  const owners = yield* SessionOwner
+  const log = yield* EventLog
+  const recovery = yield* Recovery.make
+
+  return Effect.fn("SessionExecution.settle")(
+    function* (sessionID: SessionID) {
+      // Usually there is nothing to settle: then nothing is written.
+      if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
+      const { token } = yield* owners.acquireUnlessBusy(sessionID)
+      const drafts = yield* recovery(yield* store.get(sessionID))
+      if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
+      yield* log.append(sessionID, drafts, { owner: token })
+      return true
+    },
+    Effect.scoped,
+    // A live process owns the session.
+    Effect.catchTag("SessionBusy", () => Effect.succeed(false))
+  )
+})
+
+const make = Effect.fnUntraced(function* <R>(
+  location: LocationLayer<never, R>
+): Effect.fn.Return<
+  Context.Tag.Service<typeof SessionExecution>,
+  never,
+  SessionStore | Inbox | SessionOwner | EventLog | Scope.Scope | Exclude<R, CurrentLocation>
+> {
+  const store = yield* SessionStore
+  const owners = yield* SessionOwner
+  const locations = yield* makeLocations(location)
+  const runnerAt: RunnerAt = (at) => locations.get(Data.struct(at))
+  const running: Running = new Map()
+  const waiters = makeWaiters()
+  const drain = yield* makeDrain(runnerAt, running)
+
+  const stops: Stops = {
+    all: (sessionID) => coordinator.interrupt(sessionID),
+    only: (sessionID, activityID) => coordinator.cut(sessionID, () => running.get(sessionID) === activityID)
+  }
+
+  const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make({
+    drain: (sessionID: SessionID, force: boolean) => drain(stops, sessionID, force),
     // A caller that waits for the session reads its outcome.
     report: (sessionID, cause) =>
-      waiting.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
+      waiters.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
   })
 
   return SessionExecution.of({
@@ -149,36 +207,18 @@ const make = Effect.fnUntraced(function* <R>(
     resume: coordinator.run,
     wake: coordinator.wake,
     interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID, activityID) {
-      if (activityID === undefined) yield* coordinator.interrupt(sessionID)
-      else if (yield* cut(sessionID, activityID)) return
+      if (activityID === undefined) yield* stops.all(sessionID)
+      else if (yield* stops.only(sessionID, activityID)) return
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
-    settle: Effect.fn("SessionExecution.settle")(
-      function* (sessionID) {
-        // Usually there is nothing to settle: then nothing is written.
-        if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
-        const { token } = yield* owners.acquireUnlessBusy(sessionID)
-        const drafts = yield* recovery(yield* store.get(sessionID))
-        if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
-        yield* log.append(sessionID, drafts, { owner: token })
-        return true
-      },
-      Effect.scoped,
-      // A live process owns the session.
-      Effect.catchTag("SessionBusy", () => Effect.succeed(false))
-    ),
-    settled: (sessionID) =>
-      Effect.acquireUseRelease(
-        count(sessionID, 1),
-        () => coordinator.settled(sessionID),
-        () => count(sessionID, -1)
-      ),
+    settle: yield* makeSettle,
+    settled: (sessionID) => waiters.during(sessionID, coordinator.settled(sessionID)),
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)
       return yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) => runner.preview(sessionID)),
-        locations.get(Data.struct(location))
+        runnerAt(location)
       )
     })
   })

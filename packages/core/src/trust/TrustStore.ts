@@ -114,81 +114,113 @@ const isEmpty = ({ added, changed, removed }: Changes) => added.length + removed
 
 const approvedOf = (things: ReadonlyArray<Brought>): ReadonlySet<string> => new Set(things.map((each) => each.path))
 
+/** The store's folder and the surveyor of projects. */
+interface Parts extends TrustOptions {
+  readonly surveyor: ReturnType<typeof makeSurveyor>
+}
+
+const fileOf = ({ folder }: TrustOptions, root: string) =>
+  path.join(folder, `${createHash("sha256").update(root).digest("hex")}.json`)
+
+/** Whether everything at the root and every approved file is unchanged. */
+const isUnchanged = async (
+  { surveyor }: Parts,
+  { brought, path: root }: Decision,
+  now: ReadonlyArray<Brought>
+): Promise<boolean> => {
+  const known = new Map(brought.map((each) => [each.path, each.hash]))
+  if (now.some((each) => known.get(each.path) !== each.hash)) return false
+  const seen = new Set(now.map((each) => each.path))
+  for (const each of brought) {
+    if (!seen.has(each.path) && (await surveyor.look(root, each.path))?.hash !== each.hash) return false
+  }
+  return true
+}
+
+/** The decision about exactly this folder. A decision that cannot be read is ignored. */
+const read = async (options: TrustOptions, root: string): Promise<Decision | undefined> => {
+  const handle = await fs
+    .open(fileOf(options, root), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+    .catch(() => undefined)
+  if (handle === undefined) return undefined
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile() || stats.size > maximumBytes || stats.uid !== (process.geteuid?.() ?? stats.uid)) {
+      return undefined
+    }
+    const decision = Option.getOrUndefined(decode(await handle.readFile("utf8")))
+    if (decision === undefined) return undefined
+    const { identity, owner } = await standsAt(root)
+    const same = decision.path === root && decision.identity === identity && decision.owner === owner
+    return same ? decision : undefined
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Writes a decision in one step: a reader finds the old one or the new one. */
+const write = async (options: TrustOptions, decision: Decision): Promise<void> => {
+  const file = fileOf(options, decision.path)
+  const temporary = `${file}.${randomUUID()}.tmp`
+  try {
+    await fs.writeFile(temporary, encode(decision), { mode: 0o600, flag: "wx", flush: true })
+    await fs.rename(temporary, file)
+  } finally {
+    await fs.rm(temporary, { force: true })
+  }
+}
+
+const undecided = "there is no decision yet about what it brings"
+const hasChanged = "what it brings has changed since it was trusted"
+
+/** The project's standing, from the options, the decision and what it brings now. */
+const standingOf = async (parts: Parts, root: string): Promise<Standing> => {
+  const { everything = false, folders = [], surveyor } = parts
+  if (everything) return { state: "trusted", why: "this command was told to trust it", decided: true }
+  const held = holding(root)
+  if (held === "own" && folders.some((pattern) => covers(pattern, root))) {
+    return { state: "trusted", why: "the configuration trusts it", decided: true }
+  }
+  const [decision, brings] = await Promise.all([read(parts, root), surveyor.atRoot(root)])
+  if (brings.some(({ hash }) => hash === beyond)) {
+    return { state: "restricted", why: "its folder .daybook exceeds the limits of a survey", decided: false }
+  }
+  const unchanged = decision !== undefined && (await isUnchanged(parts, decision, brings))
+  if (decision?.state === "restricted" && unchanged) {
+    return { state: "restricted", why: "it was decided not to trust it", decided: true }
+  }
+  if (decision?.state === "trusted") {
+    return unchanged
+      ? { state: "trusted", why: "it was trusted", decided: true, approved: approvedOf(decision.brought) }
+      : { state: "unknown", why: hasChanged, decided: false }
+  }
+  if (held === "foreign") return foreign
+  if (brings.length > 0) return { state: "unknown", why: undecided, decided: false }
+  return held === "own"
+    ? { state: "trusted", why: "it brings nothing, and is this user's own", decided: false, approved: new Set() }
+    : { state: "unknown", why: "others may write to it", decided: false }
+}
+
+/** The standing in a report: a trusted project that brings something new is unknown until it is decided. Pure. */
+const reported = (now: Standing, brings: ReadonlyArray<Brought>, changes: Changes | undefined): Standing => {
+  if (!isTrusted(now) || now.approved === undefined) return now
+  const asks = changes === undefined ? brings.length > 0 : !isEmpty(changes)
+  return asks ? { state: "unknown", why: changes === undefined ? undecided : hasChanged, decided: false } : now
+}
+
+const unreadable = (root: string) => (cause: unknown) =>
+  new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
+
 /**
  * Opens the decisions in a folder. The folder is read on every query, so a decision takes effect in every process
  * immediately.
  */
-export const make = ({ everything = false, folder, folders = [] }: TrustOptions): TrustStore => {
-  const fileOf = (root: string) => path.join(folder, `${createHash("sha256").update(root).digest("hex")}.json`)
-
-  const { atRoot, look, survey } = makeSurveyor()
-
-  /** Whether everything at the root and every approved file is unchanged. */
-  const isUnchanged = async ({ brought, path: root }: Decision, now: ReadonlyArray<Brought>): Promise<boolean> => {
-    const known = new Map(brought.map((each) => [each.path, each.hash]))
-    if (now.some((each) => known.get(each.path) !== each.hash)) return false
-    const seen = new Set(now.map((each) => each.path))
-    for (const each of brought) {
-      if (!seen.has(each.path) && (await look(root, each.path))?.hash !== each.hash) return false
-    }
-    return true
-  }
-
-  /** The decision about exactly this folder. A decision that cannot be read is ignored. */
-  const read = async (root: string): Promise<Decision | undefined> => {
-    const handle = await fs
-      .open(fileOf(root), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
-      .catch(() => undefined)
-    if (handle === undefined) return undefined
-    try {
-      const stats = await handle.stat()
-      if (!stats.isFile() || stats.size > maximumBytes || stats.uid !== (process.geteuid?.() ?? stats.uid)) {
-        return undefined
-      }
-      const decision = Option.getOrUndefined(decode(await handle.readFile("utf8")))
-      if (decision === undefined) return undefined
-      const { identity, owner } = await standsAt(root)
-      const same = decision.path === root && decision.identity === identity && decision.owner === owner
-      return same ? decision : undefined
-    } finally {
-      await handle.close()
-    }
-  }
-
-  const standing = async (root: string): Promise<Standing> => {
-    if (everything) return { state: "trusted", why: "this command was told to trust it", decided: true }
-    const held = holding(root)
-    if (held === "own" && folders.some((pattern) => covers(pattern, root))) {
-      return { state: "trusted", why: "the configuration trusts it", decided: true }
-    }
-    const [decision, brings] = await Promise.all([read(root), atRoot(root)])
-    if (brings.some(({ hash }) => hash === beyond)) {
-      return { state: "restricted", why: "its folder .daybook exceeds the limits of a survey", decided: false }
-    }
-    const unchanged = decision !== undefined && (await isUnchanged(decision, brings))
-    if (decision?.state === "restricted" && unchanged) {
-      return { state: "restricted", why: "it was decided not to trust it", decided: true }
-    }
-    if (decision?.state === "trusted") {
-      return unchanged
-        ? { state: "trusted", why: "it was trusted", decided: true, approved: approvedOf(decision.brought) }
-        : { state: "unknown", why: "what it brings has changed since it was trusted", decided: false }
-    }
-    if (held === "foreign") return foreign
-    if (brings.length > 0) {
-      return { state: "unknown", why: "there is no decision yet about what it brings", decided: false }
-    }
-    return held === "own"
-      ? { state: "trusted", why: "it brings nothing, and is this user's own", decided: false, approved: new Set() }
-      : { state: "unknown", why: "others may write to it", decided: false }
-  }
-
-  const unreadable = (root: string) => (cause: unknown) =>
-    new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
+export const make = (options: TrustOptions): TrustStore => {
+  const parts: Parts = { ...options, surveyor: makeSurveyor() }
 
   const of = (root: string): Effect.Effect<Standing> =>
     Effect.orElseSucceed(
-      Effect.tryPromise(() => standing(root)),
+      Effect.tryPromise(() => standingOf(parts, root)),
       (): Standing => ({ state: "restricted", why: "it cannot be read", decided: false })
     )
 
@@ -198,41 +230,23 @@ export const make = ({ everything = false, folder, folders = [] }: TrustOptions)
       const root = yield* projectRoot(directory)
       const [now, brings, decision] = yield* Effect.all([
         of(root),
-        Effect.tryPromise({ try: () => survey(root), catch: unreadable(root) }),
-        Effect.tryPromise({ try: () => read(root), catch: unreadable(root) })
+        Effect.tryPromise({ try: () => parts.surveyor.survey(root), catch: unreadable(root) }),
+        Effect.tryPromise({ try: () => read(parts, root), catch: unreadable(root) })
       ])
       const changes = decision === undefined ? undefined : differences(decision.brought, brings)
-      const asks =
-        isTrusted(now) && now.approved !== undefined && (changes === undefined ? brings.length > 0 : !isEmpty(changes))
-      const standing: Standing = asks
-        ? {
-            state: "unknown",
-            why:
-              changes === undefined
-                ? "there is no decision yet about what it brings"
-                : "what it brings has changed since it was trusted",
-            decided: false
-          }
-        : now
+      const standing = reported(now, brings, changes)
       return { root, standing, brings, ...(changes === undefined || isEmpty(changes) ? {} : { changes }) }
     }),
     decide: Effect.fn("TrustStore.decide")(function* ({ brings, root }, state) {
-      const file = fileOf(root)
       const time = yield* Clock.currentTimeMillis
       yield* Effect.tryPromise({
         try: async () => {
-          await makeFolders(folder, 0o700)
-          await fs.chmod(folder, 0o700)
-          const text = encode({ version: 2, ...(await standsAt(root)), state, time, brought: brings })
-          const temporary = `${file}.${randomUUID()}.tmp`
-          try {
-            await fs.writeFile(temporary, text, { mode: 0o600, flag: "wx", flush: true })
-            await fs.rename(temporary, file)
-          } finally {
-            await fs.rm(temporary, { force: true })
-          }
+          await makeFolders(options.folder, 0o700)
+          await fs.chmod(options.folder, 0o700)
+          await write(options, { version: 2, ...(await standsAt(root)), state, time, brought: brings })
         },
-        catch: (cause) => new TrustError({ path: file, details: `the decision cannot be kept (${codeOf(cause)})` })
+        catch: (cause) =>
+          new TrustError({ path: fileOf(options, root), details: `the decision cannot be kept (${codeOf(cause)})` })
       })
     })
   }
