@@ -3,13 +3,13 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { modelText } from "@daybook/log/domain/ModelText"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import { findAgent, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
-import { modelName } from "../render/SessionLine.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
@@ -58,7 +58,7 @@ const runSwitch = Effect.fn("Command.switch")(function* (options: {
     : undefined
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (agent !== undefined) yield* sessions.switchAgent(session.id, agent)
-  const now = [model === undefined ? [] : [`model ${modelName(model)}`], agent === undefined ? [] : [`agent ${agent}`]]
+  const now = [model === undefined ? [] : [`model ${modelText(model)}`], agent === undefined ? [] : [`agent ${agent}`]]
   yield* (yield* Output).note(`${session.id}: ${now.flat().join(", ")} from the next turn on\n`)
 })
 

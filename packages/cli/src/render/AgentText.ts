@@ -1,7 +1,7 @@
 /** Renders agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
 import type { Agent } from "@daybook/core/domain/Agent"
+import { modelText } from "@daybook/log/domain/ModelText"
 import { columns, oneLine } from "./Plain.ts"
-import { modelName } from "./SessionLine.ts"
 
 /** Columns: name, mode, model and description. */
 export const agentTable = (agents: ReadonlyArray<Agent>): string =>
@@ -9,7 +9,7 @@ export const agentTable = (agents: ReadonlyArray<Agent>): string =>
     agents.map(({ description = "", mode = "all", model, name }) => [
       name,
       mode,
-      model === undefined ? "-" : oneLine(modelName(model)),
+      model === undefined ? "-" : oneLine(modelText(model)),
       oneLine(description, 200)
     ])
   )

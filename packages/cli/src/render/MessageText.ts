@@ -3,9 +3,9 @@
  * Spec: CL-15, CL-16 in specs/cli.md.
  */
 import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import { modelText } from "@daybook/log/domain/ModelText"
 import type { Expansion } from "@daybook/log/domain/Values"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
-import { modelName } from "./SessionLine.ts"
 import { visible } from "./Visible.ts"
 
 /** One message as JSON, as the facade returns it. */
@@ -31,7 +31,7 @@ const words = (message: Message): string => {
     case "agent-switched":
       return message.agent
     case "model-switched":
-      return modelName(message.model)
+      return modelText(message.model)
     case "compaction":
       return message.summary
   }
@@ -57,7 +57,7 @@ export const messageText = (message: Message, terminal: boolean): string => {
         return toolText(part)
       })
       const error = message.error === undefined ? [] : [`! ${message.error.message}`]
-      return block(`assistant (${modelName(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
+      return block(`assistant (${modelText(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
     }
     case "system":
       return block("system", message.text)
@@ -68,7 +68,7 @@ export const messageText = (message: Message, terminal: boolean): string => {
     case "agent-switched":
       return block(`agent ${oneLine(message.agent)}`, "")
     case "model-switched":
-      return block(`model ${oneLine(modelName(message.model))}`, "")
+      return block(`model ${oneLine(modelText(message.model))}`, "")
     case "compaction":
       return block(`summary (${message.reason})`, [message.summary.trimEnd(), ...files(message)].join("\n"))
   }

@@ -4,8 +4,8 @@
  */
 import type { FramedTool } from "@daybook/core/request/Frame"
 import type { ShownRequest } from "@daybook/core/request/Recorded"
+import { modelText } from "@daybook/log/domain/ModelText"
 import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
-import { modelName } from "./SessionLine.ts"
 import { visible } from "./Visible.ts"
 
 /** A request and the model's context window. */
@@ -87,7 +87,7 @@ const head = (shown: Shown): string => {
     ["session", sessionID],
     ["turn", step === undefined ? "the next one" : `event ${step.seq}, answered by ${step.messageID}`],
     ["agent", oneLine(agent)],
-    ["model", oneLine(modelName(model))],
+    ["model", oneLine(modelText(model))],
     ...settings,
     ["tokens", room(shown)]
   ])

@@ -1,12 +1,9 @@
 /** Renders a session as a line, as JSON, and as the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
+import { modelText } from "@daybook/log/domain/ModelText"
 import type { Budget } from "@daybook/log/domain/Values"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
-
-/** `provider/model`, with the variant after a colon. */
-export const modelName = (model: NonNullable<Session["model"]>): string =>
-  `${model.providerID}/${model.id}${model.variant === undefined ? "" : `:${model.variant}`}`
 
 /** One session as JSON, as the facade returns it. */
 export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
@@ -37,7 +34,7 @@ export const sessionHead = (session: Session): string => {
     ["title", session.title === undefined ? undefined : oneLine(session.title)],
     ["directory", oneLine(session.location.directory, 400)],
     ["agent", session.agent],
-    ["model", session.model === undefined ? undefined : modelName(session.model)],
+    ["model", session.model === undefined ? undefined : modelText(session.model)],
     ["created", dateTime(session.createdAt)],
     ["used", dateTime(session.updatedAt)],
     ["activity", session.activity?.state],
