@@ -64,8 +64,6 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
 export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^log\/src\/(?:log|storage|projection|store|coordination|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
-  // Not behind the store's services yet.
-  /^core\/src\/context\/ContextEpoch\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/
 ]

@@ -14,12 +14,12 @@ import {
   reconcile,
   type Reconciled,
   replace,
-  type Snapshot,
   source,
   unavailable
 } from "../../packages/core/src/context/SystemContext.ts"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Snapshot } from "../../packages/log/src/domain/Snapshot.ts"
 
 const agent: Agent = { name: "build", permissions: [] }
 const turn = { sessionID: SessionID.make("ses_algebra"), model: undefined, agent }

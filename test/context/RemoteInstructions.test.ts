@@ -12,7 +12,8 @@ import {
   remoteInstructions,
   type RemoteOptions
 } from "../../packages/core/src/context/sources/RemoteInstructions.ts"
-import { initialize, reconcile, type Snapshot } from "../../packages/core/src/context/SystemContext.ts"
+import { initialize, reconcile } from "../../packages/core/src/context/SystemContext.ts"
+import type { Snapshot } from "../../packages/log/src/domain/Snapshot.ts"
 import { listener, turn } from "./support/Look.ts"
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void

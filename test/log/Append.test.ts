@@ -15,13 +15,13 @@ for (const [store, layer] of Object.entries(stores)) {
     it.effect("EV-1: an append stores its events, their projections and what its hook wrote, and returns them", () =>
       Effect.gen(function* () {
         const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
-        const hook = SqlHook.make((sql) => sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 1)`)
+        const hook = SqlHook.make((sql) => sql`INSERT INTO session_instruction VALUES (${id}, 1, '[]')`)
         const stored = yield* log.append(id, [created, admitted(input)], { commit: hook })
         assert.deepStrictEqual(yield* readAll(id), stored)
         const inbox = yield* sql`SELECT id, admitted_seq FROM session_input WHERE session_id = ${id}`
         assert.deepStrictEqual(inbox, [{ id: input, admitted_seq: 1 }])
-        const epochs = yield* sql`SELECT baseline FROM session_context_epoch WHERE session_id = ${id}`
-        assert.deepStrictEqual(epochs, [{ baseline: "baseline" }])
+        const written = yield* sql`SELECT paths FROM session_instruction WHERE session_id = ${id}`
+        assert.deepStrictEqual(written, [{ paths: "[]" }])
         const heads = yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`
         assert.deepStrictEqual(heads, [{ seq: 1 }])
       })
@@ -138,7 +138,7 @@ for (const [store, layer] of Object.entries(stores)) {
 
     it.effect("EV-10: removing a session deletes every row of it in one go, and leaves its neighbours alone", () =>
       Effect.gen(function* () {
-        const [log, sql, id, other] = [yield* EventLog, yield* SqlClient.SqlClient, session(), session()]
+        const [log, id, other] = [yield* EventLog, session(), session()]
         yield* begin(other, 3)
         const before = yield* contents
         const [input, assistant] = [message(), message()]
@@ -151,9 +151,9 @@ for (const [store, layer] of Object.entries(stores)) {
             agent: "build",
             model: { providerID: "p", id: "m" }
           }),
-          draft("session.next.text.started", { assistantMessageID: assistant, textID: "t" })
+          draft("session.next.text.started", { assistantMessageID: assistant, textID: "t" }),
+          draft("session.next.instructions.discovered", { paths: ["/a/AGENTS.md"] })
         ])
-        yield* sql`INSERT INTO session_context_epoch VALUES (${id}, 'b', '{}', 0)`
         assert.isTrue(yield* log.remove(id))
         assert.deepStrictEqual(yield* contents, before)
         assert.isFalse(yield* log.remove(id))

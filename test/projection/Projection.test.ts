@@ -294,13 +294,12 @@ it.layer(memoryLog)("rebuild", (it) => {
       }))
       for (const { drafts, id } of logs) {
         for (const run of cut<Draft>(drafts, [3, 1, 7])) yield* log.append(id, run)
-        yield* sql`INSERT INTO session_context_epoch VALUES (${id}, 'baseline', '{}', 0)`
       }
       const live = yield* contents
       yield* sql`DELETE FROM session_part`
       yield* sql`UPDATE session_message SET data = 'broken', settled = NULL`
       yield* sql`DELETE FROM session_input WHERE promoted_seq IS NULL`
-      yield* sql`UPDATE session SET title = 'broken', cost = 7`
+      yield* sql`UPDATE session SET title = 'broken', cost = 7, epoch = 0, baseline_seq = NULL`
       const rebuilt = yield* Rebuild.rebuild("all")
       assert.strictEqual(rebuilt.sessions, logs.length)
       assert.deepStrictEqual(yield* contents, live)

@@ -26,7 +26,6 @@ const stored = (sessionID: SessionID) =>
     return {
       latest: yield* log.latest(sessionID),
       session: yield* sql`SELECT * FROM session WHERE id = ${sessionID}`,
-      epoch: yield* sql`SELECT * FROM session_context_epoch WHERE session_id = ${sessionID}`,
       inbox: yield* sql`SELECT * FROM session_input WHERE session_id = ${sessionID}`
     }
   })

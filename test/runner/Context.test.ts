@@ -1,13 +1,18 @@
 /** The context that a turn is given: the first observation, what changed since, and what cannot be read (TU-5, TU-6, EP-3..EP-9). */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Ref } from "effect"
+import { Effect, Ref, Schema } from "effect"
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
+import { HostRequests } from "../../packages/core/src/request/HostRequests.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { EpochStore } from "../../packages/log/src/store/EpochStore.ts"
+import * as SqlEpochStore from "../../packages/log/src/store/SqlEpochStore.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
-import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { contents, storeAs } from "../support/Logs.ts"
+import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, systemTexts } from "./support/Runs.ts"
 
 const { absent, text, textSource, unavailable } = SystemContext
@@ -22,6 +27,12 @@ const source = Effect.fnUntraced(function* (
   yield* host.register(textSource(key, () => Ref.get(now)))
   return (next: SystemContext.Observation<SystemContext.TextValue>) => Ref.set(now, next)
 })
+
+const epochOf = (sessionID: SessionID) =>
+  Effect.provide(
+    Effect.flatMap(EpochStore, (epochs) => epochs.get(sessionID)),
+    SqlEpochStore.layer
+  )
 
 /** Prompts, runs, and returns the request. */
 const turn = Effect.fnUntraced(function* (sessionID: Parameters<typeof say>[0], prompt: string) {
@@ -62,7 +73,6 @@ it.scoped("TU-6: while the first context is unavailable nothing is promoted, and
 
 it.scoped("EP-3: the baseline needs one complete look at every source; its seq is the latest at that time", () =>
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* source(text("Rule one."), "test/b")
     yield* source(text("Rule zero."), "test/a")
     yield* source(absent, "test/nothing")
@@ -71,9 +81,13 @@ it.scoped("EP-3: the baseline needs one complete look at every source; its seq i
     const [, baseline] = systemTexts(request)
     // In the order of the keys, joined by a blank line; `daybook/` sorts before `test/`.
     assert.isTrue(baseline?.endsWith("\n\nRule zero.\n\nRule one."))
-    const [row] = yield* sql`SELECT baseline, baseline_seq FROM session_context_epoch WHERE session_id = ${id}`
     // Creation and admission came before.
-    assert.deepStrictEqual(row, { baseline, baseline_seq: 1 })
+    const epoch = yield* epochOf(id)
+    assert.deepStrictEqual([epoch?.baseline, epoch?.baselineSeq], [baseline, 1])
+    assert.sameMembers(
+      Object.keys(epoch?.snapshot ?? {}).filter((key) => key.startsWith("test/")),
+      ["test/a", "test/b"]
+    )
   }).pipe(Effect.provide(runtime()))
 )
 
@@ -108,12 +122,12 @@ it.scoped("EP-5: message and snapshot are one transaction: a fault leaves neithe
     const { id } = yield* newSession()
     yield* turn(id, "one")
     yield* set(text("A is 2."))
-    yield* sql`CREATE TRIGGER refuse BEFORE UPDATE ON session_context_epoch BEGIN SELECT RAISE(ABORT, 'no'); END`
+    yield* sql`CREATE TRIGGER refuse BEFORE INSERT ON session_message WHEN NEW.type = 'system'
+      BEGIN SELECT RAISE(ABORT, 'no'); END`
     yield* say(id, "two", { resume: false })
     assert.isDefined(yield* failureOf(sessions.resume(id)))
     assert.deepStrictEqual(yield* dataOf(id, "session.next.context.updated"), [])
-    const [row] = yield* sql`SELECT snapshot FROM session_context_epoch WHERE session_id = ${id}`
-    assert.include(row?.["snapshot"], "A is 1.")
+    assert.include(JSON.stringify((yield* epochOf(id))?.snapshot), "A is 1.")
     yield* sql`DROP TRIGGER refuse`
     yield* turn(id, "three")
     assert.strictEqual((yield* dataOf(id, "session.next.context.updated")).length, 1)
@@ -154,10 +168,12 @@ it.scoped("EP-8: what cannot be revoked in words waits for a complete look, then
 it.scoped("EP-9: a stored snapshot that does not decode is a typed error, and the prompt stays pending", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
-    const sql = yield* SqlClient.SqlClient
     const { id } = yield* newSession()
     yield* turn(id, "one")
-    yield* sql`UPDATE session_context_epoch SET snapshot = '{"a":1}' WHERE session_id = ${id}`
+    const [framed] = (yield* eventsOf(id)).filter(({ type }) => type === "session.next.request.framed")
+    assert.isDefined(framed)
+    const data = JSON.stringify({ ...framed?.data, context: { baseline: 9, snapshot: { told: {} } } })
+    yield* storeAs(id, framed?.seq ?? 0, { type: "session.next.request.framed.1", data })
     yield* say(id, "two", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "ContextSnapshotUnreadable")
     assert.strictEqual((yield* sessions.inbox(id)).length, 1)
@@ -176,8 +192,8 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
     // At each look: how many events there are, and whether the epoch is there.
     const load = Effect.gen(function* () {
       const latest = yield* log.latest(id)
-      const epochs = yield* sql`SELECT 1 FROM session_context_epoch WHERE session_id = ${id}`
-      yield* Ref.update(seen, (all) => [...all, `looked at ${latest}, ${epochs.length} epochs`])
+      const [epoch] = yield* sql`SELECT epoch FROM session WHERE id = ${id}`
+      yield* Ref.update(seen, (all) => [...all, `looked at ${latest}, epoch of ${String(epoch?.["epoch"])}`])
       return text(`A is ${yield* Ref.get(value)}.`)
     })
     yield* host.register(textSource("test/a", () => load))
@@ -189,7 +205,10 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
     yield* Ref.set(value, 3)
     yield* say(id, "three", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "ModelNotFound")
-    assert.deepStrictEqual((yield* Ref.get(seen)).slice(0, 2), ["looked at 1, 0 epochs", "looked at 10, 1 epochs"])
+    assert.deepStrictEqual((yield* Ref.get(seen)).slice(0, 2), [
+      "looked at 1, epoch of null",
+      "looked at 10, epoch of 4"
+    ])
     const types = (yield* eventsOf(id)).map(({ type }) => type.replace("session.next.", ""))
     assert.deepStrictEqual(types.slice(10, 14), [
       "prompt.admitted",
@@ -203,5 +222,68 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
       "context.updated",
       "activity.settled"
     ])
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("CX-51: a baseline that no request shows is not stored, and the next turn renders one of its own", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const set = yield* source(text("A is 1."), "test/a")
+    const { id } = yield* newSession()
+    yield* sessions.switchModel(id, { providerID: "scripted", id: "nine" })
+    yield* say(id, "one", { resume: false })
+    assert.strictEqual(yield* failureOf(sessions.resume(id)), "ModelNotFound")
+    assert.isUndefined(yield* epochOf(id))
+    yield* set(text("A is 2."))
+    yield* sessions.switchModel(id, otherRef)
+    const [, baseline] = systemTexts(yield* turn(id, "two"))
+    assert.include(baseline, "A is 2.")
+    assert.strictEqual((yield* epochOf(id))?.baseline, baseline)
+    assert.deepStrictEqual(yield* dataOf(id, "session.next.context.updated"), [])
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("CX-52: the database holds the long texts of a baseline once, and an update repeats none of them", () =>
+  Effect.gen(function* () {
+    const [one, two] = ["one ".repeat(100), "two ".repeat(100)]
+    const host = yield* HostContext
+    const files = yield* Ref.make<ReadonlyArray<string>>([one])
+    yield* host.register(
+      SystemContext.source({
+        key: "test/files",
+        schema: Schema.Array(Schema.String),
+        load: () => Effect.map(Ref.get(files), SystemContext.available),
+        baseline: (all) => all.join("\n"),
+        update: (before, all) => `Added: ${all.slice(before.length).join("\n")}`
+      })
+    )
+    const { id } = yield* newSession()
+    const times = (text: string) => Effect.map(contents, (rows) => JSON.stringify(rows).split(text.trim()).length - 1)
+    yield* turn(id, "Hi")
+    assert.strictEqual(yield* times(one), 1)
+    yield* Ref.set(files, [one, two])
+    yield* turn(id, "Again")
+    assert.strictEqual(yield* times(one), 1)
+    // The event and its message.
+    assert.strictEqual(yield* times(two), 2)
+    assert.deepStrictEqual((yield* epochOf(id))?.snapshot["test/files"], { value: [one, two] })
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("CX-51: a baseline that a hook changed in its request is stored as it was rendered", () =>
+  Effect.gen(function* () {
+    const hooks = yield* HostRequests
+    yield* source(text("A is 1."), "test/a")
+    yield* hooks.register({
+      name: "shout",
+      request: ({ settings, system }) => Effect.succeed({ settings, system: system.map((text) => text.toUpperCase()) })
+    })
+    const { id } = yield* newSession()
+    const first = yield* turn(id, "one")
+    const baseline = (yield* epochOf(id))?.baseline
+    assert.include(baseline, "A is 1.")
+    assert.strictEqual(systemTexts(first)[1], baseline?.toUpperCase())
+    assert.deepStrictEqual(systemTexts(yield* turn(id, "two")), systemTexts(first))
+    assert.strictEqual((yield* dataOf(id, "session.next.request.framed")).length, 1)
   }).pipe(Effect.provide(runtime()))
 )

@@ -110,7 +110,13 @@ it.scopedLive("ST-5: a database of an older schema gets the tables of this build
       Effect.gen(function* () {
         const log = yield* EventLog
         const promoted = { messageID: input, prompt: { text: "hello" }, timeCreated: 1 }
-        yield* log.append(id, [created, admitted(input), draft("session.next.prompt.promoted", promoted)])
+        yield* log.append(id, [
+          created,
+          admitted(input),
+          draft("session.next.prompt.promoted", promoted),
+          draft("session.next.request.framed", { hash: "one", system: ["a"], baselineSeq: 1, settings: {} }),
+          draft("session.next.request.framed", { hash: "two", system: ["b"] })
+        ])
         const before = yield* schemaAndRows
         yield* backTo(4)
         return before

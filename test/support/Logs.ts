@@ -27,8 +27,7 @@ const tableNames = [
   "session_input",
   "session_message",
   "session_instruction",
-  "session_part",
-  "session_context_epoch"
+  "session_part"
 ] as const
 
 /** Every row of the log's tables, to compare before and after. */

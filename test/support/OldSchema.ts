@@ -16,6 +16,12 @@ const undo: Readonly<Record<number, ReadonlyArray<string>>> = {
       time_updated INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
     "ALTER TABLE session ADD COLUMN leaf_id TEXT",
     "ALTER TABLE session_message ADD COLUMN parent_id TEXT"
+  ],
+  8: [
+    `CREATE TABLE session_context_epoch (session_id TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+      baseline TEXT NOT NULL, snapshot TEXT NOT NULL, baseline_seq INTEGER NOT NULL) STRICT`,
+    "ALTER TABLE session DROP COLUMN epoch",
+    "ALTER TABLE session DROP COLUMN baseline_seq"
   ]
 }
 

@@ -6,14 +6,20 @@ import { Layer } from "effect"
 import * as Identifiers from "./domain/Identifiers.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Database from "./storage/Database.ts"
+import * as SqlEpochStore from "./store/SqlEpochStore.ts"
 import * as SqlInbox from "./store/SqlInbox.ts"
 import * as SqlQuestionStore from "./store/SqlQuestionStore.ts"
 import * as SqlSessionStore from "./store/SqlSessionStore.ts"
 
-/** `SessionStore`, `Inbox` and `QuestionStore` beside the SQL event log in the context. */
-export const layerStore = Layer.mergeAll(SqlSessionStore.layer, SqlInbox.layer, SqlQuestionStore.layer)
+/** `SessionStore`, `Inbox`, `QuestionStore` and `EpochStore` beside the SQL event log in the context. */
+export const layerStore = Layer.mergeAll(
+  SqlSessionStore.layer,
+  SqlInbox.layer,
+  SqlQuestionStore.layer,
+  SqlEpochStore.layer
+)
 
-/** `EventLog`, `SessionStore`, `Inbox` and `QuestionStore` over the database in the context. */
+/** `EventLog` and these services over the database in the context. */
 export const layerSql = (options: SqlEventLog.Options = {}) =>
   Layer.provideMerge(layerStore, SqlEventLog.layer(options))
 

@@ -10,7 +10,7 @@
  */
 import { Effect, Either, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { JsonValue } from "@daybook/log/domain/Json"
+import type { Snapshot } from "@daybook/log/domain/Snapshot"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
@@ -166,13 +166,6 @@ export const textSource = (
     update: (_, value) => `This replaces what was said before:\n${value.text}`,
     removed: (value) => value.removed
   })
-
-/** What the model was told last, per source, in stored form; `removed` is the revocation, rendered in advance. */
-export const Snapshot = Schema.Record({
-  key: Schema.String,
-  value: Schema.Struct({ value: JsonValue, removed: Schema.optionalWith(Schema.String, { exact: true }) })
-})
-export type Snapshot = typeof Snapshot.Type
 
 /** The baseline of a session and its snapshot. */
 export interface Ready {

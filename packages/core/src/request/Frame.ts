@@ -1,9 +1,10 @@
 /**
  * Defines the frame, the part of a request that is not history: system texts, tools and settings. The log stores only
- * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33.
+ * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33, CX-51.
  */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
+import { difference, type Snapshot } from "@daybook/log/domain/Snapshot"
 import { JsonRecord } from "@daybook/log/domain/Values"
 import { draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 
@@ -49,18 +50,36 @@ export const hashOf = ({ baselineSeq, settings, system, tools }: Frame): string 
 
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** The event for the change from `before` to `next`; the whole frame without `before`. */
-export const framed = (next: Frame, hash: string, before: Frame | undefined) => {
+/** A baseline that the log lacks, and what it tells of each source. */
+export interface NewBaseline {
+  readonly baseline: string
+  readonly snapshot: Snapshot
+}
+
+/** The baseline stands in the system texts, unless a hook changed it there. */
+const introduced = ({ baseline, snapshot }: NewBaseline, system: ReadonlyArray<string>) => {
+  const index = system.indexOf(baseline)
+  return { baseline: index < 0 ? baseline : index, snapshot: difference({}, snapshot, baseline) }
+}
+
+/**
+ * The event for the change from `before` to `next`; the whole frame without `before`. An event that introduces a
+ * baseline holds the system texts, changed or not.
+ */
+export const framed = (next: Frame, hash: string, before: Frame | undefined, baseline?: NewBaseline) => {
   const known = new Set((before?.tools ?? []).map(json))
   const defined = next.tools.filter((tool) => !known.has(json(tool)))
   const offered = next.tools.map(({ name }) => name)
   const sameTools = defined.length === 0 && sameJson(offered, before?.tools.map(({ name }) => name) ?? [])
   return draft("session.next.request.framed", {
     hash,
-    ...(before !== undefined && sameJson(before.system, next.system) ? {} : { system: next.system }),
-    ...(before?.baselineSeq === next.baselineSeq ? {} : { baselineSeq: next.baselineSeq }),
+    ...(baseline === undefined && before !== undefined && sameJson(before.system, next.system)
+      ? {}
+      : { system: next.system }),
+    ...(baseline === undefined && before?.baselineSeq === next.baselineSeq ? {} : { baselineSeq: next.baselineSeq }),
     ...(before !== undefined && sameTools ? {} : { tools: { offered, defined } }),
-    ...(before !== undefined && sameJson(before.settings, next.settings) ? {} : { settings: next.settings })
+    ...(before !== undefined && sameJson(before.settings, next.settings) ? {} : { settings: next.settings }),
+    ...(baseline === undefined ? {} : { context: introduced(baseline, next.system) })
   })
 }
 

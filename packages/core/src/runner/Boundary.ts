@@ -15,7 +15,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { Compaction } from "../compaction/Compaction.ts"
 import type { CompactionRequest } from "../compaction/Plan.ts"
-import { ContextEpoch } from "../context/ContextEpoch.ts"
+import { ContextEpoch, type Epoch } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
@@ -54,6 +54,7 @@ export interface Ready extends Pick<Activity.Activity, "wishes" | "output"> {
   readonly session: Session
   readonly agent: Agent
   readonly info: ModelInfo
+  readonly epoch: Epoch
   readonly prepared: Prepared
   readonly messages: ReadonlyArray<Message>
   /** The request as compaction sees it, should the provider refuse it as too long. */
@@ -81,11 +82,11 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
     const resolved = yield* Effect.either(preparation.resolve(modelOf(session, agent), agent.settings ?? {}))
     const model = Either.isRight(resolved) ? resolved.right.info : undefined
     const observed = yield* registry.observe({ sessionID, agent, model })
-    const fencing = { owner, fence: fenced.fence }
-    const initial = yield* epochs.prepare(sessionID, observed, fencing)
+    const initial = yield* epochs.prepare(sessionID, observed)
     // A turn that is assembled again keeps its inputs (CM-9).
     if (again === undefined && !(yield* promote(owned, state, mode))) return "nothing" as const
-    const { baseline, baselineSeq } = yield* epochs.advance(sessionID, initial, observed, fencing)
+    const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence: fenced.fence })
+    const { baseline, baselineSeq } = epoch
     const { info } = yield* resolved
     const messages = yield* History.loadOwned(history, sessionID, baselineSeq)
     const { opening, output, wishes } = yield* Ref.get(state)
@@ -98,7 +99,18 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
       const compacted = yield* compaction.compactIfNeeded(compactable)
       if (compacted !== "unchanged") return compacted
     }
-    return { _tag: "Ready", session, agent, info, prepared, messages, wishes, output, compactable } satisfies Ready
+    return {
+      _tag: "Ready",
+      session,
+      agent,
+      info,
+      epoch,
+      prepared,
+      messages,
+      wishes,
+      output,
+      compactable
+    } satisfies Ready
   })
 })
 

@@ -6,6 +6,7 @@
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { Draft } from "@daybook/log/events/SessionEvents"
+import type { Epoch } from "../context/ContextEpoch.ts"
 import { type Frame, framed, hashOf } from "../request/Frame.ts"
 
 /** Maximum number of sessions in the cache. */
@@ -13,16 +14,17 @@ const keptFrames = 64
 
 export const make = () => {
   const kept = new Map<SessionID, { readonly hash: string; readonly frame: Frame }>()
-  /** The event for this request's frame; empty when the previous request had the same frame. */
-  return ({ frame: stored, id }: Session, frame: Frame): ReadonlyArray<Draft> => {
+  /** The event for this request's frame; empty when the previous request had the same frame and baseline. */
+  return ({ frame: stored, id }: Pick<Session, "frame" | "id">, frame: Frame, epoch: Epoch): ReadonlyArray<Draft> => {
     const hash = hashOf(frame)
     const before = kept.get(id)
     kept.delete(id)
     kept.set(id, { hash, frame })
     const oldest = kept.size > keptFrames ? kept.keys().next().value : undefined
     if (oldest !== undefined) kept.delete(oldest)
-    return hash === stored
+    const baseline = epoch.state === "new" ? epoch : undefined
+    return hash === stored && baseline === undefined
       ? []
-      : [framed(frame, hash, before !== undefined && before.hash === stored ? before.frame : undefined)]
+      : [framed(frame, hash, before !== undefined && before.hash === stored ? before.frame : undefined, baseline)]
   }
 }

@@ -55,7 +55,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
   const frameChange = Frames.make()
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready) {
-    const { agent, messages, prepared, session, wishes } = ready
+    const { agent, epoch, messages, prepared, session, wishes } = ready
     const { model, request, tools } = prepared
     const messageID = yield* identifiers.message
     const inputEstimate = Math.ceil(request.tokens)
@@ -77,7 +77,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
       repeats: Repeats.make(messages),
       inputEstimate,
       toolChoice: wishes.output === undefined ? "auto" : "required",
-      open: Effect.suspend(() => fenced.append(owned, Arr.append(frameChange(session, request.frame), step)))
+      open: Effect.suspend(() => fenced.append(owned, Arr.append(frameChange(session, request.frame, epoch), step)))
     })
     return yield* Effect.provideService(turn, EventLog, log)
   })

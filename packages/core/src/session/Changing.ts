@@ -12,7 +12,6 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
-import { ContextEpoch } from "../context/ContextEpoch.ts"
 import type { QuestionRef } from "../domain/Question.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import { nothingPruned } from "../request/Prune.ts"
@@ -61,7 +60,6 @@ export const make = Effect.fnUntraced(function* (existing: Existing, { place }: 
   const log = yield* EventLog
   const store = yield* SessionStore
   const inbox = yield* Inbox
-  const epochs = yield* ContextEpoch
   const knownPrice = yield* makeKnownPrice
   const answers = yield* makeAnswers(existing)
 
@@ -69,7 +67,7 @@ export const make = Effect.fnUntraced(function* (existing: Existing, { place }: 
 
   const move = Effect.fn("Sessions.move")(function* (sessionID: SessionID, to: Location) {
     const location = yield* place(to)
-    yield* log.append(sessionID, [draft("session.next.moved", { location })], { commit: epochs.clear })
+    yield* append(sessionID, draft("session.next.moved", { location }))
   })
 
   const rename = Effect.fn("Sessions.rename")(function* (sessionID: SessionID, name: string) {

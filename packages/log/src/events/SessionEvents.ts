@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { JsonValue } from "../domain/Json.ts"
+import { SnapshotChange } from "../domain/Snapshot.ts"
 import {
   ActivityOutcome,
   Budget,
@@ -118,7 +119,14 @@ export const RequestFramed = durable("session.next.request.framed", 1, {
       )
     })
   ),
-  settings: optional(JsonRecord)
+  settings: optional(JsonRecord),
+  /**
+   * The system texts introduce a new baseline: its index in `system`, or its text if a hook changed it there, and what
+   * it tells of each context source. `system` and `baselineSeq` are present then.
+   */
+  context: optional(
+    Schema.Struct({ baseline: Schema.Union(Schema.NonNegativeInt, Schema.String), snapshot: SnapshotChange })
+  )
 })
 
 /** Instruction files found by reads, as canonical paths. The model sees them from the next safe boundary on. */
@@ -126,8 +134,12 @@ export const InstructionsDiscovered = durable("session.next.instructions.discove
   paths: Schema.Array(Schema.NonEmptyString)
 })
 
-/** A system message about a change of the context, shown to the model. */
-export const ContextUpdated = durable("session.next.context.updated", 1, { messageID: MessageID, text: Schema.String })
+/** A system message about a change of the context, shown to the model. `snapshot` is what it tells, by source. */
+export const ContextUpdated = durable("session.next.context.updated", 1, {
+  messageID: MessageID,
+  text: Schema.String,
+  snapshot: optional(SnapshotChange)
+})
 /** A message of the runtime or the host, shown to the model as user text. */
 export const Synthetic = durable("session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
 

@@ -41,7 +41,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.activity.settled":
       return [Sessions.activitySettled(event)]
     case "session.next.request.framed":
-      return [Sessions.updated(event, { frame: plain(event.data.hash) })]
+      return [Sessions.framed(event)]
     case "session.next.instructions.discovered":
       return [discovered(event)]
     case "session.next.context.updated":

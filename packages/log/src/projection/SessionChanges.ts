@@ -34,7 +34,9 @@ export const created = (event: EventOfType<"session.created">): Change => ({
     compaction_running: null,
     budget: null,
     address: null,
-    root: null
+    root: null,
+    epoch: null,
+    baseline_seq: null
   }
 })
 
@@ -69,8 +71,22 @@ export const charged = (
 export const addressed = (event: EventOfType<"session.next.addressed">): Change =>
   updated(event, { address: addressKey(event.data.address), root: plainOrNull(event.data.root) })
 
+/** The destination starts with a new epoch (EP-9). */
 export const moved = (event: EventOfType<"session.next.moved">): Change =>
-  updated(event, { directory: plain(event.data.location.directory), location: json(event.data.location) })
+  updated(event, {
+    directory: plain(event.data.location.directory),
+    location: json(event.data.location),
+    epoch: null
+  })
+
+export const framed = (event: EventOfType<"session.next.request.framed">): Change => {
+  const { baselineSeq, context, hash } = event.data
+  return updated(event, {
+    frame: plain(hash),
+    ...(baselineSeq === undefined ? {} : { baseline_seq: baselineSeq }),
+    ...(context === undefined ? {} : { epoch: event.seq })
+  })
+}
 
 export const activityStarted = (event: EventOfType<"session.next.activity.started">): Change =>
   updated(event, { activity_id: event.data.activityID, activity_state: "running", activity_error: null })

@@ -36,6 +36,10 @@ export type SessionRow = {
   /** Unique over all sessions. */
   readonly address: string | null
   readonly root: string | null
+  /** The event that introduced the current baseline; null before the first request, and after a move. */
+  readonly epoch: number | null
+  /** The last request's baseline contains the System messages up to this sequence number. */
+  readonly baseline_seq: number | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -142,7 +146,9 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "compaction_running",
       "budget",
       "address",
-      "root"
+      "root",
+      "epoch",
+      "baseline_seq"
     ],
     key: ["id"],
     once: []

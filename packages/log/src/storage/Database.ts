@@ -18,6 +18,7 @@ import { default as leases } from "./migrations/0004_leases.ts"
 import { default as incarnations } from "./migrations/0005_incarnations.ts"
 import { default as approvals } from "./migrations/0006_approvals.ts"
 import { default as unused } from "./migrations/0007_unused.ts"
+import { default as epochs } from "./migrations/0008_epochs.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -54,7 +55,8 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
   "0004_leases": leases,
   "0005_incarnations": incarnations,
   "0006_approvals": approvals,
-  "0007_unused": unused
+  "0007_unused": unused,
+  "0008_epochs": epochs
 }
 
 /** The newest schema version that this build knows. */

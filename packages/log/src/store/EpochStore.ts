@@ -1,0 +1,28 @@
+/**
+ * The context epoch of a session, as its events tell it. This file is the contract; `SqlEpochStore.ts` implements it.
+ * Spec: specs/context.md CX-51, CX-53.
+ */
+import { Context, type Effect } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { Snapshot } from "../domain/Snapshot.ts"
+import type { EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
+
+/** A session's epoch, and where its shown history begins. */
+export interface StoredEpoch {
+  readonly baseline: string
+  readonly snapshot: Snapshot
+  /** The baseline contains the System messages up to this sequence number. */
+  readonly baselineSeq: number
+  /** Sequence number of the latest completed compaction, or -1. */
+  readonly compactedSeq: number
+  /** Sequence number of the latest System message, or -1. */
+  readonly toldSeq: number
+}
+
+export class EpochStore extends Context.Tag("@daybook/log/EpochStore")<
+  EpochStore,
+  {
+    /** The session's epoch; undefined until a request introduces one, and again after a move. */
+    readonly get: (sessionID: SessionID) => Effect.Effect<StoredEpoch | undefined, EventUnreadable | LogUnavailable>
+  }
+>() {}

@@ -1,0 +1,75 @@
+/**
+ * Reads a session's context epoch from its events: the frame that introduced the baseline, and the context updates since
+ * then. The session's row says where they are. Contract: `EpochStore.ts`.
+ */
+import { Effect, Layer } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import { advance } from "../domain/Snapshot.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { EventUnreadable } from "../log/EventLog.ts"
+import { toEvents } from "../log/EventRow.ts"
+import { ReadSql } from "../storage/Database.ts"
+import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
+import { readingTogether } from "./Reading.ts"
+
+type Row = {
+  readonly epoch: number | null
+  readonly baseline_seq: number | null
+  readonly compacted_seq: number | null
+  readonly told_seq: number | null
+}
+
+type Context = Pick<StoredEpoch, "baseline" | "snapshot">
+
+/** Applies one event; undefined if it introduces no baseline and none came before. */
+const apply = (before: Context | undefined, event: SessionEvent): Context | undefined => {
+  if (event.type === "session.next.request.framed" && event.data.context !== undefined) {
+    const { context, system = [] } = event.data
+    const baseline = typeof context.baseline === "string" ? context.baseline : system[context.baseline]
+    return baseline === undefined ? undefined : { baseline, snapshot: advance({}, context.snapshot, baseline) }
+  }
+  if (event.type !== "session.next.context.updated" || event.data.snapshot === undefined) return before
+  return before && { ...before, snapshot: advance(before.snapshot, event.data.snapshot, event.data.text) }
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* ReadSql
+
+  const read = Effect.fnUntraced(function* (sessionID: SessionID) {
+    // Both subqueries are one index step.
+    const [row] = yield* sql<Row>`SELECT epoch, baseline_seq,
+        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'compaction') AS compacted_seq,
+        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'system') AS told_seq
+      FROM session s WHERE id = ${sessionID}`
+    if (row === undefined || row.epoch === null) return undefined
+    const rows = yield* sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum
+      FROM event WHERE session_id = ${sessionID} AND seq IN (SELECT ${row.epoch} UNION ALL
+        SELECT seq FROM session_message WHERE session_id = ${sessionID} AND type = 'system' AND seq > ${row.epoch})
+      ORDER BY seq`
+    return { row, epoch: row.epoch, ...toEvents(rows) }
+  })
+
+  return EpochStore.of({
+    get: Effect.fn("EpochStore.get")(function* (sessionID) {
+      const found = yield* readingTogether(sql)(read(sessionID))
+      if (found?.stopped !== undefined) return yield* found.stopped
+      // The event may have been pruned.
+      if (found === undefined || found.events[0]?.seq !== found.epoch) return undefined
+      const { epoch, events, row } = found
+      const context = events.reduce<Context | undefined>(apply, undefined)
+      if (context === undefined) {
+        const type = "session.next.request.framed"
+        return yield* new EventUnreadable({ sessionID, seq: epoch, type, details: "it introduces no baseline" })
+      }
+      return {
+        ...context,
+        baselineSeq: row.baseline_seq ?? -1,
+        compactedSeq: row.compacted_seq ?? -1,
+        toldSeq: row.told_seq ?? -1
+      }
+    })
+  })
+})
+
+/** Epochs in the database. */
+export const layer = Layer.effect(EpochStore, make)
