@@ -43,25 +43,23 @@ interface Counted {
   readonly writtenAt: number
 }
 
-const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const log = yield* EventLog
-  const readSql = yield* ReadSql
+const standing = (folder: string) =>
+  Effect.tryPromise({
+    try: () => folderIdentity(folder),
+    catch: (cause) => new PermissionStoreError({ operation: "looking at their folder", cause })
+  })
+
+const select = (sql: SqlClient.SqlClient, folder: string, identity: string, permission?: string) =>
+  Effect.flatMap(
+    sql`SELECT ${sql.literal(columns)} FROM approval WHERE folder = ${folder} AND identity = ${identity}
+      AND ${permission === undefined ? sql.literal("TRUE") : sql`(permission = ${permission} OR permission GLOB '*[*?]*')`}
+      AND time_revoked IS NULL ORDER BY number`,
+    read
+  )
+
+/** Counts the uses of approvals, and writes them at intervals and at the end of the scope. */
+const makeUsed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const counted = new Map<number, Counted>()
-
-  const standing = (folder: string) =>
-    Effect.tryPromise({
-      try: () => folderIdentity(folder),
-      catch: (cause) => new PermissionStoreError({ operation: "looking at their folder", cause })
-    })
-
-  const select = (folder: string, identity: string, permission?: string) =>
-    Effect.flatMap(
-      sql`SELECT ${sql.literal(columns)} FROM approval WHERE folder = ${folder} AND identity = ${identity}
-        AND ${permission === undefined ? sql.literal("TRUE") : sql`(permission = ${permission} OR permission GLOB '*[*?]*')`}
-        AND time_revoked IS NULL ORDER BY number`,
-      read
-    )
 
   const writeUses = Effect.fnUntraced(function* (now: number, every: number) {
     for (const [number, entry] of counted) {
@@ -73,20 +71,6 @@ const make = Effect.gen(function* () {
     }
   }, failed("counting their uses"))
 
-  /** Records the revocation in the session that saved the approval, if it still exists. */
-  const recordRevoked = ({ number, permission, resource, revokedBy, sessionID }: SavedApproval) => {
-    if (sessionID === undefined) return Effect.void
-    const uid = revokedBy === undefined ? {} : { uid: revokedBy }
-    const event = draft("session.next.permission.revoked", { number, permission, resource, ...uid })
-    return log.append(sessionID, [event]).pipe(
-      // A removed session accepts no events.
-      Effect.catchTag("EventRefused", () => Effect.void),
-      Effect.catchAll((error) =>
-        Effect.logWarning(`approval ${number} was revoked, without an event: ${error.message}`)
-      )
-    )
-  }
-
   yield* Effect.addFinalizer(() =>
     Clock.currentTimeMillis.pipe(
       Effect.flatMap((now) => writeUses(now, 0)),
@@ -94,67 +78,101 @@ const make = Effect.gen(function* () {
     )
   )
 
+  return Effect.fn("PermissionStore.used")(function* (numbers: ReadonlyArray<number>) {
+    const now = yield* Clock.currentTimeMillis
+    for (const number of numbers) {
+      const { uses = 0, writtenAt = -Infinity } = counted.get(number) ?? {}
+      counted.set(number, { uses: uses + 1, writtenAt })
+    }
+    yield* writeUses(now, usesEvery)
+  })
+})
+
+/** Records the revocation in the session that saved the approval, if it still exists. */
+const recordRevoked = (
+  log: EventLog["Type"],
+  { number, permission, resource, revokedBy, sessionID }: SavedApproval
+) => {
+  if (sessionID === undefined) return Effect.void
+  const uid = revokedBy === undefined ? {} : { uid: revokedBy }
+  const event = draft("session.next.permission.revoked", { number, permission, resource, ...uid })
+  return log.append(sessionID, [event]).pipe(
+    // A removed session accepts no events.
+    Effect.catchTag("EventRefused", () => Effect.void),
+    Effect.catchAll((error) => Effect.logWarning(`approval ${number} was revoked, without an event: ${error.message}`))
+  )
+}
+
+/** Saves approvals, and returns all that now hold for them. */
+const save = Effect.fn("PermissionStore.save")(function* (
+  sql: SqlClient.SqlClient,
+  folder: string,
+  approvals: ReadonlyArray<Approval>,
+  { agent, callID, sessionID }: ApprovalSource
+) {
+  if (approvals.length === 0) return []
+  const identity = yield* standing(folder)
+  const now = yield* Clock.currentTimeMillis
+  const rows = approvals.map(({ definition = "", permission, resource }) => ({
+    folder,
+    identity,
+    permission,
+    resource,
+    definition,
+    session_id: sessionID,
+    call_id: callID,
+    agent,
+    uid: ownUid() ?? null,
+    time_created: now
+  }))
+  // One statement is atomic without an explicit transaction.
+  const insert = sql`INSERT INTO approval ${sql.insert(rows)} ON CONFLICT DO NOTHING`
+  const all = yield* failed("saving one")(Effect.zipRight(insert, select(sql, folder, identity)))
+  return all.filter((saved) =>
+    approvals.some(
+      ({ definition, permission, resource }) =>
+        saved.definition === definition && saved.permission === permission && saved.resource === resource
+    )
+  )
+})
+
+/** Reads the last decisions and revocations from the log, oldest first. */
+const decisions = Effect.fn("PermissionStore.decisions")(function* (
+  readSql: SqlClient.SqlClient,
+  { folder, limit }: Parameters<PermissionStore["Type"]["decisions"]>[0]
+) {
+  const rows = yield* failed("reading what was decided")(
+    readSql<Record<string, unknown>>`SELECT event.position, event.id, event.session_id, event.seq, event.type,
+        event.created, event.data, event.checksum
+      FROM event JOIN session ON session.id = event.session_id
+      WHERE event.type >= 'session.next.permission.' AND event.type < 'session.next.permission/'
+      AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
+      ORDER BY event.position DESC LIMIT ${limit}`
+  )
+  const events = yield* failed("reading what was decided")(
+    Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
+  )
+  return events.filter(isPermissionEvent).toReversed()
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  const readSql = yield* ReadSql
+  const used = yield* makeUsed(sql)
+
   return PermissionStore.of({
     list: Effect.fn("PermissionStore.list")(function* (folder, permission) {
       const identity = yield* standing(folder)
-      return yield* failed("reading them")(select(folder, identity, permission))
+      return yield* failed("reading them")(select(sql, folder, identity, permission))
     }),
     listAll: Effect.flatMap(sql`SELECT ${sql.literal(columns)} FROM approval ORDER BY number`, read).pipe(
       failed("reading them"),
       Effect.withSpan("PermissionStore.listAll")
     ),
-    save: Effect.fn("PermissionStore.save")(function* (
-      folder: string,
-      approvals: ReadonlyArray<Approval>,
-      { agent, callID, sessionID }: ApprovalSource
-    ) {
-      if (approvals.length === 0) return []
-      const identity = yield* standing(folder)
-      const now = yield* Clock.currentTimeMillis
-      const rows = approvals.map(({ definition = "", permission, resource }) => ({
-        folder,
-        identity,
-        permission,
-        resource,
-        definition,
-        session_id: sessionID,
-        call_id: callID,
-        agent,
-        uid: ownUid() ?? null,
-        time_created: now
-      }))
-      // One statement is atomic without an explicit transaction.
-      const insert = sql`INSERT INTO approval ${sql.insert(rows)} ON CONFLICT DO NOTHING`
-      const all = yield* failed("saving one")(Effect.zipRight(insert, select(folder, identity)))
-      return all.filter((saved) =>
-        approvals.some(
-          ({ definition, permission, resource }) =>
-            saved.definition === definition && saved.permission === permission && saved.resource === resource
-        )
-      )
-    }),
-    used: Effect.fn("PermissionStore.used")(function* (numbers) {
-      const now = yield* Clock.currentTimeMillis
-      for (const number of numbers) {
-        const { uses = 0, writtenAt = -Infinity } = counted.get(number) ?? {}
-        counted.set(number, { uses: uses + 1, writtenAt })
-      }
-      yield* writeUses(now, usesEvery)
-    }),
-    decisions: Effect.fn("PermissionStore.decisions")(function* ({ folder, limit }) {
-      const rows = yield* failed("reading what was decided")(
-        readSql<Record<string, unknown>>`SELECT event.position, event.id, event.session_id, event.seq, event.type,
-            event.created, event.data, event.checksum
-          FROM event JOIN session ON session.id = event.session_id
-          WHERE event.type >= 'session.next.permission.' AND event.type < 'session.next.permission/'
-          AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
-          ORDER BY event.position DESC LIMIT ${limit}`
-      )
-      const events = yield* failed("reading what was decided")(
-        Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
-      )
-      return events.filter(isPermissionEvent).toReversed()
-    }),
+    save: (folder, approvals, source) => save(sql, folder, approvals, source),
+    used,
+    decisions: (options) => decisions(readSql, options),
     revoke: Effect.fn("PermissionStore.revoke")(function* (numbers) {
       if (numbers.length === 0) return []
       const now = yield* Clock.currentTimeMillis
@@ -162,7 +180,9 @@ const make = Effect.gen(function* () {
         sql`UPDATE approval SET time_revoked = ${now}, revoked_uid = ${ownUid() ?? null}
           WHERE ${sql.in("number", numbers)} AND time_revoked IS NULL RETURNING ${sql.literal(columns)}`.pipe(
           Effect.flatMap(read),
-          Effect.tap((revoked) => Effect.forEach(revoked, recordRevoked, { discard: true }))
+          Effect.tap((revoked) =>
+            Effect.forEach(revoked, (approval) => recordRevoked(log, approval), { discard: true })
+          )
         )
       )
     })

@@ -22,34 +22,39 @@ const attempts = 100
 const sameAddress = (one: Address | undefined, other: Address): boolean =>
   one !== undefined && addressKey(one) === addressKey(other)
 
+const refuse = (field: string, details: string) => new InvalidInput({ field, details })
+
+type Checked = EventOfType<"session.next.addressed">["data"]
+
+/** Validates a caller's placement. */
+const checked = Effect.fnUntraced(function* (
+  path: Path.Path,
+  placement: Placement
+): Effect.fn.Return<Checked, InvalidInput> {
+  const address = yield* validate("address", Address, placement.address)
+  if (address.session.startsWith(idPrefix)) {
+    return yield* refuse(
+      "address",
+      `names that begin with ${idPrefix} are reserved for session ids; choose another name`
+    )
+  }
+  if (placement.root === undefined) return { address }
+  const root = yield* validate("root", Schema.NonEmptyString, placement.root)
+  // Normalized, because paths below the root are recognized by their text.
+  return path.isAbsolute(root) && !root.includes("\0")
+    ? { address, root: path.resolve(root) }
+    : yield* refuse("root", "expected the absolute path of a folder")
+})
+
 export const make = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
   const path = yield* Path.Path
 
-  const refuse = (field: string, details: string) => new InvalidInput({ field, details })
+  const check = (placement: Placement) => checked(path, placement)
 
   const addressed = Effect.fn("Sessions.addressed")(function* (address: Address) {
     return yield* store.addressed(yield* validate("address", Address, address))
-  })
-
-  type Checked = EventOfType<"session.next.addressed">["data"]
-
-  /** Validates a caller's placement. */
-  const check = Effect.fnUntraced(function* (placement: Placement): Effect.fn.Return<Checked, InvalidInput> {
-    const address = yield* validate("address", Address, placement.address)
-    if (address.session.startsWith(idPrefix)) {
-      return yield* refuse(
-        "address",
-        `names that begin with ${idPrefix} are reserved for session ids; choose another name`
-      )
-    }
-    if (placement.root === undefined) return { address }
-    const root = yield* validate("root", Schema.NonEmptyString, placement.root)
-    // Normalized, because paths below the root are recognized by their text.
-    return path.isAbsolute(root) && !root.includes("\0")
-      ? { address, root: path.resolve(root) }
-      : yield* refuse("root", "expected the absolute path of a folder")
   })
 
   /**

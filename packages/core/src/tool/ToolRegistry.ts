@@ -82,6 +82,31 @@ const withdrawn = (name: string, why: string | undefined) =>
     message: why ?? `tool "${name}" was withdrawn or replaced after it was offered; nothing was done`
   })
 
+/** Requests permission for tools that cannot request it themselves (TO-16). */
+const authorize = (permission: Permission["Type"], definition: ToolDefinition, input: unknown, call: ToolCall) =>
+  definition.authorize === undefined
+    ? Effect.void
+    : Effect.flatMap(definition.authorize(input), (asked) =>
+        permission.authorize({
+          ...call,
+          ...asked,
+          tool: definition.tool.name,
+          permission: definition.permission,
+          subject: Effect.succeed(asked.subject ?? { type: "call", input })
+        })
+      )
+
+/** Fits pictures into the result; fails if nothing of the result can be shown. */
+const fitPictures = (pictures: Pictures["Type"], output: ToolOutput): Effect.Effect<ToolOutput, ToolFailure> =>
+  Effect.flatMap(fitContent(pictures, output.content), ({ content, nothing }) =>
+    nothing
+      ? new ToolFailure({
+          type: "picture.refused",
+          message: content.map((item) => (item.type === "text" ? item.text : "")).join("\n")
+        })
+      : Effect.succeed({ ...output, content })
+  )
+
 const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition>) {
   const host = yield* HostTools
   const outputs = yield* ToolOutputStore
@@ -91,31 +116,6 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   const base = new Map(builtins.map((definition) => [definition.tool.name, entryOf(definition)]))
 
   const current = (name: string) => own.get(name) ?? host.get(name) ?? base.get(name)
-
-  /** Requests permission for tools that cannot request it themselves (TO-16). */
-  const authorize = (definition: ToolDefinition, input: unknown, call: ToolCall) =>
-    definition.authorize === undefined
-      ? Effect.void
-      : Effect.flatMap(definition.authorize(input), (asked) =>
-          permission.authorize({
-            ...call,
-            ...asked,
-            tool: definition.tool.name,
-            permission: definition.permission,
-            subject: Effect.succeed(asked.subject ?? { type: "call", input })
-          })
-        )
-
-  /** Fits pictures into the result; fails if nothing of the result can be shown. */
-  const fitPictures = (output: ToolOutput): Effect.Effect<ToolOutput, ToolFailure> =>
-    Effect.flatMap(fitContent(pictures, output.content), ({ content, nothing }) =>
-      nothing
-        ? new ToolFailure({
-            type: "picture.refused",
-            message: content.map((item) => (item.type === "text" ? item.text : "")).join("\n")
-          })
-        : Effect.succeed({ ...output, content })
-    )
 
   const materialize = (agent: Agent, { extra = [], overrides = {} }: RequestTools = {}): MaterializedTools => {
     const added = new Map(extra.map((definition) => [definition.tool.name, entryOf(definition)]))
@@ -148,10 +148,10 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         added.get(name) === entry || current(name) === entry ? Effect.void : withdrawn(name, host.whyMissing(name))
       )
       return yield* there.pipe(
-        Effect.zipRight(authorize(entry.definition, input, call)),
+        Effect.zipRight(authorize(permission, entry.definition, input, call)),
         Effect.zipRight(there),
         Effect.zipRight(Effect.suspend(() => entry.definition.execute(input, call))),
-        Effect.flatMap(fitPictures),
+        Effect.flatMap((output) => fitPictures(pictures, output)),
         Effect.flatMap((output) => outputs.bound({ sessionID: call.sessionID, callID: call.callID }, output)),
         Effect.map((output) => Settled.Success({ output })),
         Effect.catchTags({

@@ -155,19 +155,44 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
   })
 }
 
-const make = Effect.fnUntraced(function* (options: { readonly root: string; readonly retention: Duration.Duration }) {
+interface StoreOptions {
+  readonly root: string
+  readonly retention: Duration.Duration
+}
+
+/** `<session>+<call>.txt`: no session id contains `+`, so names of two sessions never collide. */
+const fileName = (owner: OutputOwner, attempt: number) => {
+  const call = owner.callID.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)
+  return `${owner.sessionID}+${call}${attempt === 0 ? "" : `+${attempt}`}.txt`
+}
+
+/** Removes the old files of a folder. Another process may sweep too, so a missing file is not an error. */
+const sweepFolder = (fs: FileSystem.FileSystem, path: Path.Path, { retention, root }: StoreOptions) =>
+  Effect.gen(function* () {
+    if (!(yield* fs.exists(root))) return
+    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(retention)
+    for (const name of yield* fs.readDirectory(root)) {
+      if (!name.startsWith("ses_")) continue
+      const file = path.join(root, name)
+      const info = yield* Effect.option(fs.stat(file))
+      const old = Option.exists(
+        Option.flatMap(info, ({ mtime }) => mtime),
+        (time) => time.getTime() < oldest
+      )
+      if (old) yield* Effect.ignore(fs.remove(file))
+    }
+  }).pipe(
+    Effect.catchAll((error) => Effect.logWarning("old tool outputs could not be swept", error)),
+    Effect.withSpan("ToolOutputStore.sweep")
+  )
+
+const make = Effect.fnUntraced(function* (options: StoreOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = path.resolve(options.root)
 
   const storage = (operation: string) =>
     Effect.mapError((cause: PlatformError.PlatformError) => new ToolStorageError({ operation, cause }))
-
-  /** `<session>+<call>.txt`: no session id contains `+`, so names of two sessions never collide. */
-  const fileName = (owner: OutputOwner, attempt: number) => {
-    const call = owner.callID.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 80)
-    return `${owner.sessionID}+${call}${attempt === 0 ? "" : `+${attempt}`}.txt`
-  }
 
   const create = (
     owner: OutputOwner,
@@ -206,24 +231,7 @@ const make = Effect.fnUntraced(function* (options: { readonly root: string; read
 
   const keep: Keep = (owner, text) => Effect.scoped(Effect.tap(open(owner), (file) => file.write(Buffer.from(text))))
 
-  /** Another process may sweep too, so a missing file is not an error. */
-  const sweep = Effect.gen(function* () {
-    if (!(yield* fs.exists(root))) return
-    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(options.retention)
-    for (const name of yield* fs.readDirectory(root)) {
-      if (!name.startsWith("ses_")) continue
-      const file = path.join(root, name)
-      const info = yield* Effect.option(fs.stat(file))
-      const old = Option.exists(
-        Option.flatMap(info, ({ mtime }) => mtime),
-        (time) => time.getTime() < oldest
-      )
-      if (old) yield* Effect.ignore(fs.remove(file))
-    }
-  }).pipe(
-    Effect.catchAll((error) => Effect.logWarning("old tool outputs could not be swept", error)),
-    Effect.withSpan("ToolOutputStore.sweep")
-  )
+  const sweep = sweepFolder(fs, path, { ...options, root })
   yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced("1 hour")))
 
   return ToolOutputStore.of({
