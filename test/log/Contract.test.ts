@@ -1,8 +1,11 @@
-/** The contract of the event log, on every store. */
-import { eventLogContract } from "@daybook/log/testing"
-import { Context, Effect, Layer } from "effect"
+/** The contracts of the log's services, on every store. */
+import { join } from "node:path"
+import { eventLogContract, inboxContract, sessionOwnerContract } from "@daybook/log/testing"
+import { Context, Effect, Layer, TestServices } from "effect"
+import * as SessionOwner from "../../packages/log/src/coordination/SessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { fileLog, logAt, memoryLog, temporaryDatabase } from "../support/Database.ts"
+import * as Store from "../../packages/log/src/Store.ts"
+import { fileLog, logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { contents } from "../support/Logs.ts"
 
 /** Several logs on one file. */
@@ -12,3 +15,19 @@ const shared = Effect.map(temporaryDatabase, (filename) =>
 
 eventLogContract({ name: "memory", layer: memoryLog, contents })
 eventLogContract({ name: "file", layer: fileLog, contents, shared })
+
+inboxContract({ name: "memory", layer: Layer.provideMerge(Store.layerStore, memoryLog) })
+inboxContract({ name: "file", layer: Layer.provideMerge(Store.layerStore, fileLog) })
+
+sessionOwnerContract({
+  name: "file",
+  two: Effect.gen(function* () {
+    const filename = join(yield* temporaryFolder, "daybook.db")
+    const opened = Layer.build(
+      Layer.fresh(Layer.provideMerge(SessionOwner.layer({ leaseMs: 3_000 }), Store.layer({ filename })))
+    )
+    // The log's background uses the machine's time: only leases are under test.
+    const live = TestServices.provideLive(opened)
+    return { one: yield* live, other: yield* live }
+  })
+})

@@ -3,15 +3,12 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { type Context, Effect, Exit, FastCheck, Fiber, Option, Scope, TestClock, TestServices } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Lease from "../../packages/log/src/coordination/Lease.ts"
 import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
 import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
-import { ActivityID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog, type OwnerToken } from "../../packages/log/src/log/EventLog.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, open, type Opened, say, temporaryFolder } from "../support/Harness.ts"
-import { giveTo, goneOwner, stranger, withTimersStopped, withWallClock } from "../support/Owners.ts"
+import { giveTo, goneOwner, stranger } from "../support/Owners.ts"
 
 const two = Effect.gen(function* () {
   const filename = join(yield* temporaryFolder, "daybook.db")
@@ -23,25 +20,8 @@ const two = Effect.gen(function* () {
 })
 
 const owners = (process: Context.Context<Opened>) => Effect.provide(SessionOwner, process)
-const write = (process: Context.Context<Opened>, id: SessionID, owner: OwnerToken) =>
-  Effect.provide(
-    Effect.flatMap(EventLog, (log) => log.append(id, [draft("session.next.renamed", { title: "mine" })], { owner })),
-    process
-  )
-
 /** A moment after which every owner has renewed. */
 const aRenewal = TestClock.adjust("500 millis")
-
-const busy = (process: Context.Context<Opened>, id: SessionID) =>
-  Effect.gen(function* () {
-    const asked = yield* Effect.fork(Effect.flip(Effect.scoped((yield* owners(process)).acquireUnlessBusy(id))))
-    yield* aRenewal
-    return yield* Fiber.join(asked)
-  })
-
-/** Owns the session as a process that was stopped does: it renews nothing. */
-const acquireStopped = (process: Context.Context<Opened>, id: SessionID) =>
-  Effect.flatMap(owners(process), (owner) => withTimersStopped(owner.acquire(id)))
 
 /** Waits for the session, which is there only after so much time and not before. */
 const takenAfter = (process: Context.Context<Opened>, id: SessionID, millis: number) =>
@@ -52,91 +32,6 @@ const takenAfter = (process: Context.Context<Opened>, id: SessionID, millis: num
     yield* TestClock.adjust("101 millis")
     return yield* Fiber.join(taking)
   })
-
-it.scoped("EX-O1: one owner at a time; it lets go when its scope closes, and the epoch grows", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    const first = yield* Scope.extend((yield* owners(one)).acquire(id), scope)
-    assert.deepInclude(yield* busy(other, id), { _tag: "SessionBusy", sessionID: id, ownerID: first.token.ownerID })
-    assert.deepInclude(yield* busy(one, id), { _tag: "SessionBusy" })
-    assert.isTrue(yield* (yield* owners(one)).isOwned(id))
-    assert.isTrue(Option.isNone(yield* (yield* owners(one)).foreign(id)))
-    assert.deepStrictEqual(yield* (yield* owners(other)).foreign(id), Option.some(first.token))
-    yield* Scope.close(scope, Exit.void)
-    assert.isFalse(yield* (yield* owners(other)).isOwned(id))
-    const second = yield* (yield* owners(other)).acquire(id)
-    assert.isAbove(second.token.epoch, first.token.epoch)
-  })
-)
-
-it.scoped("EX-O2: an owner that renews nothing is replaced after its whole lease was observed, and not before", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const stale = yield* acquireStopped(one, id)
-    // However long it was silent before anyone looked: only what was seen counts.
-    yield* TestClock.adjust("1 hour")
-    assert.isAbove((yield* takenAfter(other, id, 3_000)).token.epoch, stale.token.epoch)
-  })
-)
-
-it.scoped("EX-O8: an owner renews until it has let go, its cleanup included, and keeps the session", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    const mine = yield* Scope.extend((yield* owners(one)).acquire(id), scope)
-    const taking = yield* Effect.forkScoped((yield* owners(other)).acquire(id))
-    // Cleanup before the release may take longer than the lease.
-    yield* Scope.addFinalizer(scope, Effect.sleep("9 seconds"))
-    const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-    yield* TestClock.adjust("8 seconds")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(taking)))
-    yield* write(one, id, mine.token)
-    yield* TestClock.adjust("2 seconds")
-    yield* Fiber.join(closing)
-    yield* Fiber.join(taking)
-  })
-)
-
-for (const [what, millis] of [
-  ["an hour ahead", 3_600_000],
-  ["an hour behind", -3_600_000],
-  ["a day ahead", 86_400_000]
-] as const) {
-  it.scoped(`EX-O2: an owner whose clock is ${what} keeps the session for as long as it renews, and no longer`, () =>
-    Effect.gen(function* () {
-      const { id, one, other } = yield* two
-      const scope = yield* Scope.make()
-      yield* Scope.extend(
-        Effect.flatMap(owners(one), (owner) => withWallClock(millis)(owner.acquire(id))),
-        scope
-      )
-      const taking = yield* Effect.forkScoped((yield* owners(other)).acquire(id))
-      yield* TestClock.adjust("5 seconds")
-      assert.isTrue(Option.isNone(yield* Fiber.poll(taking)))
-      yield* Fiber.interrupt(taking)
-      yield* Scope.close(scope, Exit.void)
-      yield* Effect.flatMap(owners(one), (owner) => withTimersStopped(withWallClock(millis)(owner.acquire(id))))
-      yield* takenAfter(other, id, 3_000)
-    })
-  )
-}
-
-it.scoped("EX-O2: a clock that steps while a process waits changes nothing for it", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    yield* acquireStopped(one, id)
-    const owner = yield* owners(other)
-    const early = yield* Effect.forkScoped(withWallClock(3_600_000)(owner.acquire(id)))
-    const late = yield* Effect.fork(withWallClock(-3_600_000)(owner.isOwned(id)))
-    yield* TestClock.adjust("2900 millis")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(early)))
-    assert.isTrue(Option.isNone(yield* Fiber.poll(late)))
-    yield* TestClock.adjust("300 millis")
-    yield* Fiber.join(early)
-    yield* Fiber.join(late)
-  })
-)
 
 it.scoped("EX-O2: a lease that says nothing sensible is brought into bounds, in the row and where it is chosen", () =>
   Effect.gen(function* () {
@@ -177,20 +72,6 @@ it.prop(
   }
 )
 
-it.scoped("WK-12: an owner that wakes up after its lease is refused inside the append, and learns that it lost", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const stale = yield* acquireStopped(one, id)
-    const fresh = yield* takenAfter(other, id, 3_000)
-    const log = yield* Effect.provide(EventLog, one)
-    const before = yield* log.latest(id)
-    assert.deepInclude(yield* Effect.flip(write(one, id, stale.token)), { _tag: "OwnerLost", ...stale.token })
-    assert.strictEqual(yield* log.latest(id), before)
-    assert.strictEqual((yield* Effect.provide(Sessions, one).pipe(Effect.flatMap((s) => s.get(id)))).title, undefined)
-    yield* write(other, id, fresh.token)
-  })
-)
-
 it.scoped("WK-12: an owner whose session was taken over learns it with its next renewal", () =>
   Effect.gen(function* () {
     const { id, one, other } = yield* two
@@ -199,18 +80,6 @@ it.scoped("WK-12: an owner whose session was taken over learns it with its next 
     const told = yield* Effect.fork(mine.stopRequested)
     yield* aRenewal
     assert.deepInclude(yield* Effect.flip(Fiber.join(told)), { _tag: "OwnerLost", ...mine.token })
-  })
-)
-
-it.scoped("WK-12: letting go late does not take the session from the owner that came after", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    yield* Scope.extend(acquireStopped(one, id), scope)
-    const fresh = yield* takenAfter(other, id, 3_000)
-    yield* Scope.close(scope, Exit.void)
-    yield* write(other, id, fresh.token)
-    assert.strictEqual((yield* busy(one, id))._tag, "SessionBusy")
   })
 )
 
@@ -294,115 +163,6 @@ it.scoped(
       assert.isTrue(Option.isNone(yield* Fiber.poll(asked)))
       yield* TestClock.adjust("200 millis")
       assert.deepStrictEqual([...(yield* Fiber.join(asked))], [id])
-    })
-)
-
-it.scoped("EX-O4: who waits for a session gets it when it is free", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    yield* Scope.extend((yield* owners(one)).acquire(id), scope)
-    const waiting = yield* Effect.fork(Effect.scoped((yield* owners(other)).acquire(id)))
-    yield* TestClock.adjust("1 second")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)))
-    yield* Scope.close(scope, Exit.void)
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual((yield* Fiber.join(waiting)).token.epoch, 2)
-  })
-)
-
-it.scoped("EX-O5: asking to stop reaches the owner at its next renewal, and returns when it has let go", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    const mine = yield* Scope.extend((yield* owners(one)).acquire(id), scope)
-    const working = yield* Effect.fork(Effect.zipRight(mine.stopRequested, Scope.close(scope, Exit.void)))
-    yield* TestClock.adjust("3 seconds")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(working)))
-    const asked = yield* Effect.fork((yield* owners(other)).requestStop(id, mine.token))
-    yield* TestClock.adjust("2 seconds")
-    yield* Fiber.join(working)
-    yield* Fiber.join(asked)
-    assert.isFalse(yield* (yield* owners(other)).isOwned(id))
-  })
-)
-
-it.scoped("EX-O5: a request to stop holds for the epoch it was made for, and no later one", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const scope = yield* Scope.make()
-    const first = yield* Scope.extend((yield* owners(one)).acquire(id), scope)
-    const stopped = yield* Effect.fork(first.stopRequested)
-    const asked = yield* Effect.fork((yield* owners(other)).requestStop(id, first.token))
-    yield* TestClock.adjust("2 seconds")
-    yield* Fiber.join(stopped)
-    yield* Scope.close(scope, Exit.void)
-    yield* TestClock.adjust("1 second")
-    yield* Fiber.join(asked)
-    const second = yield* (yield* owners(one)).acquire(id)
-    const working = yield* Effect.fork(second.stopRequested)
-    // For an epoch that has passed there is nobody to ask.
-    yield* (yield* owners(other)).requestStop(id, first.token)
-    yield* TestClock.adjust("5 seconds")
-    assert.isTrue(Option.isNone(yield* Fiber.poll(working)))
-  })
-)
-
-/** The activity as the log has it while it runs. */
-const started = (process: Context.Context<Opened>, id: SessionID, activityID: ActivityID) =>
-  Effect.provide(
-    Effect.flatMap(EventLog, (log) =>
-      log.append(id, [draft("session.next.activity.started", { activityID, trigger: "queue" })])
-    ),
-    process
-  )
-
-it.scoped("EX-O9, EX-O5: a request for an activity names it, and is waited for only until that one has ended", () =>
-  Effect.gen(function* () {
-    const { id, one, other } = yield* two
-    const activityID = ActivityID.make("act_named")
-    const mine = yield* (yield* owners(one)).acquire(id)
-    yield* started(one, id, activityID)
-    const told = yield* Effect.fork(mine.stopRequested)
-    const asked = yield* Effect.fork((yield* owners(other)).requestStop(id, mine.token, activityID))
-    yield* TestClock.adjust("2 seconds")
-    assert.strictEqual(yield* Fiber.join(told), activityID)
-    assert.isTrue(Option.isNone(yield* Fiber.poll(asked)))
-    yield* (yield* Effect.provide(EventLog, one)).append(id, [
-      draft("session.next.activity.settled", { activityID, outcome: "interrupted" })
-    ])
-    yield* TestClock.adjust("1 second")
-    yield* Fiber.join(asked)
-    const owned = yield* Effect.fork((yield* owners(other)).isOwned(id))
-    yield* aRenewal
-    assert.isTrue(yield* Fiber.join(owned))
-  })
-)
-
-it.scoped(
-  "EX-O9, EX-O5: a request for one activity takes the place of none for all, nor one for what has ended of any",
-  () =>
-    Effect.gen(function* () {
-      const { id, one, other } = yield* two
-      const [first, second] = [ActivityID.make("act_first"), ActivityID.make("act_second")]
-      const mine = yield* (yield* owners(one)).acquire(id)
-      yield* started(one, id, second)
-      const stop = (activityID?: ActivityID) =>
-        Effect.flatMap(owners(other), (owner) => Effect.fork(owner.requestStop(id, mine.token, activityID)))
-      yield* stop(second)
-      yield* TestClock.adjust("100 millis")
-      // It has ended: nobody is asked, and the request before it stands.
-      yield* Fiber.join(yield* stop(first))
-      const told = yield* Effect.fork(mine.stopRequested)
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(yield* Fiber.join(told), second)
-      yield* stop()
-      yield* TestClock.adjust("100 millis")
-      yield* stop(second)
-      yield* TestClock.adjust("100 millis")
-      const toldAgain = yield* Effect.fork(mine.stopRequested)
-      yield* TestClock.adjust("2 seconds")
-      assert.isUndefined(yield* Fiber.join(toldAgain))
     })
 )
 

@@ -1,6 +1,6 @@
 /** Owners as they appear in rows: of dead processes, and of processes whose state is unknown. */
 import { SqlClient } from "@effect/sql"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 
@@ -29,32 +29,3 @@ export const renewing = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.delay(sql`UPDATE event_sequence SET lease_beat = lease_beat + 1 WHERE owner_id IS NOT NULL`, "1 second")
   )
 )
-
-/** Simulates a stopped process: time passes and none of its timers fires. */
-export const withTimersStopped = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.clockWith((clock) =>
-    Effect.withClock(
-      effect,
-      new Proxy<Clock.Clock>(clock, {
-        get: (target, property) => (property === "sleep" ? () => Effect.never : Reflect.get(target, property))
-      })
-    )
-  )
-
-/** Simulates a process whose wall clock is wrong by this much. */
-export const withWallClock =
-  (offByMs: number) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.clockWith((clock) =>
-      Effect.withClock(
-        effect,
-        new Proxy<Clock.Clock>(clock, {
-          get: (target, property) =>
-            property === "currentTimeMillis"
-              ? Effect.map(target.currentTimeMillis, (now) => now + offByMs)
-              : property === "unsafeCurrentTimeMillis"
-                ? () => target.unsafeCurrentTimeMillis() + offByMs
-                : Reflect.get(target, property)
-        })
-      )
-    )
