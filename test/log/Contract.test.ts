@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { eventLogContract, inboxContract, sessionOwnerContract } from "@daybook/log/testing"
 import { Context, Effect, Layer, TestServices } from "effect"
-import * as SessionOwner from "../../packages/log/src/coordination/SessionOwner.ts"
+import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { fileLog, logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
@@ -24,7 +24,7 @@ sessionOwnerContract({
   two: Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "daybook.db")
     const opened = Layer.build(
-      Layer.fresh(Layer.provideMerge(SessionOwner.layer({ leaseMs: 3_000 }), Store.layer({ filename })))
+      Layer.fresh(Layer.provideMerge(SqlSessionOwner.layer({ leaseMs: 3_000 }), Store.layer({ filename })))
     )
     // The log's background uses the machine's time: only leases are under test.
     const live = TestServices.provideLive(opened)
