@@ -1,5 +1,5 @@
 /**
- * One owner per session (EX-O1..EX-O9, WK-12). Two contexts on one store stand for two processes; time is the
+ * One owner per session (EX-O1..EX-O9, WK-12). Two contexts on one store simulate two processes; time is the
  * `TestClock`'s.
  */
 import { assert, describe, it } from "@effect/vitest"
