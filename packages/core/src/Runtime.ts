@@ -273,7 +273,11 @@ const resumeLeft = Layer.scopedDiscard(
  *
  * @example
  * ```ts
- * Runtime.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
+ * import { Runtime } from "@daybook/core"
+ * import { Models } from "@daybook/models"
+ * import { Layer } from "effect"
+ *
+ * export const runtime = Runtime.layer({ filename: "daybook.sqlite" }).pipe(Layer.provide(Models.layer))
  * ```
  */
 export const layer = <Extra = never>(

@@ -22,8 +22,13 @@ export interface Options {
  *
  * @example
  * ```ts
- * Daybook.layer({ filename }).pipe(
- *   Layer.provideMerge(layer({ spanProcessor: new BatchSpanProcessor(new OTLPTraceExporter()) }))
+ * import { Runtime } from "@daybook/core"
+ * import * as Telemetry from "@daybook/core/otel"
+ * import { BatchSpanProcessor, ConsoleSpanExporter } from "@opentelemetry/sdk-trace-base"
+ * import { Layer } from "effect"
+ *
+ * export const runtime = Runtime.layer({ filename: "daybook.sqlite" }).pipe(
+ *   Layer.provideMerge(Telemetry.layer({ spanProcessor: new BatchSpanProcessor(new ConsoleSpanExporter()) }))
  * )
  * ```
  */

@@ -4,9 +4,11 @@
  *
  * @example
  * ```ts
- * import { eventLogContract } from "@daybook/log/testing"
+ * import { eventLogContract, type LogStore } from "@daybook/log/testing"
  *
- * eventLogContract({ name: "memory", layer: Store.layer({ filename: ":memory:" }), contents })
+ * declare const postgres: LogStore<never, never>
+ *
+ * eventLogContract(postgres)
  * ```
  */
 import { appendContract } from "./testing/AppendContract.ts"

@@ -28,7 +28,12 @@ export interface Options {
  *
  * @example
  * ```ts
- * const model = yield* AiSdkLanguageModel.make({ model: createMistral({ apiKey })("mistral-large-latest") })
+ * import type { LanguageModelV3 } from "@ai-sdk/provider"
+ * import { AiSdkLanguageModel } from "@daybook/models"
+ *
+ * declare const mistral: (model: string) => LanguageModelV3
+ *
+ * export const model = AiSdkLanguageModel.make({ model: mistral("mistral-large-latest") })
  * ```
  */
 export const make = (options: Options): Effect.Effect<LanguageModel.Service> =>

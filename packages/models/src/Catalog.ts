@@ -128,8 +128,10 @@ const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
  *
  * @example
  * ```ts
- * parseModel("anthropic/claude-opus-5-5:high") // { providerID: "anthropic", id: "claude-opus-5-5", variant: "high" }
- * parseModel("openai-compatible/qwen/qwen3:8b") // { providerID: "openai-compatible", id: "qwen/qwen3:8b" }
+ * import { Catalog } from "@daybook/models"
+ *
+ * Catalog.parseModel("anthropic/claude-opus-5-5:high") // { providerID: "anthropic", id: "claude-opus-5-5", variant: "high" }
+ * Catalog.parseModel("openai-compatible/qwen/qwen3:8b") // { providerID: "openai-compatible", id: "qwen/qwen3:8b" }
  * ```
  */
 export const parseModel = (input: string): Either.Either<Ref, InvalidModelName> => {

@@ -32,7 +32,9 @@ export type { ModelSettings, Options, Provider } from "./Providers.ts"
  *
  * @example
  * ```ts
- * const resolver = yield* Models.make({
+ * import { Models } from "@daybook/models"
+ *
+ * export const resolver = Models.make({
  *   providers: { ollama: { api: "openai-compatible", baseUrl: "http://localhost:11434/v1" } },
  *   default: { providerID: "ollama", id: "qwen3:8b" }
  * })

@@ -100,7 +100,12 @@ export interface SourceOptions<A, I> {
  *
  * @example
  * ```ts
- * const branch = SystemContext.source({
+ * import { SystemContext } from "@daybook/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * declare const currentBranch: Effect.Effect<string>
+ *
+ * export const branch = SystemContext.source({
  *   key: "acme/branch",
  *   schema: Schema.String,
  *   load: () => Effect.map(currentBranch, SystemContext.available),

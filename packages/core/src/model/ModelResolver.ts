@@ -147,8 +147,15 @@ export const withPrices = (
  *
  * @example
  * ```ts
- * ModelResolver.layerLanguageModel({ ref: { providerID: "acme", id: "m1" }, name: "Acme M1" })
- *   .pipe(Layer.provide(myLanguageModelLayer))
+ * import { ModelResolver } from "@daybook/core"
+ * import type * as LanguageModel from "@effect/ai/LanguageModel"
+ * import { Layer } from "effect"
+ *
+ * declare const acme: Layer.Layer<LanguageModel.LanguageModel>
+ *
+ * export const models = ModelResolver.layerLanguageModel({ ref: { providerID: "acme", id: "m1" }, name: "Acme M1" }).pipe(
+ *   Layer.provide(acme)
+ * )
  * ```
  */
 export const layerLanguageModel = (
