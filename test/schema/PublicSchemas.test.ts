@@ -94,11 +94,12 @@ const values: Readonly<Record<string, string>> = {
   "log.Usage": "Estimated Usage",
   "log.Values": "Budget Location ModelRef PromptInput Tokens",
   "core.Agent": "Agent",
+  "core.Answer": "Answer PromptUnanswered",
   "core.Question": "PendingQuestion QuestionRef",
   "core.RequestLog": "ShownRequest",
   "core.RunError": "RunError",
   "core.SessionOptions":
-    "AnswerOptions CreateOptions InterruptOptions NamedOptions NamedSession Placement PromptOptions RequestOptions SessionUsage",
+    "AnswerOptions AskOptions CreateOptions InterruptOptions NamedOptions NamedSession Placement PromptOptions RequestOptions SessionUsage",
   "core.ToolOutput": "ToolOutput"
 }
 

@@ -24,9 +24,9 @@ const refOf = (sessionID: SessionID) => ({
   callID: "call"
 })
 
-/** Every verb on one session: `writes` must say that it is not there, `reads` may show it as it was. */
+/** Every verb on one session, without `ask`, which is `prompt` and `events`: `writes` must say that it is not there, `reads` may show it as it was. */
 const verbs: Record<
-  Exclude<keyof Facade, "active" | "addressed" | "create" | "interrupted" | "list" | "named" | "waiting">,
+  Exclude<keyof Facade, "active" | "addressed" | "ask" | "create" | "interrupted" | "list" | "named" | "waiting">,
   readonly ["reads" | "writes", (sessions: Facade, sessionID: SessionID) => Effect.Effect<unknown, unknown>]
 > = {
   answer: ["writes", ({ answer }, sessionID) => answer({ ...refOf(sessionID), answers: ["yes"] })],

@@ -1,6 +1,7 @@
 /** The public API of `@daybook/core`, one namespace per module. A module that is not listed is internal. */
 export * as Agent from "./domain/Agent.ts"
 export * as Agents from "./agent/Agents.ts"
+export * as Answer from "./session/Answer.ts"
 export * as BaseInstructions from "./agent/BaseInstructions.ts"
 export * as BuiltinAgents from "./agent/BuiltinAgents.ts"
 export * as CompactionLimits from "./compaction/Limits.ts"

@@ -11,6 +11,7 @@ import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import * as Ask from "./Ask.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
@@ -74,6 +75,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
 
   return {
     prompt,
+    ask: Ask.make({ log, store, owners, execution }, prompt),
     compact: changes(compact),
     settle: changes(execution.settle),
     resume: changes(execution.resume),

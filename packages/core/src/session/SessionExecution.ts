@@ -47,6 +47,8 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     /** Waits until nothing runs for the session in this process. */
     readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+    /** From now on until the scope closes: why the session's last drain failed, unless it succeeded or still runs. */
+    readonly lastFailure: (sessionID: SessionID) => Effect.Effect<() => RunError | undefined, never, Scope.Scope>
     /** The request that a turn would start with now. */
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
   }
@@ -132,22 +134,34 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
     )
 })
 
-/** Counts the callers that wait for each session to settle. */
+/** Keeps, for each session that callers wait for, why its last drain failed. They read it, so it is not logged. */
 const makeWaiters = () => {
-  const waiting = new Map<SessionID, number>()
-  const count = (sessionID: SessionID, by: number) =>
+  const waiting = new Map<SessionID, { callers: number; failure: RunError | undefined }>()
+  const watch = (sessionID: SessionID) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const known = waiting.get(sessionID) ?? { callers: 0, failure: undefined }
+        known.callers += 1
+        waiting.set(sessionID, known)
+        return known
+      }),
+      (known) => Effect.sync(() => void ((known.callers -= 1) === 0 && waiting.delete(sessionID)))
+    )
+  const note = (sessionID: SessionID, failure: RunError | undefined) =>
     Effect.sync(() => {
-      const now = (waiting.get(sessionID) ?? 0) + by
-      if (now === 0) waiting.delete(sessionID)
-      else waiting.set(sessionID, now)
+      const known = waiting.get(sessionID)
+      if (known !== undefined) known.failure = failure
     })
   return {
     has: (sessionID: SessionID) => waiting.has(sessionID),
+    lastFailure: (sessionID: SessionID) => Effect.map(watch(sessionID), (known) => () => known.failure),
     during: <A, E, R>(sessionID: SessionID, wait: Effect.Effect<A, E, R>) =>
-      Effect.acquireUseRelease(
-        count(sessionID, 1),
-        () => wait,
-        () => count(sessionID, -1)
+      Effect.scoped(Effect.zipRight(watch(sessionID), wait)),
+    /** A drain: a new one forgets the failure of the one before. */
+    noting: <A, R>(sessionID: SessionID, drain: Effect.Effect<A, RunError, R>) =>
+      Effect.zipRight(
+        note(sessionID, undefined),
+        Effect.tapError(drain, (error) => note(sessionID, error))
       )
   }
 }
@@ -196,7 +210,7 @@ const make = Effect.fnUntraced(function* <R>(
   }
 
   const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make({
-    drain: (sessionID: SessionID, force: boolean) => drain(stops, sessionID, force),
+    drain: (sessionID: SessionID, force: boolean) => waiters.noting(sessionID, drain(stops, sessionID, force)),
     // A caller that waits for the session reads its outcome.
     report: (sessionID, cause) =>
       waiters.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
@@ -214,6 +228,7 @@ const make = Effect.fnUntraced(function* <R>(
     }),
     settle: yield* makeSettle,
     settled: (sessionID) => waiters.during(sessionID, coordinator.settled(sessionID)),
+    lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)
       return yield* Effect.provide(

@@ -43,19 +43,27 @@ export type CreateOptions = typeof CreateOptions.Type
 export const NamedOptions = Schema.Struct({ ...creation, title: Schema.String })
 export type NamedOptions = typeof NamedOptions.Type
 
-/** A prompt for a session. With a caller-supplied id it can be sent again safely. */
-export const PromptOptions = Schema.Struct({
+const prompting = {
   id: Schema.optional(Schema.String),
   sessionID: SessionID,
   prompt: PromptInput,
   /** Default: `steer`. */
   delivery: Schema.optional(Delivery),
-  /** False admits only. By default the session is woken. */
-  resume: Schema.optional(Schema.Boolean),
   /** False takes the text literally: mentions and templates are not expanded. Use it for text that no person wrote. */
   expand: Schema.optional(Schema.Boolean)
+}
+
+/** A prompt for a session. With a caller-supplied id it can be sent again safely. */
+export const PromptOptions = Schema.Struct({
+  ...prompting,
+  /** False admits only. By default the session is woken. */
+  resume: Schema.optional(Schema.Boolean)
 })
 export type PromptOptions = typeof PromptOptions.Type
+
+/** A prompt to answer. With the same id, `ask` returns the same answer. */
+export const AskOptions = Schema.Struct(prompting)
+export type AskOptions = typeof AskOptions.Type
 
 /** The session with a title, and whether `named` created it. */
 export const NamedSession = Schema.Struct({ session: Session, isNew: Schema.Boolean })

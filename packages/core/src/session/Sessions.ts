@@ -29,8 +29,10 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
+import type { Answer, PromptUnanswered } from "./Answer.ts"
 import type {
   AnswerOptions,
+  AskOptions,
   CreateOptions,
   InterruptOptions,
   NamedOptions,
@@ -98,6 +100,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     ) => Effect.Effect<
       Input,
       InvalidInput | SessionNotFound | PromptConflictError | InboxFullError | StoreError | AppendError
+    >
+    /**
+     * Prompts and returns the settled answer; with the same id, the same answer (IB-50, IB-52). Interrupting the caller
+     * only ends its waiting. `prompt` and `events` follow an answer while it is written.
+     */
+    readonly ask: (
+      options: AskOptions
+    ) => Effect.Effect<
+      Answer,
+      InvalidInput | PromptConflictError | InboxFullError | PromptUnanswered | RunError | ReadError | StoreError
     >
     /** Withdraws a waiting prompt: no model gets it, and its id stays taken (IB-40). */
     readonly withdraw: (
