@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { openFolds } from "./Folds.ts"
+import { glossaryFaults } from "./Glossary.ts"
 import { packagesFolder, readModule, readModules } from "./ImportGraph.ts"
 import {
   backArrows,
@@ -98,6 +99,26 @@ describe("the architecture", () => {
     assert.deepStrictEqual(openFolds(withModule("cli/src/render/New.ts", silent)), [
       "packages/cli/src/render/New.ts:2",
       "packages/cli/src/render/New.ts:8"
+    ])
+  })
+
+  it("AR-9: each word of the glossary is defined by an export of the module that the glossary names", () => {
+    const glossary = readFileSync(join(packagesFolder, "..", "specs", "glossary.md"), "utf8")
+    assert.deepStrictEqual(glossaryFaults(glossary, modules), [])
+    assert.include(glossary, "| Inbox |")
+    const wrong = [
+      "| Session | again | `log/src/domain/Message.ts` `Session` |",
+      "| A | b | `log/src/domain/Nowhere.ts` `A` |",
+      "| B | c | `log/src/domain/Message.ts` `Nothing` |",
+      "| C | d | `log/src/log/EventLog.ts` `Head.nothing` |",
+      "| D | e |"
+    ]
+    assert.deepStrictEqual(glossaryFaults([glossary, ...wrong].join("\n"), modules), [
+      "Session is explained twice",
+      "A: there is no module log/src/domain/Nowhere.ts",
+      "B: log/src/domain/Message.ts does not export Nothing",
+      "C: log/src/log/EventLog.ts does not declare Head.nothing",
+      "not an entry: | D | e |"
     ])
   })
 })

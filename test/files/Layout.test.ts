@@ -3,8 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
 import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/layout/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
+import { agentDirectory } from "../../packages/transcript/src/row/AgentDirectory.ts"
 import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
-import { shownDirectory } from "../../packages/transcript/src/row/ShownDirectory.ts"
 import { timeText } from "../../packages/transcript/src/row/TimeText.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const
@@ -74,7 +74,7 @@ it("CW-3: a folder is shown below the session's root, and only there", () => {
     ["/root", "/", "/"],
     ["/", "/a", "/a"]
   ] as const
-  for (const [root, directory, shown] of cases) assert.strictEqual(shownDirectory(root, directory), shown)
+  for (const [root, directory, shown] of cases) assert.strictEqual(agentDirectory(root, directory), shown)
 })
 
 it("DC-5: a folder's hash is SHA-256 over its text alone", () => {

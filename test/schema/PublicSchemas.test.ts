@@ -4,14 +4,14 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, FastCheck as fc, Predicate, Record, Schema } from "effect"
-import * as core from "../../packages/core/src/index.ts"
-import * as files from "../../packages/files/src/index.ts"
-import * as log from "../../packages/log/src/index.ts"
-import * as mcp from "../../packages/mcp/src/index.ts"
-import * as models from "../../packages/models/src/index.ts"
-import * as server from "../../packages/server/src/index.ts"
-import * as tools from "../../packages/tools/src/index.ts"
-import * as transcript from "../../packages/transcript/src/index.ts"
+import * as core from "@daybook/core"
+import * as files from "@daybook/files"
+import * as log from "@daybook/log"
+import * as mcp from "@daybook/mcp"
+import * as models from "@daybook/models"
+import * as server from "@daybook/server"
+import * as tools from "@daybook/tools"
+import * as transcript from "@daybook/transcript"
 import { cases } from "../support/Cases.ts"
 
 type AnySchema = Schema.Schema<unknown, unknown>

@@ -5,7 +5,7 @@ import { isNonEmptyReadonlyArray } from "effect/Array"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { Permission } from "@daybook/core/permission/Permission"
 import { diffOf, type FileChange as PermissionFileChange } from "@daybook/core/permission/PermissionSubject"
-import { shownPath } from "@daybook/core/support/ShownPath"
+import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings } from "@daybook/core/workspace/Target"
@@ -64,7 +64,7 @@ const changedFile = ({ change, destination, target }: ResolvedChange): ChangedFi
 const letters = { add: "A", update: "M", delete: "D", move: "R" } as const
 
 const summary = ({ change, movedTo, path }: ChangedFile) =>
-  `${letters[change]} ${shownPath(path)}${movedTo === undefined ? "" : ` -> ${shownPath(movedTo)}`}`
+  `${letters[change]} ${quotedPath(path)}${movedTo === undefined ? "" : ` -> ${quotedPath(movedTo)}`}`
 
 const hunkText = ({ anchors, lines }: Hunk): string =>
   [`@@ ${anchors.join(" ")}`.trimEnd(), ...lines.map(({ kind, text }) => `${signs[kind]}${text}`)].join("\n")
@@ -149,7 +149,7 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
           text: [
             "Applied the patch:",
             ...result.files.map(summary),
-            ...(result.leftBehind ?? []).map((name) => `Could not be removed afterwards: ${shownPath(name)}`)
+            ...(result.leftBehind ?? []).map((name) => `Could not be removed afterwards: ${quotedPath(name)}`)
           ].join("\n")
         }
       ]

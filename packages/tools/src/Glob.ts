@@ -3,7 +3,7 @@ import * as path from "node:path"
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { Permission } from "@daybook/core/permission/Permission"
-import { shownPath } from "@daybook/core/support/ShownPath"
+import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { pageLimits } from "@daybook/core/workspace/TextPage"
@@ -55,7 +55,7 @@ export const makeGlob = Effect.gen(function* () {
       let bytes = 0
       for (const file of found.files.slice(0, maximumShown)) {
         const resource = path.posix.join(target.resource, file)
-        bytes += Buffer.byteLength(shownPath(resource)) + 1
+        bytes += Buffer.byteLength(quotedPath(resource)) + 1
         if (bytes > pageLimits.bytes) break
         shown.push(resource)
       }
@@ -68,7 +68,7 @@ export const makeGlob = Effect.gen(function* () {
         : structured.count === 0
           ? "[No file matches.]"
           : undefined
-      const text = [...names.map(shownPath), ...(note === undefined ? [] : [note])].join("\n")
+      const text = [...names.map(quotedPath), ...(note === undefined ? [] : [note])].join("\n")
       return { structured, content: [{ type: "text", text }] }
     }
   })

@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { decidingRule, type Rule } from "@daybook/core/domain/Rule"
 import { Permission } from "@daybook/core/permission/Permission"
 import { guardsOf, namesGuards } from "@daybook/core/permission/ProtectedPaths"
-import { shownPath } from "@daybook/core/support/ShownPath"
+import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { tryFile } from "@daybook/core/workspace/FileFailure"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
@@ -113,7 +113,7 @@ export const makeGrep = Effect.gen(function* () {
       const lines: Array<string> = []
       let bytes = 0
       for (const match of result.matches) {
-        const line = `${shownPath(resourceOf(match.file))}:${match.line}: ${match.text}`
+        const line = `${quotedPath(resourceOf(match.file))}:${match.line}: ${match.text}`
         bytes += Buffer.byteLength(line) + 1
         if (bytes > pageLimits.bytes) break
         lines.push(line)
@@ -124,7 +124,7 @@ export const makeGrep = Effect.gen(function* () {
       const notices = [
         ...(result.stoppedIn === undefined
           ? []
-          : [`Stopped: the time ran out in ${shownPath(resourceOf(result.stoppedIn))}. Try a simpler expression.`]),
+          : [`Stopped: the time ran out in ${quotedPath(resourceOf(result.stoppedIn))}. Try a simpler expression.`]),
         ...(found.more ? ["There are more files than one search can cover."] : []),
         ...(more ? ["There may be more matches: narrow the pattern or the path."] : []),
         ...(result.large > 0 ? [`${plural(result.large, "file")} too large to search.`] : []),

@@ -15,7 +15,7 @@ import { sourceBytes } from "@daybook/core/picture/Pictures"
 import { mediaMime } from "@daybook/core/prompt/MediaKind"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { tryFile } from "@daybook/core/workspace/FileFailure"
-import { DirectoryResult, listDirectory, note, pastEnd, shownDirectory } from "@daybook/core/workspace/FolderPage"
+import { directoryContent, DirectoryResult, listDirectory, note, pastEnd } from "@daybook/core/workspace/FolderPage"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OpenFile, spellings, type Target } from "@daybook/core/workspace/Target"
 import { looksLikeText, pageLimits, readBounded, readPage } from "@daybook/core/workspace/TextPage"
@@ -128,7 +128,7 @@ const render = (result: Result): ToolOutput => {
     }
     case "directory": {
       const { entries: _, ...structured } = result
-      return { structured, content: shownDirectory(result) }
+      return { structured, content: directoryContent(result) }
     }
   }
 }

@@ -6,7 +6,7 @@ import { skillPermission } from "@daybook/core/context/sources/SkillGuidance"
 import { literal, verdictOf } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { Permission } from "@daybook/core/permission/Permission"
-import { shownPath } from "@daybook/core/support/ShownPath"
+import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 
 const SkillTool = Tool.make("skill", {
@@ -51,9 +51,9 @@ export const makeSkill = Effect.gen(function* () {
       return { name, folder, files: yield* skills.files(found), body }
     }),
     render: ({ body, ...structured }) => {
-      const beside = structured.files.map((file) => `- ${shownPath(file)}`).join("\n")
-      const note = beside === "" ? "" : `\n\nFiles of this skill, in ${shownPath(structured.folder)}:\n${beside}`
-      const head = `Skill ${structured.name}, from ${shownPath(structured.folder)}:`
+      const beside = structured.files.map((file) => `- ${quotedPath(file)}`).join("\n")
+      const note = beside === "" ? "" : `\n\nFiles of this skill, in ${quotedPath(structured.folder)}:\n${beside}`
+      const head = `Skill ${structured.name}, from ${quotedPath(structured.folder)}:`
       return { structured, content: [{ type: "text", text: `${head}\n${body}${note}` }] }
     }
   })

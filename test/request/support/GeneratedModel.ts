@@ -5,7 +5,7 @@
 import { LanguageModel, Prompt, type Response, Tool } from "@effect/ai"
 import { Effect, Layer, Predicate, Schema, Stream } from "effect"
 import { type ModelInfo, ModelNotFound, ModelResolver } from "../../../packages/core/src/model/ModelResolver.ts"
-import type { FramedTool } from "../../../packages/core/src/request/Frame.ts"
+import type { FramedTool } from "../../../packages/core/src/request/RequestFrame.ts"
 import type { Random } from "./Random.ts"
 
 /** A request as the model received it: as JSON, so that later changes of the objects do not matter. */

@@ -3,9 +3,14 @@
  * the fast one. It does not use rows, keys or places.
  */
 import { Effect } from "effect"
-import { type Folded, fold as foldFrame, type Frame, nothingFolded } from "../../../packages/core/src/request/Frame.ts"
 import { nothingPruned } from "../../../packages/core/src/request/Prune.ts"
 import type { Sent } from "../../../packages/core/src/request/Recorded.ts"
+import {
+  type Folded,
+  fold as foldFrame,
+  nothingFolded,
+  type RequestFrame
+} from "../../../packages/core/src/request/RequestFrame.ts"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { Message } from "../../../packages/log/src/domain/Message.ts"
 import type { EventOfType, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
@@ -22,7 +27,7 @@ interface State {
   readonly framed: Folded
   readonly pruned: number
   /** The request of the last step so far. */
-  readonly shown: { readonly step: Step; readonly frame: Frame; readonly pruned: number } | undefined
+  readonly shown: { readonly step: Step; readonly frame: RequestFrame; readonly pruned: number } | undefined
 }
 
 /** A checkpoint restarts the history; System messages and waiting prompts are kept. */

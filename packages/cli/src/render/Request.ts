@@ -2,8 +2,8 @@
  * Renders a request to a model, sent or next: as text, as a table of sizes, and as JSON. Nothing is truncated; media are named
  * instead of printed, and control characters are shown as signs. Pure. Spec: CL-75..CL-79 in specs/cli.md.
  */
-import type { FramedTool } from "@daybook/core/request/Frame"
 import type { ShownRequest } from "@daybook/core/request/Recorded"
+import type { FramedTool } from "@daybook/core/request/RequestFrame"
 import { modelText } from "@daybook/log/domain/ModelText"
 import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"

@@ -7,12 +7,12 @@ import type { ResolvedModel } from "../model/ModelResolver.ts"
 import { lower } from "../request/Lowering.ts"
 import { shownFor } from "../request/Request.ts"
 import { messageTokens } from "../request/TokenEstimate.ts"
-import { type FileOperations, fileOperations, noFiles } from "./FileOperations.ts"
 import { type CompactionSettings, type Limits, limitsOf } from "./Limits.ts"
 import { answeredUpTo, notCompactable, notCompactableText, select, type Selection, sized } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
 import { splitFiles, summaryFits, summaryPrompt } from "./Summary.ts"
 import { taskOf } from "./Task.ts"
+import { fileOperations, noFiles, type TouchedFiles } from "./TouchedFiles.ts"
 
 /** A request that is about to be sent, or that the provider rejected as too long. */
 export interface CompactionRequest {
@@ -105,7 +105,7 @@ export const planOf = (request: CompactionRequest, settings: CompactionSettings)
 }
 
 /** The files that the summarized conversation, and those before it, worked on. */
-export const filesOf = ({ checkpoint, selection }: Plan): FileOperations => {
+export const filesOf = ({ checkpoint, selection }: Plan): TouchedFiles => {
   const before = checkpoint === undefined ? noFiles : splitFiles(checkpoint.summary).files
   return fileOperations([...selection.head, ...selection.recent], before)
 }

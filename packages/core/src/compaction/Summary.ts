@@ -3,9 +3,9 @@
  * `SummaryRequest.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6).
  */
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
-import { type FileOperations, type FileSet, maxFiles } from "./FileOperations.ts"
 import type { Limits } from "./Limits.ts"
 import { withoutOwnTags } from "./Serialize.ts"
+import { type FileSet, maxFiles, type TouchedFiles } from "./TouchedFiles.ts"
 
 interface Section {
   readonly level: 2 | 3
@@ -122,7 +122,7 @@ const fileBlock = (tag: string, { leftOut, paths }: FileSet): string =>
       `${leftOut === 0 ? "" : `(up to ${leftOut} earlier ones are left out)\n`}</${tag}>`
 
 /** Appends the file lists to the summary. */
-export const withFiles = (summary: string, files: FileOperations): string =>
+export const withFiles = (summary: string, files: TouchedFiles): string =>
   [summary, fileBlock(fileTags.read, files.read), fileBlock(fileTags.modified, files.modified)]
     .filter((text) => text !== "")
     .join("\n\n")
@@ -151,7 +151,7 @@ const splitBlock = (text: string, tag: string): readonly [string, string | undef
 }
 
 /** Splits a checkpoint's summary from its file lists. */
-export const splitFiles = (text: string): { readonly summary: string; readonly files: FileOperations } => {
+export const splitFiles = (text: string): { readonly summary: string; readonly files: TouchedFiles } => {
   const [beforeModified, modified] = splitBlock(text, fileTags.modified)
   const [summary, read] = splitBlock(beforeModified, fileTags.read)
   return { summary, files: { read: fileSet(read), modified: fileSet(modified) } }

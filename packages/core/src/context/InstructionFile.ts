@@ -6,7 +6,7 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
-import { shownPath } from "../support/ShownPath.ts"
+import { quotedPath } from "../support/QuotedPath.ts"
 import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 
@@ -144,14 +144,14 @@ export const makeReader = () => {
       try {
         const real = await fs.realpath(name)
         return within !== undefined && !isWithin(within, real)
-          ? { _tag: "Refused", why: `its real path is outside ${shownPath(within)}` }
+          ? { _tag: "Refused", why: `its real path is outside ${quotedPath(within)}` }
           : await readReal(real)
       } catch (cause) {
         return faultOf(cause)
       }
     })
-    if (found._tag === "Refused") yield* warn(`${shownPath(name)} is not read: ${found.why}`)
-    if (found._tag === "Unreadable") yield* warn(`${shownPath(name)} cannot be read: ${found.why}`)
+    if (found._tag === "Refused") yield* warn(`${quotedPath(name)} is not read: ${found.why}`)
+    if (found._tag === "Unreadable") yield* warn(`${quotedPath(name)} cannot be read: ${found.why}`)
     return found._tag === "Found" && found.file.text === "" ? nothing : found
   })
 

@@ -5,7 +5,7 @@
  */
 import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
-import { shownPath } from "../support/ShownPath.ts"
+import { quotedPath } from "../support/QuotedPath.ts"
 import { type InstructionReader, maximumBytes } from "./InstructionFile.ts"
 import {
   absent,
@@ -63,12 +63,12 @@ export const bounded = (entries: Instructions): Instructions => {
 
 const block = ({ path, text }: Entry): string =>
   text === undefined
-    ? `Instructions are expected at ${shownPath(path)}, but could not be loaded so far. They may follow later.`
-    : `Instructions from ${shownPath(path)}:\n${text}`
+    ? `Instructions are expected at ${quotedPath(path)}, but could not be loaded so far. They may follow later.`
+    : `Instructions from ${quotedPath(path)}:\n${text}`
 
 const blocks = (entries: Instructions) => entries.map(block).join("\n\n")
 
-const named = (entries: Instructions) => entries.map(({ path }) => shownPath(path)).join(", ")
+const named = (entries: Instructions) => entries.map(({ path }) => quotedPath(path)).join(", ")
 
 /** The text of an update. `what` names the class: "the project's instructions". Pure. */
 export const describeChange = (what: string, previous: Instructions, current: Instructions): string => {

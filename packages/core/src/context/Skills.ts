@@ -12,7 +12,7 @@ import { describeIssues } from "@daybook/log/support/Issues"
 import { expects, namePattern, shaped, name as skillName } from "../definition/Fields.ts"
 import { parseFrontmatter } from "../definition/Frontmatter.ts"
 import { showIssues } from "../definition/Yaml.ts"
-import { shownPath } from "../support/ShownPath.ts"
+import { quotedPath } from "../support/QuotedPath.ts"
 import { isWithin } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, type Project, projectAt } from "../trust/Project.ts"
@@ -115,7 +115,7 @@ const make = Effect.gen(function* () {
     if (read._tag !== "Found") return []
     const parsed = parseSkill(read.file.text, folder)
     if (Either.isRight(parsed)) return [parsed.right]
-    yield* warn(`the skill ${shownPath(file)} is ignored: ${parsed.left}`)
+    yield* warn(`the skill ${quotedPath(file)} is ignored: ${parsed.left}`)
     return []
   })
 
@@ -123,12 +123,12 @@ const make = Effect.gen(function* () {
     const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(folder)))
     if (real._tag === "None") return []
     if (within !== undefined && !isWithin(within, real.value)) {
-      yield* warn(`the skills in ${shownPath(folder)} are ignored: the folder leads out of its project`)
+      yield* warn(`the skills in ${quotedPath(folder)} are ignored: the folder leads out of its project`)
       return []
     }
     const names = yield* Effect.either(Effect.tryPromise(() => subfolders(real.value)))
     if (Either.isLeft(names)) {
-      yield* warn(`the skills in ${shownPath(folder)} are ignored: the folder cannot be listed`)
+      yield* warn(`the skills in ${quotedPath(folder)} are ignored: the folder cannot be listed`)
       return []
     }
     return (yield* Effect.forEach(names.right, (name) => skill(path.join(real.value, name), within))).flat()
@@ -150,7 +150,7 @@ const make = Effect.gen(function* () {
       // A project must not replace a skill whose name the user trusts.
       for (const { folder, name } of taken) {
         yield* warn(
-          `the skill ${shownPath(folder)} is ignored: skill "${name}" already exists, and a project cannot change it; choose another name`
+          `the skill ${quotedPath(folder)} is ignored: skill "${name}" already exists, and a project cannot change it; choose another name`
         )
       }
       for (const each of mine) byName.set(each.name, each)

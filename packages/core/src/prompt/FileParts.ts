@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { sourceBytes } from "../picture/Pictures.ts"
 import { tryFile } from "../workspace/FileFailure.ts"
-import { listDirectory, shownDirectory } from "../workspace/FolderPage.ts"
+import { directoryContent, listDirectory } from "../workspace/FolderPage.ts"
 import type { OpenFile, Target } from "../workspace/Target.ts"
 import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../workspace/TextPage.ts"
 import {
@@ -104,7 +104,7 @@ const folderPart = Effect.fnUntraced(function* (
 ) {
   const recheck = gathering.files.recheck(target.real, target.root)
   const page = yield* listDirectory(target, recheck, 1, shownEntries)
-  const listing = shownDirectory(page).flatMap((content) => (content.type === "text" ? [content.text] : []))
+  const listing = directoryContent(page).flatMap((content) => (content.type === "text" ? [content.text] : []))
   const notices = [
     ...(asked === undefined ? [] : ["A folder has no lines."]),
     ...(page.next === undefined ? [] : [`List the rest with the tool "read", path ${quoted(target.resource)}.`])

@@ -11,7 +11,7 @@ import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/
 import { type ModelRef, type ProviderMetadata, sameModel } from "@daybook/log/domain/Values"
 import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
 import { unprivileged } from "../prompt/Privileged.ts"
-import { expandedParts, givenParts } from "../prompt/Shown.ts"
+import { expandedParts, givenParts } from "../prompt/PromptParts.ts"
 import { isBlank } from "../support/Text.ts"
 import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
@@ -51,7 +51,7 @@ const plainResult = (part: ToolPart): string => {
   return texts.length > 0 ? unless(texts.join("\n"), "(no output)") : JSON.stringify(part.structured ?? {})
 }
 
-/** A result's text with the runtime's frames escaped (LM-30). */
+/** A result's text with the runtime's tags escaped (LM-30). */
 const resultText = (part: ToolPart): string => unprivileged(plainResult(part))
 
 /** A provider-executed result as text for another model, truncated. */

@@ -15,9 +15,9 @@ import { project } from "@daybook/log/projection/Projection"
 import { assemble } from "@daybook/log/store/Assemble"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { fold, Frame, nothingFolded } from "./Frame.ts"
 import { conversation, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
+import { fold, nothingFolded, RequestFrame } from "./RequestFrame.ts"
 import { ShownMessage } from "./ShownMessage.ts"
 import { Estimate, estimate } from "./TokenEstimate.ts"
 
@@ -26,7 +26,7 @@ export const ShownRequest = Schema.Struct({
   sessionID: SessionID,
   agent: Schema.String,
   model: ModelRef,
-  frame: Frame,
+  frame: RequestFrame,
   /** The conversation, after the system texts. */
   messages: Schema.Array(ShownMessage),
   /** Estimated tokens by part. */
@@ -52,7 +52,7 @@ export interface Sent {
   readonly step: { readonly seq: number; readonly messageID: MessageID }
   readonly agent: string
   readonly model: ModelRef
-  readonly frame: Frame
+  readonly frame: RequestFrame
   readonly prunedSeq: number
 }
 

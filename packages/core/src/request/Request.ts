@@ -11,9 +11,9 @@ import { baseInstructions } from "../agent/BaseInstructions.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import { isBlank } from "../support/Text.ts"
-import type { Frame, FramedTool } from "./Frame.ts"
 import { conversation, type Lowered, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
+import type { FramedTool, RequestFrame } from "./RequestFrame.ts"
 import { type CountTokens, type Estimate, estimate, type LastUsage, withUsage } from "./TokenEstimate.ts"
 
 /** Whether the model must call a tool. */
@@ -37,7 +37,7 @@ export interface RequestInput {
 }
 
 export interface AssembledRequest {
-  readonly frame: Frame
+  readonly frame: RequestFrame
   /** The conversation, after the system texts. */
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
   /** Estimated tokens by part. */
@@ -115,7 +115,7 @@ export const assemble = (input: RequestInput): AssembledRequest => {
   const shown = shownFor(info, input.prunedSeq)
   const lowered = conversation(input.messages, shown)
   const messages = lowered.flatMap((one) => one.shown)
-  const frame: Frame = {
+  const frame: RequestFrame = {
     system: input.system.filter((text) => !isBlank(text)),
     baselineSeq,
     tools: input.tools.map(framedTool),

@@ -14,11 +14,11 @@ import { correction, outputAttempts, type OutputState, StructuredOutputFailed } 
 import * as Activity from "./Activity.ts"
 import type { Approach, Ready, Smaller } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
-import type { FencedAppend } from "./FencedAppend.ts"
-import * as Frames from "./Frames.ts"
 import type { Eligibility, Trigger } from "./Eligibility.ts"
+import type { FencedAppend } from "./FencedAppend.ts"
 import { reminder } from "./Promotion.ts"
 import * as Repeats from "./Repeats.ts"
+import * as RequestFrames from "./RequestFrames.ts"
 import { ProviderFailed, runTurn } from "./Turn.ts"
 
 /** The activity used all its provider turns, and work remains (TU-4). */
@@ -52,7 +52,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
   const location = yield* CurrentLocation
-  const frameChange = Frames.make()
+  const frameChange = RequestFrames.make()
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready) {
     const { agent, epoch, messages, prepared, session, wishes } = ready

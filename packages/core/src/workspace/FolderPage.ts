@@ -3,7 +3,7 @@ import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
-import { shownPath } from "../support/ShownPath.ts"
+import { quotedPath } from "../support/QuotedPath.ts"
 import { tryFile } from "./FileFailure.ts"
 import type { Target } from "./Target.ts"
 import { pageLimits } from "./TextPage.ts"
@@ -29,7 +29,7 @@ export type DirectoryResult = typeof DirectoryResult.Type
 /** Larger folders are refused, because sorting needs all entries in memory. */
 const maximumEntries = 100_000
 
-const shownName = ({ name, type }: Entry) => shownPath(type === "directory" ? `${name}/` : name)
+const shownName = ({ name, type }: Entry) => quotedPath(type === "directory" ? `${name}/` : name)
 
 export const pastEnd = (target: Target, what: string, total: number, offset: number) =>
   new ToolFailure({
@@ -97,7 +97,7 @@ export const note = (lines: ReadonlyArray<string>): ReadonlyArray<ToolContent> =
   lines.length === 0 ? [] : [{ type: "text", text: `[${lines.join(" ")}]` }]
 
 /** A page as the model reads it. */
-export const shownDirectory = ({ entries, next, offset, total }: DirectoryResult): ReadonlyArray<ToolContent> => {
+export const directoryContent = ({ entries, next, offset, total }: DirectoryResult): ReadonlyArray<ToolContent> => {
   const text = entries.map((entry) => `${shownName(entry)}\n`).join("")
   const more = `Entries ${offset} to ${offset + entries.length - 1} of ${total}: continue with offset ${next}.`
   const notices = total === 0 ? ["The folder is empty."] : next === undefined ? [] : [more]

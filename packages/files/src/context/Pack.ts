@@ -3,9 +3,9 @@
  * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
  */
 import { Chunk, Predicate } from "effect"
-import type { FramedTool } from "@daybook/core/request/Frame"
 import { conversation, type Lowered } from "@daybook/core/request/Lowering"
 import { type Sent, shownBy } from "@daybook/core/request/Recorded"
+import type { FramedTool } from "@daybook/core/request/RequestFrame"
 import { type Estimate, estimate, messageTokens } from "@daybook/core/request/TokenEstimate"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"

@@ -4,7 +4,7 @@
  * FI-57 in specs/files.md.
  */
 import { Chunk, Option, Schema } from "effect"
-import { fold as foldFrame } from "@daybook/core/request/Frame"
+import { fold as foldFrame } from "@daybook/core/request/RequestFrame"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { MessageRow } from "@daybook/transcript/row/Rows"

@@ -4,8 +4,8 @@
  * Pure. Spec: FI-44, FI-57 in specs/files.md.
  */
 import { Chunk, Schema } from "effect"
-import { type Folded, nothingFolded } from "@daybook/core/request/Frame"
 import { nothingPruned } from "@daybook/core/request/Prune"
+import { type Folded, nothingFolded } from "@daybook/core/request/RequestFrame"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import { ModelRef } from "@daybook/log/domain/Values"

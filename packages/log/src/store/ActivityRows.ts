@@ -10,7 +10,7 @@ import { OutputFormat, Tools } from "../domain/Values.ts"
 import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
 import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
-import { selectOfTypes } from "./ShownRows.ts"
+import { selectOfTypes } from "./RequestRows.ts"
 
 type Failure = SqlError.SqlError | EventUnreadable
 

@@ -5,7 +5,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { assembleOne } from "./Assemble.ts"
 import { readingTogether } from "./Reading.ts"
-import { selectCheckpoint, selectFramedStep, selectKept, selectTold } from "./ShownRows.ts"
+import { selectCheckpoint, selectFramedStep, selectKept, selectTold } from "./RequestRows.ts"
 import { withParts } from "./TranscriptRows.ts"
 
 /** The messages that the model is shown: around the last checkpoint, and all that follow it. */

@@ -15,8 +15,8 @@ import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } fro
 import type { Continued, Opening } from "./ActivityRows.ts"
 import type { MessageRows } from "./Assemble.ts"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts"
+import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
-import type { ContextStart, FramedStep } from "./ShownRows.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { UnsettledTool } from "./UnsettledRows.ts"
 

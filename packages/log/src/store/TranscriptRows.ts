@@ -8,7 +8,7 @@ import { clamp } from "../support/Clamp.ts"
 import { assemble, type MessageRows, partOwner } from "./Assemble.ts"
 import type { MessagesOptions } from "./Pages.ts"
 import { readingTogether } from "./Reading.ts"
-import { selectPrompts } from "./ShownRows.ts"
+import { selectPrompts } from "./RequestRows.ts"
 
 /** Limits the bound parameters per statement. */
 const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>

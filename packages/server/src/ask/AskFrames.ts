@@ -9,7 +9,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
-import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
+import { agentDirectory } from "@daybook/transcript/row/AgentDirectory"
 import type { Followed } from "@daybook/transcript/RunStream"
 import type { Backend } from "../session/Backend.ts"
 import type { RunFrame } from "../wire/Wire.ts"
@@ -43,7 +43,7 @@ const permissionFrame = (of: object, { ask, request }: OpenAsk, session: Session
   agent: request.agent,
   session_id: request.sessionID,
   ...(request.sessionTitle === undefined ? {} : { session_title: request.sessionTitle }),
-  ...(session === undefined ? {} : { cwd: shownDirectory(session.root, request.location.directory) }),
+  ...(session === undefined ? {} : { cwd: agentDirectory(session.root, request.location.directory) }),
   tool: request.tool,
   subject: request.subject,
   notes: request.notes

@@ -4,7 +4,7 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import { clip } from "@daybook/transcript/Fold"
-import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
+import { agentDirectory } from "@daybook/transcript/row/AgentDirectory"
 import { timeText } from "@daybook/transcript/row/TimeText"
 import { addressIn, checkSpaceOwner, owns } from "../session/Subject.ts"
 import { type Refused, refusedBy } from "../support/Refused.ts"
@@ -40,7 +40,7 @@ export const list = Effect.fn("Served.list")(function* (
       ...(session.title === undefined ? {} : { title: clip(session.title, longestText) }),
       state: stateOf(session),
       waiting,
-      cwd: clip(shownDirectory(session.root, session.location.directory), longestText),
+      cwd: clip(agentDirectory(session.root, session.location.directory), longestText),
       ...(session.model === undefined ? {} : { model: modelText(session.model) }),
       created_at: timeText(session.createdAt),
       updated_at: timeText(session.updatedAt)

@@ -11,7 +11,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
-import { shownDirectory } from "@daybook/transcript/row/ShownDirectory"
+import { agentDirectory } from "@daybook/transcript/row/AgentDirectory"
 import { agentDefaultCwd, recheckCwd, resolveCwd, type ResolvedCwd } from "../cwd/Cwd.ts"
 import { segmentsOf } from "../cwd/CwdText.ts"
 import { Refused, refusedBy } from "../support/Refused.ts"
@@ -195,7 +195,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
     const { directory } = byID.location
     return {
       world: undefined,
-      cwd: { directory, shown: shownDirectory(undefined, directory) },
+      cwd: { directory, shown: agentDirectory(undefined, directory) },
       recheck: Effect.void
     }
   }

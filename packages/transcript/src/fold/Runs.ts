@@ -5,8 +5,8 @@
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Prompt, StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
+import { agentDirectory } from "../row/AgentDirectory.ts"
 import { runOf } from "../row/RunOf.ts"
-import { shownDirectory } from "../row/ShownDirectory.ts"
 import { clip } from "./Clip.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { type Out, place, set } from "./Out.ts"
@@ -32,7 +32,7 @@ const cutOff: StoredError = { type: "process.ended", message: "the step was cut 
 const start = (out: Out, activityID: string, of: string, client: Prompt["client"]): void => {
   const { address, directory, model, root, sessionID } = out.state
   const id = runOf(sessionID, of)
-  const cwd = client?.cwd ?? shownDirectory(root, directory)
+  const cwd = client?.cwd ?? agentDirectory(root, directory)
   const run: OpenRun = { id, activityID, clientID: client?.id, texts: [] }
   out.events.push({
     type: "start",

@@ -2,8 +2,8 @@
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Tokens } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
+import { agentDirectory } from "../row/AgentDirectory.ts"
 import type { EventRow } from "../row/Rows.ts"
-import { shownDirectory } from "../row/ShownDirectory.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { ofRun, type Out, place, set } from "./Out.ts"
 
@@ -15,7 +15,7 @@ const changed = (out: Out, change: Change, value?: string): void => {
 
 const placed = (out: Out, at: { readonly root?: string; readonly directory?: string }): void => {
   set(out, at)
-  set(out, { cwd: shownDirectory(out.state.root, out.state.directory) })
+  set(out, { cwd: agentDirectory(out.state.root, out.state.directory) })
 }
 
 export const created = (out: Out, event: EventOfType<"session.created">): void => {

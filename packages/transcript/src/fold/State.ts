@@ -6,8 +6,8 @@ import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, Tokens } from "@daybook/log/domain/Values"
+import { agentDirectory } from "../row/AgentDirectory.ts"
 import { type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
-import { shownDirectory } from "../row/ShownDirectory.ts"
 import { Text } from "./Texts.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
@@ -139,7 +139,7 @@ export const ofSession = ({ address, agent, createdAt, id, location, model, root
   sessionID: id,
   createdAtMs: createdAt,
   directory: location.directory,
-  cwd: shownDirectory(root, location.directory),
+  cwd: agentDirectory(root, location.directory),
   ...(address === undefined ? {} : { address }),
   ...(root === undefined ? {} : { root }),
   ...(agent === undefined ? {} : { agent }),

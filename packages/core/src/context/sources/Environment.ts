@@ -1,12 +1,12 @@
 /** The session's folder and platform. Spec: specs/context.md CX-20. */
 import { Effect, Schema } from "effect"
-import { shownPath } from "../../support/ShownPath.ts"
+import { quotedPath } from "../../support/QuotedPath.ts"
 import { available, type ContextSource, source } from "../SystemContext.ts"
 
 const Environment = Schema.Struct({ directory: Schema.String, platform: Schema.String })
 type Environment = typeof Environment.Type
 
-const place = ({ directory, platform }: Environment) => `in the folder ${shownPath(directory)} on ${platform}`
+const place = ({ directory, platform }: Environment) => `in the folder ${quotedPath(directory)} on ${platform}`
 const paths = "Paths you give to tools are relative to it."
 
 /** A source for the Location's folder and the platform. */

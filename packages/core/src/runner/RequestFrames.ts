@@ -7,15 +7,19 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { Draft } from "@daybook/log/events/SessionEvents"
 import type { Epoch } from "../context/ContextEpoch.ts"
-import { type Frame, framed, hashOf } from "../request/Frame.ts"
+import { framed, hashOf, type RequestFrame } from "../request/RequestFrame.ts"
 
 /** Maximum number of sessions in the cache. */
 const keptFrames = 64
 
 export const make = () => {
-  const kept = new Map<SessionID, { readonly hash: string; readonly frame: Frame }>()
+  const kept = new Map<SessionID, { readonly hash: string; readonly frame: RequestFrame }>()
   /** The event for this request's frame; empty when the previous request had the same frame and baseline. */
-  return ({ frame: stored, id }: Pick<Session, "frame" | "id">, frame: Frame, epoch: Epoch): ReadonlyArray<Draft> => {
+  return (
+    { frame: stored, id }: Pick<Session, "frame" | "id">,
+    frame: RequestFrame,
+    epoch: Epoch
+  ): ReadonlyArray<Draft> => {
     const hash = hashOf(frame)
     const before = kept.get(id)
     kept.delete(id)

@@ -1,5 +1,5 @@
 /**
- * Defines the frame, the part of a request that is not history: system texts, tools and settings. The log stores only
+ * Defines the request frame, the part of a request that is not history: system texts, tools and settings. The log stores only
  * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33, CX-51.
  */
 import { createHash } from "node:crypto"
@@ -17,7 +17,7 @@ export const FramedTool = Schema.Struct({
 export type FramedTool = typeof FramedTool.Type
 
 /** The part of a request that is not history (RQ-30). */
-export const Frame = Schema.Struct({
+export const RequestFrame = Schema.Struct({
   /** The agent's prompt or the base instructions, then the baseline; empty texts are omitted. */
   system: Schema.Array(Schema.String),
   /** The baseline contains the System messages up to this sequence number. */
@@ -26,10 +26,10 @@ export const Frame = Schema.Struct({
   /** Request options besides the prompt: tool choice, temperature, headers by name only, and the context window. */
   settings: JsonRecord
 })
-export type Frame = typeof Frame.Type
+export type RequestFrame = typeof RequestFrame.Type
 
-/** The frame before the first request. */
-export const noFrame: Frame = { system: [], baselineSeq: -1, tools: [], settings: {} }
+/** The request frame before the first request. */
+export const noFrame: RequestFrame = { system: [], baselineSeq: -1, tools: [], settings: {} }
 
 const hashed = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("base64url")
 
@@ -45,7 +45,7 @@ const json = (tool: FramedTool): string => {
 }
 
 /** Hashes a frame by its content. */
-export const hashOf = ({ baselineSeq, settings, system, tools }: Frame): string =>
+export const hashOf = ({ baselineSeq, settings, system, tools }: RequestFrame): string =>
   hashed([system, baselineSeq, tools.map(json), settings])
 
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
@@ -66,7 +66,7 @@ const introduced = ({ baseline, snapshot }: NewBaseline, system: ReadonlyArray<s
  * The event for the change from `before` to `next`; the whole frame without `before`. An event that introduces a
  * baseline holds the system texts, changed or not.
  */
-export const framed = (next: Frame, hash: string, before: Frame | undefined, baseline?: NewBaseline) => {
+export const framed = (next: RequestFrame, hash: string, before: RequestFrame | undefined, baseline?: NewBaseline) => {
   const known = new Set((before?.tools ?? []).map(json))
   const defined = next.tools.filter((tool) => !known.has(json(tool)))
   const offered = next.tools.map(({ name }) => name)
@@ -85,7 +85,7 @@ export const framed = (next: Frame, hash: string, before: Frame | undefined, bas
 
 /** The frame after an event. Fields absent in the event stay; a tool offered again keeps its definition. */
 export interface Folded {
-  readonly frame: Frame
+  readonly frame: RequestFrame
   /** All definitions so far, by name. */
   readonly known: ReadonlyMap<string, FramedTool>
 }

@@ -1,5 +1,5 @@
 /**
- * Renders a stored prompt for the model: its text, then each part of its expansion in a labelled frame. Pure: the same
+ * Renders a stored prompt for the model: its text, then each part of its expansion in a labelled element. Pure: the same
  * prompt always yields the same bytes. Spec: PX-19, PX-27, PX-28.
  */
 import { Either } from "effect"
@@ -14,8 +14,8 @@ import { unprivileged } from "./Privileged.ts"
 const attribute = (value: string): string =>
   value.replaceAll(/["&<>\p{Cc}]/gu, (character) => `&#${character.codePointAt(0) ?? 0};`)
 
-/** Frames content unchanged, except that a closing tag is escaped. */
-const framed = (tag: string, attributes: ReadonlyArray<readonly [string, string]>, content: string): string => {
+/** Wraps content in a tag, unchanged except that a closing tag is escaped. */
+const tagged = (tag: string, attributes: ReadonlyArray<readonly [string, string]>, content: string): string => {
   const head = [tag, ...attributes.map(([name, value]) => `${name}="${attribute(value)}"`)].join(" ")
   const body = unprivileged(content).replaceAll(new RegExp(`<(?=/${tag}[\\s>])`, "gi"), "&lt;")
   return `<${head}>\n${body}${body.endsWith("\n") ? "" : "\n"}</${tag}>`
@@ -53,29 +53,29 @@ export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">):
 const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> => {
   const { content, kind, name, source } = part
   if (content.type === "file") return mediaParts(prompt, part, content)
-  const frame = (tag: string, attributes: ReadonlyArray<readonly [string, string]>) => [
-    textPart(framed(tag, attributes, content.text))
+  const element = (tag: string, attributes: ReadonlyArray<readonly [string, string]>) => [
+    textPart(tagged(tag, attributes, content.text))
   ]
   switch (kind) {
     case "file":
     case "media": {
       const [, path, from, to] = withLines.exec(name) ?? []
       return path === undefined
-        ? frame("file", [["path", name]])
-        : frame("file", [
+        ? element("file", [["path", name]])
+        : element("file", [
             ["path", path],
             ["lines", `${from}-${to}`]
           ])
     }
     case "directory":
-      return frame("directory", [["path", name]])
+      return element("directory", [["path", name]])
     case "failure":
-      return frame("unresolved", [["mention", source?.text ?? name]])
+      return element("unresolved", [["mention", source?.text ?? name]])
     case "agent":
     case "reference":
     case "resource":
     case "template":
-      return frame(kind, [["name", name]])
+      return element(kind, [["name", name]])
   }
 }
 

@@ -4,7 +4,7 @@
  * The folder as the agent sees it: its path below the root, `/` for the root itself. Without a root, or outside of it,
  * the host path.
  */
-export const shownDirectory = (root: string | undefined, directory: string): string => {
+export const agentDirectory = (root: string | undefined, directory: string): string => {
   if (root === undefined || root === "/") return directory
   if (directory === root) return "/"
   return directory.startsWith(`${root}/`) ? directory.slice(root.length) : directory

@@ -1,16 +1,16 @@
 /** Which files a session has touched, over all its compactions. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
+import { splitFiles, withFiles } from "../../packages/core/src/compaction/Summary.ts"
 import {
   fileOperations,
   maxFiles,
   noFiles,
-  type FileOperations
-} from "../../packages/core/src/compaction/FileOperations.ts"
-import { splitFiles, withFiles } from "../../packages/core/src/compaction/Summary.ts"
+  type TouchedFiles
+} from "../../packages/core/src/compaction/TouchedFiles.ts"
 import { results } from "./support/Histories.ts"
 
-const paths = ({ modified, read }: FileOperations) => ({ read: read.paths, modified: modified.paths })
+const paths = ({ modified, read }: TouchedFiles) => ({ read: read.paths, modified: modified.paths })
 const reads = (...names: ReadonlyArray<string>) =>
   results(0, ...names.map((path) => ({ name: "read", structured: { type: "text", path } })))
 const writes = (...names: ReadonlyArray<string>) =>

@@ -18,13 +18,13 @@ export interface FileSet {
 }
 
 /** A modified file is not listed as read. */
-export interface FileOperations {
+export interface TouchedFiles {
   readonly read: FileSet
   readonly modified: FileSet
 }
 
 const nothing: FileSet = { paths: [], leftOut: 0 }
-export const noFiles: FileOperations = { read: nothing, modified: nothing }
+export const noFiles: TouchedFiles = { read: nothing, modified: nothing }
 
 /** Paths are listed one per line: multi-line, tag-like and overlong values are rejected. */
 const isListable = (path: unknown): path is string =>
@@ -82,7 +82,7 @@ const bounded = (paths: ReadonlyArray<string>, leftOut: number): FileSet => {
 }
 
 /** The files that these messages touched, added to those of earlier checkpoints. */
-export const fileOperations = (messages: ReadonlyArray<Message>, previous: FileOperations): FileOperations => {
+export const fileOperations = (messages: ReadonlyArray<Message>, previous: TouchedFiles): TouchedFiles => {
   const touched = messages.flatMap((message) =>
     message.type === "assistant" ? message.content.filter((part) => part.type === "tool").map(touchedBy) : []
   )

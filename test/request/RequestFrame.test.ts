@@ -3,7 +3,14 @@ import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Schema } from "effect"
 import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
-import { fold, type Frame, framed, hashOf, noFrame, nothingFolded } from "../../packages/core/src/request/Frame.ts"
+import {
+  fold,
+  framed,
+  hashOf,
+  noFrame,
+  nothingFolded,
+  type RequestFrame
+} from "../../packages/core/src/request/RequestFrame.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
@@ -169,7 +176,7 @@ it("RQ-33: folding the events of any frames gives each frame again, whether the 
   fc.assert(
     fc.property(fc.array(fc.tuple(frames, fc.boolean()), { minLength: 1, maxLength: 12 }), (steps) => {
       let folded = nothingFolded
-      let before: Frame | undefined
+      let before: RequestFrame | undefined
       for (const [next, knows] of steps) {
         const { data } = framed(next, hashOf(next), knows ? before : undefined)
         // An event as the log would give it, as far as the fold looks at it.

@@ -3,4 +3,4 @@
 const breaksLine = /\p{Cc}|["\\]/u
 
 /** The path unchanged, or as a JSON string if it contains a newline or anything else that could be misread. */
-export const shownPath = (name: string): string => (breaksLine.test(name) ? JSON.stringify(name) : name)
+export const quotedPath = (name: string): string => (breaksLine.test(name) ? JSON.stringify(name) : name)
