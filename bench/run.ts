@@ -12,6 +12,7 @@ import * as FanOut from "./FanOut.ts"
 import * as FilesExport from "./FilesExport.ts"
 import { table, verdict, type Figure } from "./Figures.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
+import * as Imports from "./Imports.ts"
 import * as Opening from "./Opening.ts"
 import * as Permissions from "./Permissions.ts"
 import * as Replay from "./Replay.ts"
@@ -22,7 +23,7 @@ import * as Turn from "./Turn.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions; separated by commas
+                 large-answer, permissions, imports; separated by commas
   --quick        fewer rounds, and smaller stores
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      the folder for the databases (default: in node_modules, on the project's disk)
@@ -189,6 +190,19 @@ const permissions = async ({ directory, rounds }: Options): Promise<ReadonlyArra
   ]
 }
 
+const imports = async ({ rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const costs = Imports.measure(["effect", "@daybook/log", "@daybook/core"], rounds)
+  const base = costs.get("effect")
+  return [...costs].flatMap(([name, { heap, ms }]): ReadonlyArray<Figure> => {
+    const own: ReadonlyArray<Figure> = [
+      { name: `import of ${name}`, value: ms, unit: "ms" },
+      { name: `heap of ${name}`, value: heap / 1e6, unit: "MB" }
+    ]
+    if (base === undefined || name === "effect") return own
+    return [...own, { name: `import of ${name}, against effect`, value: ms / base.ms, unit: "x" }]
+  })
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -199,7 +213,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   files,
   "slow-client": slowClient,
   "large-answer": largeAnswer,
-  permissions
+  permissions,
+  imports
 }
 
 /** Runs the measurements that the arguments name; returns the exit code. */
