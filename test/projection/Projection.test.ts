@@ -199,8 +199,9 @@ it.layer(memoryLog)("projections in SQL", (it) => {
             const wanted = [...(logs.has(id) ? [] : [created]), drafts[each.do] ?? created] as const
             const stored = yield* Effect.either(log.append(id, [wanted[0] ?? created, ...wanted.slice(1)]))
             const memory = MemoryTables.make()
-            for (const events of logs.values())
-              for (const event of events) Either.getOrThrow(memory.apply(project(event)))
+            // In the order of positions: one session may take the address that another gave up.
+            const inOrder = [...logs.values()].flat().sort((a, b) => a.position - b.position)
+            for (const event of inOrder) Either.getOrThrow(memory.apply(project(event)))
             const before = logs.get(id) ?? []
             const next = asEvents([...before.map(() => created), ...wanted])
               .slice(before.length)
