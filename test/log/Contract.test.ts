@@ -1,6 +1,12 @@
 /** The contracts of the log's services, on every store. */
 import { join } from "node:path"
-import { eventLogContract, inboxContract, sessionOwnerContract } from "@daybook/log/testing"
+import {
+  epochStoreContract,
+  eventLogContract,
+  inboxContract,
+  questionStoreContract,
+  sessionOwnerContract
+} from "@daybook/log/testing"
 import { Context, Effect, Layer, TestServices } from "effect"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -16,8 +22,15 @@ const shared = Effect.map(temporaryDatabase, (filename) =>
 eventLogContract({ name: "memory", layer: memoryLog, contents })
 eventLogContract({ name: "file", layer: fileLog, contents, shared })
 
-inboxContract({ name: "memory", layer: Layer.provideMerge(Store.layerStore, memoryLog) })
-inboxContract({ name: "file", layer: Layer.provideMerge(Store.layerStore, fileLog) })
+for (const [name, log] of [
+  ["memory", memoryLog],
+  ["file", fileLog]
+] as const) {
+  const layer = Layer.provideMerge(Store.layerStore, log)
+  inboxContract({ name, layer })
+  questionStoreContract({ name, layer })
+  epochStoreContract({ name, layer })
+}
 
 sessionOwnerContract({
   name: "file",

@@ -19,8 +19,11 @@ import { positionContract, writersContract } from "./testing/PositionContract.ts
 import { replayContract } from "./testing/ReplayContract.ts"
 import { tailContract } from "./testing/TailContract.ts"
 
+export { epochStoreContract } from "./testing/EpochContract.ts"
 export { inboxContract, type InboxStore } from "./testing/InboxContract.ts"
 export type { LogStore } from "./testing/LogStore.ts"
+export { questionStoreContract } from "./testing/QuestionContract.ts"
+export type { ReadModel } from "./testing/ReadModel.ts"
 export { type OwnerStore, sessionOwnerContract } from "./testing/SessionOwnerContract.ts"
 
 /** Registers every test of the event log's contract. Each test uses sessions of its own, so that they share a store. */

@@ -51,3 +51,22 @@ export const foreign = Effect.fnUntraced(function* (sessionID: SessionID) {
     data
   }))
 })
+
+/** Starts a request to the provider. */
+export const step = (assistantMessageID: MessageID) =>
+  draft("session.next.step.started", { assistantMessageID, agent: "build", model: { providerID: "p", id: "m" } })
+
+interface Call {
+  readonly messageID: MessageID
+  readonly callID: string
+  readonly tool: string
+  readonly input: Readonly<Record<string, unknown>>
+}
+
+/** A call in a step, from its first event until the tool runs. */
+export const call = ({ callID, input, messageID: assistantMessageID, tool }: Call) =>
+  [
+    draft("session.next.tool.input.started", { assistantMessageID, callID, name: tool }),
+    draft("session.next.tool.input.ended", { assistantMessageID, callID, text: JSON.stringify(input) }),
+    draft("session.next.tool.called", { assistantMessageID, callID, tool, input, provider: { executed: false } })
+  ] as const
