@@ -1,4 +1,8 @@
-/** The public API of `@daybook/core`, one namespace per module. A module that is not listed is internal. */
+/**
+ * The public API of `@daybook/core`, one namespace per module. A module that is not listed is internal.
+ *
+ * @module @daybook/core
+ */
 export * as Agent from "./domain/Agent.ts"
 export * as Agents from "./agent/Agents.ts"
 export * as Answer from "./session/Answer.ts"

@@ -1,6 +1,8 @@
 /**
  * The embedded runtime: sessions on one database with the built-in tools and MCP servers, as one layer. Spec:
  * specs/architecture.md.
+ *
+ * @module @daybook/embedded/Daybook
  */
 import { dirname, join } from "node:path"
 import { Config, type ConfigError, Effect, Layer } from "effect"

@@ -1,4 +1,8 @@
-/** The public API of `@daybook/files`; everything else is internal. */
+/**
+ * The public API of `@daybook/files`; everything else is internal.
+ *
+ * @module @daybook/files
+ */
 export * from "./layout/Errors.ts"
 export { Exporter, type Exported, type ExporterOptions } from "./Exporter.ts"
 export { follower, type FollowerState } from "./record/FollowerStatus.ts"

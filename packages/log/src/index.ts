@@ -1,4 +1,8 @@
-/** The public API of `@daybook/log`, one namespace per module. A module that is not listed is internal. */
+/**
+ * The public API of `@daybook/log`, one namespace per module. A module that is not listed is internal.
+ *
+ * @module @daybook/log
+ */
 export * as Address from "./domain/Address.ts"
 export * as CurrentLocation from "./domain/CurrentLocation.ts"
 export * as Database from "./storage/Database.ts"

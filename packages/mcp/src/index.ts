@@ -1,3 +1,7 @@
-/** MCP servers as tools of Daybook sessions. */
+/**
+ * MCP servers as tools of Daybook sessions.
+ *
+ * @module @daybook/mcp
+ */
 export * as Mcp from "./Mcp.ts"
 export * as McpServer from "./McpServer.ts"

@@ -1,6 +1,8 @@
 /**
  * The public exports of `@daybook/models`: the catalogue, the resolver, the offline model, and the bridge to the AI
  * SDK.
+ *
+ * @module @daybook/models
  */
 export * as AiSdkLanguageModel from "./AiSdkLanguageModel.ts"
 export * as Catalog from "./Catalog.ts"

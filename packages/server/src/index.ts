@@ -1,4 +1,8 @@
-/** The public API of `@daybook/server`; everything else is internal. */
+/**
+ * The public API of `@daybook/server`; everything else is internal.
+ *
+ * @module @daybook/server
+ */
 export * as Asks from "./ask/Asks.ts"
 export { type BackendServices } from "./session/Backend.ts"
 export { SocketBusy, SocketUnusable } from "./socket/Listener.ts"

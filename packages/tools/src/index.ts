@@ -1,2 +1,6 @@
-/** The built-in tools of Daybook sessions. */
+/**
+ * The built-in tools of Daybook sessions.
+ *
+ * @module @daybook/tools
+ */
 export * as BuiltinTools from "./BuiltinTools.ts"

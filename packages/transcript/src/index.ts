@@ -1,4 +1,8 @@
-/** The public API of `@daybook/transcript`, one namespace per module. A module that is not listed is internal. */
+/**
+ * The public API of `@daybook/transcript`, one namespace per module. A module that is not listed is internal.
+ *
+ * @module @daybook/transcript
+ */
 export * as Deltas from "./Deltas.ts"
 export * as Fold from "./Fold.ts"
 export * as Lines from "./Lines.ts"
