@@ -5,7 +5,8 @@ import {
   eventLogContract,
   inboxContract,
   questionStoreContract,
-  sessionOwnerContract
+  sessionOwnerContract,
+  sessionStoreContract
 } from "@daybook/log/testing"
 import { Context, Effect, Layer, TestServices } from "effect"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
@@ -28,6 +29,7 @@ for (const [name, log] of [
 ] as const) {
   const layer = Layer.provideMerge(Store.layerStore, log)
   inboxContract({ name, layer })
+  sessionStoreContract({ name, layer })
   questionStoreContract({ name, layer })
   epochStoreContract({ name, layer })
 }

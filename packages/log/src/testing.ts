@@ -11,13 +11,17 @@
  * eventLogContract(postgres)
  * ```
  */
+import type { SessionStore } from "./store/SessionStore.ts"
 import { appendContract } from "./testing/AppendContract.ts"
 import { feedContract } from "./testing/FeedContract.ts"
 import { incarnationContract } from "./testing/IncarnationContract.ts"
 import type { LogStore } from "./testing/LogStore.ts"
 import { positionContract, writersContract } from "./testing/PositionContract.ts"
+import type { ReadModel } from "./testing/ReadModel.ts"
 import { replayContract } from "./testing/ReplayContract.ts"
+import { sessionsContract } from "./testing/SessionContract.ts"
 import { tailContract } from "./testing/TailContract.ts"
+import { transcriptContract } from "./testing/TranscriptContract.ts"
 
 export { epochStoreContract } from "./testing/EpochContract.ts"
 export { inboxContract, type InboxStore } from "./testing/InboxContract.ts"
@@ -25,6 +29,12 @@ export type { LogStore } from "./testing/LogStore.ts"
 export { questionStoreContract } from "./testing/QuestionContract.ts"
 export type { ReadModel } from "./testing/ReadModel.ts"
 export { type OwnerStore, sessionOwnerContract } from "./testing/SessionOwnerContract.ts"
+
+/** Registers every test of the contract of `SessionStore`. */
+export const sessionStoreContract = <E>(store: ReadModel<SessionStore, E>): void => {
+  sessionsContract(store)
+  transcriptContract(store)
+}
 
 /** Registers every test of the event log's contract. Each test uses sessions of its own, so that they share a store. */
 export const eventLogContract = <R, E>(store: LogStore<R, E>): void => {

@@ -70,3 +70,11 @@ export const call = ({ callID, input, messageID: assistantMessageID, tool }: Cal
     draft("session.next.tool.input.ended", { assistantMessageID, callID, text: JSON.stringify(input) }),
     draft("session.next.tool.called", { assistantMessageID, callID, tool, input, provider: { executed: false } })
   ] as const
+
+/** Tokens of requests with so much input, and so much output, that none came from a cache. */
+export const tokens = (input: number, output = input === 0 ? 0 : 1) => ({
+  input,
+  output,
+  reasoning: 0,
+  cache: { read: 0, write: 0 }
+})
