@@ -72,15 +72,14 @@ const foreign = pattern(
   "[[\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Armenian}\\p{sc=Cherokee}\\p{sc=Coptic}\\p{sc=Lisu}\\p{sc=Latin}]--[\\u0000-\\u024f]]"
 )
 
-/** A character with its marks, or the parts of a Hangul syllable. */
-const whole = pattern("[\\u1100-\\u11ff]+|[^\\u0000-\\u007f]\\p{M}*")
+/** An emoji, a character with its marks, or the parts of a Hangul syllable. */
+const whole = pattern(`${emoji}|[\\u1100-\\u11ff]+|[^\\u0000-\\u007f]\\p{M}*`)
 
 const signs = (text: string): string => Array.from(text, sign).join("")
 
 /** Shows as signs: other compositions of the same characters, lookalikes, and foreign letters in a word with ASCII letters. */
 const distinct = (text: string): string =>
-  text
-    .replaceAll(whole(), (each) => (each.normalize("NFC") === each ? each : signs(each)))
+  replaced(text, whole(), (each) => (each.normalize("NFC") === each ? each : signs(each)))
     .replaceAll(lookalike(), sign)
     .replaceAll(word(), (each) => (/[A-Za-z]/.test(each) ? each.replaceAll(foreign(), sign) : each))
 
