@@ -1,14 +1,17 @@
-/** Messages, the shown context and what a dead process left open (IB-11, RQ-4, CP-49, EX-D1, EX-D5, CX-43, TO-91). */
+/**
+ * Messages, the shown context and what a dead process left open (IB-11, RQ-4, RQ-34, RQ-45, CP-49, EX-D1, EX-D5,
+ * CX-43, TO-91).
+ */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { MessageID, SessionID } from "../domain/Identifiers.ts"
+import { ActivityID, type MessageID, type SessionID } from "../domain/Identifiers.ts"
 import type { TodoItem } from "../domain/Todo.ts"
 import { draft } from "../events/SessionEvents.ts"
 import { EventLog } from "../log/EventLog.ts"
 import type { MessagesOptions } from "../store/Pages.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { ReadModel } from "./ReadModel.ts"
-import { admitted, begin, call, message, session, step, tokens } from "./Samples.ts"
+import { admitted, begin, call, message, session, step, tokens, unique } from "./Samples.ts"
 
 /** A session that exists. */
 const aSession = Effect.gen(function* () {
@@ -250,6 +253,57 @@ export const transcriptContract = <E>({ layer, name }: ReadModel<SessionStore, E
         assert.deepStrictEqual(yield* stepAt(2), [first, [1]])
         assert.deepStrictEqual(yield* stepAt(4), [first, [1]])
         assert.deepStrictEqual(yield* stepAt(5), [second, [1, 4]])
+      })
+    )
+
+    it.effect(
+      "RQ-34: the context at an event starts at the last checkpoint before it, with inputs promoted since",
+      () =>
+        Effect.gen(function* () {
+          const [store, log, id, waiting] = [yield* SessionStore, yield* EventLog, yield* aSession, message()]
+          const kept = yield* say(id, "kept")
+          yield* log.append(id, [told("told"), admitted(waiting, "later"), compacted("summary", 2)])
+          yield* log.append(id, [promoted(waiting, "later"), compacted("summary 2")])
+          const idsAt = (before: number, baselineSeq: number) =>
+            Effect.map(store.contextAt(id, { baselineSeq, before }), ({ from, inputs, ...start }) => ({
+              from,
+              told: start.told.map(({ seq }) => seq),
+              kept: start.kept.map((row) => row.id),
+              inputs: inputs.map((row) => [row.id, row.promoted_seq])
+            }))
+          assert.deepStrictEqual(yield* idsAt(5, -1), { from: 0, told: [], kept: [], inputs: [] })
+          const first = { from: 5, kept: [kept], inputs: [[kept, 2]] }
+          assert.deepStrictEqual(yield* idsAt(6, -1), { ...first, told: [3] })
+          assert.deepStrictEqual(yield* idsAt(7, 3), {
+            ...first,
+            told: [],
+            inputs: [
+              [kept, 2],
+              [waiting, null]
+            ]
+          })
+          assert.deepStrictEqual(yield* idsAt(8, 3), { from: 7, told: [], kept: [], inputs: [] })
+        })
+    )
+
+    it.effect("RQ-45: a resume continues the work of the last activity, and a later steer does not", () =>
+      Effect.gen(function* () {
+        const [store, log, id, messageID] = [yield* SessionStore, yield* EventLog, yield* aSession, message()]
+        const prompt = { text: "hello", tools: { bash: false } }
+        const activityID = ActivityID.make(`act_${unique()}`)
+        const nothing = { wishes: {}, opening: [] }
+        const resume = store.continued(id, { trigger: "resume", admittedSeq: undefined })
+        yield* log.append(id, [
+          draft("session.next.prompt.admitted", { messageID, prompt, delivery: "steer" }),
+          draft("session.next.activity.started", { activityID, trigger: "steer" }),
+          draft("session.next.prompt.promoted", { messageID, prompt, timeCreated: 1 }),
+          draft("session.next.activity.settled", { activityID, outcome: "interrupted" })
+        ])
+        const work = { wishes: { tools: prompt.tools }, opening: [messageID] }
+        assert.deepStrictEqual(yield* resume, work)
+        assert.deepStrictEqual(yield* store.continued(id, { trigger: "steer", admittedSeq: 3 }), work)
+        assert.deepStrictEqual(yield* store.continued(id, { trigger: "steer", admittedSeq: 5 }), nothing)
+        assert.deepStrictEqual(yield* store.continued(id, { trigger: "queue", admittedSeq: undefined }), nothing)
       })
     )
 
