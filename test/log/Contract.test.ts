@@ -1,5 +1,6 @@
 /** The contracts of the log's services, on every store. */
 import { join } from "node:path"
+import { Context, Effect, Layer, TestServices } from "effect"
 import {
   epochStoreContract,
   eventLogContract,
@@ -8,7 +9,6 @@ import {
   sessionOwnerContract,
   sessionStoreContract
 } from "@daybook/log/testing"
-import { Context, Effect, Layer, TestServices } from "effect"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"

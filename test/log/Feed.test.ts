@@ -4,28 +4,10 @@ import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { end } from "../../packages/log/src/testing/FeedContract.ts"
 import { cases } from "../support/Cases.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, renamed, session, storeAs } from "../support/Logs.ts"
-
-/** All events of the feed after a position, by pages of a size. */
-const feedAll = Effect.fnUntraced(function* (after: number, limit: number) {
-  const log = yield* EventLog
-  const events: Array<SessionEvent> = []
-  let [position, pages] = [after, 0]
-  for (;;) {
-    const page = yield* log.readFeed({ after: position, limit })
-    assert.isAtMost(page.events.length, limit)
-    events.push(...page.events)
-    pages += 1
-    assert.isTrue(page.position > position || !page.hasMore)
-    position = page.position
-    if (!page.hasMore) return { events, position, pages }
-  }
-})
-
-/** Where the feed ends now. */
-const end = Effect.map(feedAll(0, 512), ({ position }) => position)
 
 for (const [store, layer] of Object.entries(stores)) {
   it.layer(layer)(`the feed on ${store}`, (it) => {

@@ -4,29 +4,13 @@
  * every place in it. Nothing of one life may reach a reader of another.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Queue, Stream } from "effect"
-import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { EventLog, type ReadError, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
+import { Context, Effect, Layer } from "effect"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { caughtUp, isGone } from "../../packages/log/src/testing/IncarnationContract.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 import { backTo } from "../support/OldSchema.ts"
-
-type Log = Context.Tag.Service<typeof EventLog>
-
-const isGone = (error: ReadError, id: string, how?: string) => {
-  assert.instanceOf(error, SessionNotFound, how)
-  assert.strictEqual(error.sessionID, id)
-  assert.strictEqual(error.removed, true)
-  assert.include(error.message, "was removed")
-}
-
-/** A tail that has given all of `events`; what comes next is taken one by one. */
-const caughtUp = Effect.fnUntraced(function* (log: Log, id: SessionID, events: number) {
-  const tail = yield* log.tail({ sessionID: id }).pipe(Stream.toQueueOfElements())
-  for (let n = 0; n < events; n++) yield* Effect.flatten(Queue.take(tail))
-  return Effect.flip(Effect.flatten(Queue.take(tail))).pipe(Effect.map(Option.getOrThrow))
-})
 
 const two = Effect.gen(function* () {
   const filename = yield* temporaryDatabase

@@ -1,33 +1,12 @@
 /** Replay and following: the laws of tails, on every store. Order is held by queues and gates, never by time. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Option, Queue, Scope, Stream, TestClock } from "effect"
-import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog, type ReadError, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
+import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream, TestClock } from "effect"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Tails from "../../packages/log/src/log/Tails.ts"
+import { following, settled, take, takeSeqs } from "../../packages/log/src/testing/TailContract.ts"
 import { memoryLog, stores } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
-
-type Item = SessionEvent | ReplayComplete
-type Following = Queue.Dequeue<Exit.Exit<Item, Option.Option<ReadError>>>
-
-const take = (tail: Following): Effect.Effect<Item, Option.Option<ReadError>> => Effect.flatten(Queue.take(tail))
-
-/** A tail whose items arrive one by one in a queue that holds back when it is full. */
-const following = (
-  options: { readonly sessionID: SessionEvent["sessionID"]; readonly after?: number },
-  capacity = 4096
-): Effect.Effect<Following, never, EventLog | Scope.Scope> =>
-  Effect.flatMap(EventLog, (log) => log.tailMarked(options).pipe(Stream.toQueueOfElements({ capacity })))
-
-const takeSeqs = (tail: Following, count: number) =>
-  Effect.replicateEffect(
-    Effect.map(take(tail), (item) => (item.type === "replay.complete" ? -1 : item.seq)),
-    count
-  )
-
-/** Every other fiber waits for something. */
-const settled = TestClock.adjust("1 millis")
 
 it.scoped("LG-12: the database is asked for commits of other processes only while a tail is open", () =>
   Effect.gen(function* () {

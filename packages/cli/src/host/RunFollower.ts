@@ -125,7 +125,7 @@ const openScreen = Effect.fnUntraced(function* (run: Followed, style: Style) {
 /** Feeds the queue with the live deltas. */
 const listen = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>, sessionID: SessionID) {
   const log = yield* EventLog
-  // A reader that fell behind loses its deltas; the durable events complete what it has shown.
+  // A slow reader loses deltas. The durable events contain the whole text.
   yield* Effect.forkScoped(
     Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
   )

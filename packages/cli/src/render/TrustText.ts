@@ -28,7 +28,7 @@ const listed = (things: ReadonlyArray<Thing>, sign = " "): string => {
   return more > 0 ? `${rows}${sign} and ${more} more\n` : rows
 }
 
-/** The text of the trust question: names the project and lists what it brings. */
+/** The trust question: the name of the project and the list of its files that would take effect. */
 export const questionText = ({ brings, changes, root }: TrustStore.Report): string => {
   const whose = oneLine(root, 400)
   const begin =
@@ -74,7 +74,7 @@ export const changesText = ({ changes, root }: TrustStore.Report): string => {
   return `${listed(changes.removed, "-")}${shown}${left > 0 ? `and ${left} more\n` : ""}${what}`
 }
 
-/** The text of `daybook trust status`: the project's standing and what it brings. */
+/** The output of `daybook trust status`: whether the project is trusted, and its files that would take effect. */
 export const statusText = (report: TrustStore.Report): string => {
   const { brings, root, standing } = report
   const head = `${standing.state}: ${oneLine(root, 400)}: ${standing.why}\n`

@@ -1,4 +1,4 @@
-/** Plans a compaction before anything is written: what is summarized, what stays, and the summary's prompt. Pure. */
+/** Plans a compaction: the messages to summarize, the messages to keep, and the prompt of the summary. Pure. */
 import type { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"

@@ -45,8 +45,8 @@ export interface RunCoordinator<Key, A, E> {
   /** Stops everything requested before it; waits until that has ended, including finalizers. Idle: no-op (EX-6). */
   readonly interrupt: (key: Key) => Effect.Effect<void>
   /**
-   * Stops the drain if `still` returns true in the same step that stops it, then drains again what it left; waits like
-   * `interrupt`. Returns false and does nothing if `still` returns false or the key is idle (EX-13).
+   * Calls `still`, and if it returns true stops the drain in the same step. Waits like `interrupt`, then drains the work
+   * that is left. Returns false and does nothing if `still` returns false or the key is idle (EX-13).
    */
   readonly cut: (key: Key, still: () => boolean) => Effect.Effect<boolean>
   /** Waits until nothing is active for the key, with any outcome. Idle: returns immediately (EX-8). */

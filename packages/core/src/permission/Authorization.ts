@@ -16,7 +16,7 @@ export interface Authorization {
   readonly agent: Agent
   /** The action's name: `read`, `edit`, `bash`, `external_directory` and so on. */
   readonly permission: string
-  /** What it acts on; each resource must be allowed. */
+  /** The resources of the call; each must be allowed. */
   readonly resources: NonEmptyReadonlyArray<string>
   /** The call runs in a sandbox and the host allows sandboxed calls: no question is asked. */
   readonly confined?: boolean

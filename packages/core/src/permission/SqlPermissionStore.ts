@@ -141,7 +141,7 @@ const decisions = Effect.fn("PermissionStore.decisions")(function* (
   readSql: SqlClient.SqlClient,
   { folder, limit }: Parameters<PermissionStore["Type"]["decisions"]>[0]
 ) {
-  const rows = yield* failed("reading what was decided")(
+  const rows = yield* failed("reading the decisions")(
     readSql<Record<string, unknown>>`SELECT event.position, event.id, event.session_id, event.seq, event.type,
         event.created, event.data, event.checksum
       FROM event JOIN session ON session.id = event.session_id
@@ -149,7 +149,7 @@ const decisions = Effect.fn("PermissionStore.decisions")(function* (
       AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
       ORDER BY event.position DESC LIMIT ${limit}`
   )
-  const events = yield* failed("reading what was decided")(
+  const events = yield* failed("reading the decisions")(
     Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
   )
   return events.filter(isPermissionEvent).toReversed()

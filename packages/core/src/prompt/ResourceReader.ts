@@ -1,4 +1,4 @@
-/** The port through which prompts read resources of MCP servers. By default there are no servers. Spec: PX-18. */
+/** Reads resources of MCP servers for prompts. By default there are no servers. Spec: PX-18. */
 import { Context, Effect, Schema } from "effect"
 import type { ToolContent } from "@daybook/log/domain/Values"
 

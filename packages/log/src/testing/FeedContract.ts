@@ -9,7 +9,7 @@ import { begin, created, readAll, renamed, session } from "./Samples.ts"
 const long = (name: string) => renamed(`${name} ${"x".repeat(100 * 1024)}`)
 
 /** All events of the feed after a position, by pages of a size. */
-const feedAll = Effect.fnUntraced(function* (after: number, limit: number) {
+export const feedAll = Effect.fnUntraced(function* (after: number, limit: number) {
   const log = yield* EventLog
   const events: Array<SessionEvent> = []
   let [position, pages] = [after, 0]
@@ -25,7 +25,7 @@ const feedAll = Effect.fnUntraced(function* (after: number, limit: number) {
 })
 
 /** Where the feed ends now. */
-const end = Effect.map(feedAll(0, 512), ({ position }) => position)
+export const end = Effect.map(feedAll(0, 512), ({ position }) => position)
 
 /** Registers the tests of this contract for one kind of store. */
 export const feedContract = <R, E>({ layer, name }: LogStore<R, E>): void =>

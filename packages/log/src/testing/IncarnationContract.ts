@@ -6,9 +6,9 @@ import { EventLog, type ReadError, SessionNotFound } from "../log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, foreign, renamed, session } from "./Samples.ts"
 
-type Log = Context.Tag.Service<typeof EventLog>
+export type Log = Context.Tag.Service<typeof EventLog>
 
-const isGone = (error: ReadError, id: string, how?: string) => {
+export const isGone = (error: ReadError, id: string, how?: string) => {
   assert.instanceOf(error, SessionNotFound, how)
   assert.strictEqual(error.sessionID, id)
   assert.strictEqual(error.removed, true)
@@ -16,7 +16,7 @@ const isGone = (error: ReadError, id: string, how?: string) => {
 }
 
 /** A tail that has given all of `events`; what comes next is taken one by one. */
-const caughtUp = Effect.fnUntraced(function* (log: Log, id: SessionID, events: number) {
+export const caughtUp = Effect.fnUntraced(function* (log: Log, id: SessionID, events: number) {
   const tail = yield* log.tail({ sessionID: id }).pipe(Stream.toQueueOfElements())
   for (let n = 0; n < events; n++) yield* Effect.flatten(Queue.take(tail))
   return Effect.flip(Effect.flatten(Queue.take(tail))).pipe(Effect.map(Option.getOrThrow))

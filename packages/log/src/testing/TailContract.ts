@@ -6,11 +6,11 @@ import { EventLog, type ReadError, type ReplayComplete } from "../log/EventLog.t
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, message, readAll, renamed, session } from "./Samples.ts"
 
-type Item = SessionEvent | ReplayComplete
+export type Item = SessionEvent | ReplayComplete
 
-type Following = Queue.Dequeue<Exit.Exit<Item, Option.Option<ReadError>>>
+export type Following = Queue.Dequeue<Exit.Exit<Item, Option.Option<ReadError>>>
 
-const take = (tail: Following): Effect.Effect<Item, Option.Option<ReadError>> => Effect.flatten(Queue.take(tail))
+export const take = (tail: Following): Effect.Effect<Item, Option.Option<ReadError>> => Effect.flatten(Queue.take(tail))
 
 /** Follows until the marker; gives what came before it. */
 const untilMarker = Effect.fnUntraced(function* (tail: Following) {
@@ -23,20 +23,20 @@ const untilMarker = Effect.fnUntraced(function* (tail: Following) {
 })
 
 /** A tail whose items arrive one by one in a queue that holds back when it is full. */
-const following = (
+export const following = (
   options: { readonly sessionID: SessionEvent["sessionID"]; readonly after?: number },
   capacity = 4096
 ): Effect.Effect<Following, never, EventLog | Scope.Scope> =>
   Effect.flatMap(EventLog, (log) => log.tailMarked(options).pipe(Stream.toQueueOfElements({ capacity })))
 
-const takeSeqs = (tail: Following, count: number) =>
+export const takeSeqs = (tail: Following, count: number) =>
   Effect.replicateEffect(
     Effect.map(take(tail), (item) => (item.type === "replay.complete" ? -1 : item.seq)),
     count
   )
 
 /** Every other fiber waits for something. */
-const settled = TestClock.adjust("1 millis")
+export const settled = TestClock.adjust("1 millis")
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => from + n)
 
