@@ -149,9 +149,7 @@ const decisions = Effect.fn("PermissionStore.decisions")(function* (
       AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
       ORDER BY event.position DESC LIMIT ${limit}`
   )
-  const events = yield* failed("reading the decisions")(
-    Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
-  )
+  const events = yield* failed("reading the decisions")(Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row)))))
   return events.filter(isPermissionEvent).toReversed()
 })
 
