@@ -10,7 +10,6 @@ import { caughtUp, isGone } from "../../packages/log/src/testing/IncarnationCont
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
-import { backTo } from "../support/OldSchema.ts"
 
 const two = Effect.gen(function* () {
   const filename = yield* temporaryDatabase
@@ -51,25 +50,6 @@ it.scopedLive("LG-23: a tail ends when a real process removes its session and ma
       assert.deepStrictEqual(yield* child.answer, { is: "stored", seq: 2 })
       yield* log.append(id, [renamed("of the new life")])
       isGone(yield* next, id)
-    }).pipe(Effect.provide(logAt(filename)))
-  })
-)
-
-it.scopedLive("ST-5: a database of before incarnations gives each session that of its first event", () =>
-  Effect.gen(function* () {
-    const [filename, ids] = [yield* temporaryDatabase, [session(), session()]]
-    const positions = yield* Effect.gen(function* () {
-      const first = yield* Effect.forEach(ids, (id) => Effect.map(begin(id, 2), ([{ position }]) => position))
-      yield* backTo(4)
-      return first
-    }).pipe(Effect.provide(logAt(filename)))
-    yield* Effect.gen(function* () {
-      const log = yield* EventLog
-      const heads = yield* Effect.forEach(ids, log.head)
-      assert.deepStrictEqual(
-        heads,
-        positions.map((incarnation) => ({ seq: 2, incarnation }))
-      )
     }).pipe(Effect.provide(logAt(filename)))
   })
 )

@@ -4,16 +4,13 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Chunk, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
-import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
-import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
-import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
-import { backTo } from "../support/OldSchema.ts"
+import { begin, readAll, renamed, session } from "../support/Logs.ts"
 
 const refusal = (filename: string) => Effect.flip(Effect.scoped(Layer.build(Database.layer({ filename }))))
 
@@ -91,39 +88,6 @@ it.scopedLive("ST-5: what was appended is there after closing and opening again;
     assert.deepStrictEqual(yield* open(filename, readAll(id)), stored)
     assert.isTrue(readFileSync(filename).equals(bytes))
     assert.isFalse(existsSync(`${filename}-wal`))
-  })
-)
-
-/** The tables as they are, and a session's rows. */
-const schemaAndRows = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const tables = yield* sql<{ readonly name: string; readonly column: string }>`
-    SELECT m.name, c.name AS "column" FROM sqlite_master m, pragma_table_info(m.name) c ORDER BY 1, 2`
-  return { tables, rows: yield* contents, findings: Chunk.toReadonlyArray(yield* Stream.runCollect(Doctor.verify)) }
-})
-
-it.scopedLive("ST-5: a database of an older schema gets the tables of this build and keeps its rows", () =>
-  Effect.gen(function* () {
-    const [filename, id, input] = [yield* temporaryDatabase, session(), message()]
-    const before = yield* open(
-      filename,
-      Effect.gen(function* () {
-        const log = yield* EventLog
-        const promoted = { messageID: input, prompt: { text: "hello" }, timeCreated: 1 }
-        yield* log.append(id, [
-          created,
-          admitted(input),
-          draft("session.next.prompt.promoted", promoted),
-          draft("session.next.request.framed", { hash: "one", system: ["a"], baselineSeq: 1, settings: {} }),
-          draft("session.next.request.framed", { hash: "two", system: ["b"] })
-        ])
-        const before = yield* schemaAndRows
-        yield* backTo(4)
-        return before
-      })
-    )
-    assert.deepStrictEqual(before.findings, [])
-    assert.deepStrictEqual(yield* open(filename, schemaAndRows), before)
   })
 )
 

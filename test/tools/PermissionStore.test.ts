@@ -8,7 +8,6 @@ import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermi
 import { folderIdentity } from "../../packages/log/src/support/FolderIdentity.ts"
 import { approvals, patterns, source } from "../support/Approvals.ts"
 import { logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
-import { backTo } from "../support/OldSchema.ts"
 
 const [edit, bash] = [
   { permission: "edit", resource: "src/*" },
@@ -180,34 +179,6 @@ it.scoped("PM-44: uses of an approval are written at most once a minute, and non
     const later = Context.get(yield* Layer.build(inFile(filename)), PermissionStore)
     assert.strictEqual((yield* later.list(folder))[0]?.uses, 8)
   })
-)
-
-it.scopedLive(
-  "PM-42: approvals of before are for the folder that stands at their path when the database is migrated",
-  () =>
-    Effect.gen(function* () {
-      const filename = yield* temporaryDatabase
-      const { base, folder } = yield* makeFolder
-      const gone = join(base, "gone")
-      yield* Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* backTo(5)
-        for (const [at, project] of [folder, gone].entries()) {
-          yield* sql`INSERT INTO permission VALUES (${project}, 'bash', 'make', ${at})`
-        }
-      }).pipe(Effect.provide(inFile(filename)))
-      const store = Context.get(yield* Layer.build(inFile(filename)), PermissionStore)
-      assert.deepStrictEqual(patterns(yield* store.list(folder)), [{ permission: "bash", resource: "make" }])
-      mkdirSync(gone)
-      assert.deepStrictEqual(yield* store.list(gone), [])
-      assert.deepStrictEqual(
-        (yield* store.listAll).map((saved) => [saved.folder, saved.savedAt]),
-        [
-          [folder, 0],
-          [gone, 1]
-        ]
-      )
-    })
 )
 
 it.scoped("PM-42: two folders differ, two spellings of one do not", () =>

@@ -12,13 +12,6 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
 import { default as initial } from "./migrations/0001_initial.ts"
-import { default as context } from "./migrations/0002_context.ts"
-import { default as addresses } from "./migrations/0003_addresses.ts"
-import { default as leases } from "./migrations/0004_leases.ts"
-import { default as incarnations } from "./migrations/0005_incarnations.ts"
-import { default as approvals } from "./migrations/0006_approvals.ts"
-import { default as unused } from "./migrations/0007_unused.ts"
-import { default as epochs } from "./migrations/0008_epochs.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -49,14 +42,7 @@ export interface DatabaseOptions {
 export const applicationID = 0x44617942
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
-  "0001_initial": initial,
-  "0002_context": context,
-  "0003_addresses": addresses,
-  "0004_leases": leases,
-  "0005_incarnations": incarnations,
-  "0006_approvals": approvals,
-  "0007_unused": unused,
-  "0008_epochs": epochs
+  "0001_initial": initial
 }
 
 /** The newest schema version that this build knows. */

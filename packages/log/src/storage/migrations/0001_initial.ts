@@ -1,5 +1,5 @@
 /**
- * Creates the first schema. A released migration is never edited: a change is a new migration. Spec: specs/storage.md.
+ * Creates the schema. A released migration is never edited: a change is a new migration. Spec: specs/storage.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
@@ -17,7 +17,11 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         owner_id TEXT,
         owner_epoch INTEGER NOT NULL DEFAULT 0,
         lease_until INTEGER NOT NULL DEFAULT 0,
-        interrupt_epoch INTEGER NOT NULL DEFAULT 0
+        interrupt_epoch INTEGER NOT NULL DEFAULT 0,
+        interrupt_activity TEXT,
+        lease_beat INTEGER NOT NULL DEFAULT 0,
+        lease_ms INTEGER NOT NULL DEFAULT 15000,
+        incarnation INTEGER
       ) STRICT, WITHOUT ROWID`,
       // AUTOINCREMENT: a position is never reused, even after the newest session was removed.
       sql`CREATE TABLE event (
@@ -31,10 +35,12 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         checksum INTEGER NOT NULL,
         UNIQUE (session_id, seq)
       ) STRICT`,
+      // A partial index over the few permission events.
+      sql`CREATE INDEX event_permission ON event (position)
+        WHERE type >= 'session.next.permission.' AND type < 'session.next.permission/'`,
       sql`CREATE TABLE session (
         id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE,
         parent_id TEXT,
-        leaf_id TEXT,
         directory TEXT NOT NULL,
         location TEXT NOT NULL,
         title TEXT,
@@ -49,11 +55,25 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         activity_id TEXT,
         activity_state TEXT,
         time_created INTEGER NOT NULL,
-        time_updated INTEGER NOT NULL
+        time_updated INTEGER NOT NULL,
+        activity_error TEXT,
+        frame TEXT,
+        pruned_seq INTEGER,
+        compaction_requested TEXT,
+        compaction_running TEXT,
+        budget TEXT,
+        address TEXT,
+        root TEXT,
+        epoch INTEGER,
+        baseline_seq INTEGER
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_updated ON session (time_updated, id)`,
       sql`CREATE INDEX session_directory ON session (directory, time_updated, id)`,
+      sql`CREATE INDEX session_title ON session (title) WHERE title IS NOT NULL`,
       sql`CREATE INDEX session_running ON session (id) WHERE activity_state = 'running'`,
+      // A child's spending counts for its parents.
+      sql`CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL`,
+      sql`CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL`,
       sql`CREATE TABLE session_input (
         id TEXT PRIMARY KEY,
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
@@ -62,14 +82,20 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         admitted_seq INTEGER NOT NULL,
         promoted_seq INTEGER,
         time_created INTEGER NOT NULL,
+        withdrawn_seq INTEGER,
         UNIQUE (session_id, promoted_seq)
       ) STRICT`,
       sql`CREATE INDEX session_input_waiting ON session_input (session_id, admitted_seq) WHERE promoted_seq IS NULL`,
+      // A removal leaves no event; this table tells consumers that keep copies of sessions.
+      sql`CREATE TABLE session_removal (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL,
+        position INTEGER NOT NULL
+      ) STRICT`,
       sql`CREATE TABLE session_message (
         id TEXT PRIMARY KEY,
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
-        parent_id TEXT,
         type TEXT NOT NULL,
         data TEXT,
         settled TEXT,
@@ -99,26 +125,34 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         PRIMARY KEY (session_id, message_id, kind, key)
       ) STRICT`,
       sql`CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL`,
-      sql`CREATE TABLE session_context_epoch (
-        session_id TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
-        baseline TEXT NOT NULL,
-        snapshot TEXT NOT NULL,
-        baseline_seq INTEGER NOT NULL
-      ) STRICT`,
-      sql`CREATE TABLE permission (
-        project TEXT NOT NULL,
+      // A session's todo list is the result of the last call of one tool.
+      sql`CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo'`,
+      sql`CREATE TABLE session_instruction (
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        paths TEXT NOT NULL,
+        PRIMARY KEY (session_id, seq)
+      ) STRICT, WITHOUT ROWID`,
+      // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
+      sql`CREATE TABLE approval (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        folder TEXT NOT NULL,
+        identity TEXT NOT NULL,
         permission TEXT NOT NULL,
         resource TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        session_id TEXT,
+        call_id TEXT,
+        agent TEXT,
+        uid INTEGER,
+        uses INTEGER NOT NULL DEFAULT 0,
         time_created INTEGER NOT NULL,
-        PRIMARY KEY (project, permission, resource)
-      ) STRICT, WITHOUT ROWID`,
-      // A consumer stores its cursor with its derived data, in the same transaction.
-      sql`CREATE TABLE consumer_checkpoint (
-        consumer TEXT PRIMARY KEY,
-        position INTEGER NOT NULL,
-        data TEXT,
-        time_updated INTEGER NOT NULL
-      ) STRICT, WITHOUT ROWID`
+        time_used INTEGER,
+        time_revoked INTEGER,
+        revoked_uid INTEGER
+      ) STRICT`,
+      sql`CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition)
+        WHERE time_revoked IS NULL`
     ],
     (statement) => statement,
     { discard: true }
