@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Either, Option } from "effect"
+import { Effect, Either, Layer, Option } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../../packages/log/src/events/Registry.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
@@ -14,8 +14,10 @@ import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { tableNames } from "../../packages/log/src/projection/Tables.ts"
+import { layerStore } from "../../packages/log/src/Store.ts"
 import { memoryLog } from "../support/Database.ts"
 import { readAll } from "../support/Logs.ts"
+import { readModels } from "../support/ReadModels.ts"
 
 const goldenURL = (version: string, name: string) => new URL(`../golden/${version}/${name}`, import.meta.url)
 const golden = (version: string, name: string): string => readFileSync(goldenURL(version, name), "utf8")
@@ -36,6 +38,17 @@ const order = {
 const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
 const versions = ["0.1.0"]
+
+const id = SessionID.make("ses_golden")
+
+/** Puts the release's log into the database and rebuilds its rows. */
+const rebuilt = Effect.fnUntraced(function* (version: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = rowsOf(version, "event")
+  yield* sql`INSERT INTO event_sequence (session_id, seq, incarnation) VALUES (${id}, ${rows.length - 1}, 1)`
+  for (const row of rows) yield* sql`INSERT INTO event ${sql.insert(row)}`
+  return yield* Rebuild.rebuild(id)
+})
 
 it("EV-D3: the golden logs together hold every stored name", () => {
   const names = new Set(versions.flatMap((version) => rowsOf(version, "event").map(({ type }) => type)))
@@ -63,16 +76,24 @@ for (const version of versions) {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const rows = rowsOf(version, "event")
-        const id = SessionID.make("ses_golden")
-        yield* sql`INSERT INTO event_sequence (session_id, seq) VALUES (${id}, ${rows.length - 1})`
-        for (const row of rows) yield* sql`INSERT INTO event ${sql.insert(row)}`
-        assert.deepStrictEqual(yield* Rebuild.rebuild(id), { sessions: 1, events: rows.length })
+        assert.deepStrictEqual(yield* rebuilt(version), { sessions: 1, events: rows.length })
         for (const table of tableNames) {
-          const rebuilt = yield* sql.unsafe(`SELECT * FROM ${table} ORDER BY ${order[table]}`)
-          assert.strictEqual(lines(rebuilt), golden(version, `${table}.jsonl`))
+          const stored = yield* sql.unsafe(`SELECT * FROM ${table} ORDER BY ${order[table]}`)
+          assert.strictEqual(lines(stored), golden(version, `${table}.jsonl`))
         }
         assert.strictEqual((yield* readAll(id)).length, rows.length - 1)
       }).pipe(Effect.provide(memoryLog))
+  )
+
+  it.effect(`PJ-13: messages, contexts, requests and inputs of release ${version} read as that release read them`, () =>
+    Effect.gen(function* () {
+      yield* rebuilt(version)
+      const shown = yield* readModels(id)
+      // Until 0.1.0 is released, a log with more events is recorded with DAYBOOK_GOLDEN=write.
+      const url = goldenURL(version, "shown.json")
+      if (process.env["DAYBOOK_GOLDEN"] === "write") writeFileSync(url, `${JSON.stringify(shown, null, 1)}\n`)
+      assert.deepStrictEqual(shown, JSON.parse(golden(version, "shown.json")))
+    }).pipe(Effect.provide(Layer.provideMerge(layerStore, memoryLog)))
   )
 }
 
