@@ -12,6 +12,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
 import { default as initial } from "./migrations/0001_initial.ts"
+import { lean } from "./LeanClient.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -199,7 +200,17 @@ const open = (
   options: SqliteClient.SqliteClientConfig
 ): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
   // The driver throws if the file cannot be opened.
-  SqliteClient.make(options).pipe(Effect.catchAllDefect((cause) => refuse(options.filename, cause)))
+  SqliteClient.make(options).pipe(
+    Effect.catchAllDefect((cause) => refuse(options.filename, cause)),
+    Effect.flatMap((client) =>
+      // The driver has one connection, which it hands out again and again.
+      client.reserve.pipe(
+        Effect.scoped,
+        Effect.map((connection) => lean(client, connection)),
+        Effect.mapError((cause) => refuse(options.filename, cause))
+      )
+    )
+  )
 
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])

@@ -1,8 +1,12 @@
 /** Spans for code that runs thousands of times a second. All other code uses `Effect.fn`. */
-import { Context, DefaultServices, Effect, Tracer } from "effect"
+import { Context, DefaultServices, Effect, type Fiber, Tracer } from "effect"
 
 /** Effect's default tracer, which exports no spans. */
 const unheard = Context.get(DefaultServices.liveServices, Tracer.Tracer)
+
+/** Whether the host installed a tracer for this fiber. */
+export const isTraced = ({ currentDefaultServices }: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
+  Context.get(currentDefaultServices, Tracer.Tracer) !== unheard
 
 /** `Effect.withSpan`, only if the host installed a tracer: otherwise the span would cost more than its effect. */
 export const withSpan =

@@ -1,0 +1,55 @@
+/**
+ * Runs the statements of a client without the span and the scope that `@effect/sql` gives each of them: they cost
+ * several times as much as a short statement. A host that installed a tracer gets the spans.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { TransactionConnection } from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import type * as SqlError from "@effect/sql/SqlError"
+import type { Statement } from "@effect/sql/Statement"
+import { Context, Effect, Option, Predicate } from "effect"
+import { isTraced } from "../support/Spans.ts"
+
+type Rows = Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
+
+const isStatement = (made: unknown): made is Statement<unknown> & { readonly commit: () => Rows } =>
+  Predicate.hasProperty(made, "compile") && Predicate.hasProperty(made, "commit")
+
+/**
+ * The same client with lean statements. A statement runs directly on its transaction's connection, or on `connection`
+ * while no transaction has reserved it: the driver is synchronous, so nothing can come between. Otherwise it waits as
+ * the client's own statements do.
+ */
+export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Connection): Client => {
+  let reserved = 0
+
+  const shorten = (made: unknown): unknown => {
+    if (!isStatement(made)) return made
+    const usual = made.commit.bind(made)
+    const commit = (): Rows =>
+      Effect.withFiberRuntime((fiber) => {
+        if (isTraced(fiber)) return usual()
+        const around = Context.getOption(fiber.currentContext, TransactionConnection)
+        const at = Option.isSome(around) ? around.value[0] : reserved === 0 ? connection : undefined
+        return at === undefined ? usual() : at.execute(...made.compile(), undefined)
+      })
+    return Object.defineProperty(made, "commit", { value: commit })
+  }
+
+  const reserve = Effect.zipLeft(
+    client.reserve,
+    Effect.acquireRelease(
+      Effect.sync(() => (reserved += 1)),
+      () => Effect.sync(() => (reserved -= 1))
+    )
+  )
+
+  return new Proxy(client, {
+    apply: (target, self, parameters) => shorten(Reflect.apply(target, self, parameters)),
+    get: (target, key) => {
+      if (key === "reserve") return reserve
+      if (key !== "unsafe") return Reflect.get(target, key)
+      return (...parameters: Parameters<typeof client.unsafe>) => shorten(client.unsafe(...parameters))
+    }
+  })
+}
