@@ -9,6 +9,7 @@ import { SqlClient } from "@effect/sql"
 import Sqlite from "better-sqlite3"
 import { Array as Arr, Effect, Layer, Predicate, Stream } from "effect"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
+import * as ProviderModel from "../packages/core/src/model/ProviderModel.ts"
 import { Sessions } from "../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import { ActivityID, MessageID, SessionID } from "../packages/log/src/domain/Identifiers.ts"
@@ -88,7 +89,7 @@ const model = layerLanguageModel({ ref: Workload.model }).pipe(
   Layer.provide(
     Layer.effect(
       LanguageModel.LanguageModel,
-      LanguageModel.make({
+      ProviderModel.make({
         generateText: () => Effect.dieMessage("the runner streams"),
         streamText: () => Stream.fromIterable(answer)
       })

@@ -3,10 +3,11 @@
  * no key and no network. It reads the files that a prompt names and reports their content. The same prompt always gets
  * the same answer. Spec: MD-40..MD-46.
  */
-import * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Prompt from "@effect/ai/Prompt"
 import type * as Response from "@effect/ai/Response"
 import { Effect, Hash, Predicate, Stream } from "effect"
+import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import type { ResolvedModel } from "@daybook/core/model/ModelResolver"
 
 /** The reference of the offline model. */
@@ -215,7 +216,7 @@ const offered = (options: LanguageModel.ProviderOptions): ReadonlyArray<string> 
   options.toolChoice === "none" ? [] : options.tools.map((tool) => tool.name)
 
 /** The offline model as an `@effect/ai` LanguageModel. */
-export const make: Effect.Effect<LanguageModel.Service> = LanguageModel.make({
+export const make: Effect.Effect<LanguageModel.Service> = ProviderModel.make({
   generateText: (options) => Effect.sync(() => generateParts(options)),
   streamText: (options) => Stream.suspend(() => Stream.fromIterable(streamParts(options))).pipe(Stream.rechunk(1))
 })

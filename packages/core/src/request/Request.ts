@@ -2,9 +2,9 @@
  * Assembles one provider request from a session's data, in the order in which the model reads it. Pure; the runner
  * observes, stores and sends. Spec: RQ-1..RQ-7 in specs/context.md.
  */
-import type * as Prompt from "@effect/ai/Prompt"
+import * as Prompt from "@effect/ai/Prompt"
 import * as Tool from "@effect/ai/Tool"
-import { Predicate } from "effect"
+import { Predicate, Schema } from "effect"
 import type { Message } from "@daybook/log/domain/Message"
 import { type JsonRecord, type ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { baseInstructions } from "../agent/BaseInstructions.ts"
@@ -126,8 +126,22 @@ export const assemble = (input: RequestInput): AssembledRequest => {
   return { frame, messages, estimate: estimated, tokens: withUsage(estimated, usage) }
 }
 
-/** The whole request as `@effect/ai` messages. */
-export const promptOf = ({ frame, messages }: AssembledRequest): ReadonlyArray<Prompt.MessageEncoded> => [
-  ...frame.system.map((content) => ({ role: "system" as const, content })),
-  ...messages
-]
+const decodeMessage = Schema.decodeSync(Prompt.Message)
+
+const decodedMessages = new WeakMap<Prompt.MessageEncoded, Prompt.Message>()
+
+/** Decodes a message; the same message returns the same object. */
+const decoded = (message: Prompt.MessageEncoded): Prompt.Message => {
+  const before = decodedMessages.get(message)
+  if (before !== undefined) return before
+  const made = decodeMessage(message)
+  decodedMessages.set(message, made)
+  return made
+}
+
+/** The whole request as an `@effect/ai` prompt. Messages of an earlier request are not decoded again. */
+export const promptOf = ({ frame, messages }: AssembledRequest): Prompt.Prompt =>
+  Prompt.fromMessages([
+    ...frame.system.map((content) => Prompt.makeMessage("system", { content })),
+    ...messages.map(decoded)
+  ])

@@ -2,7 +2,6 @@
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
  * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
  */
-import * as Prompt from "@effect/ai/Prompt"
 import { Array as Arr, Effect, Ref, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
@@ -72,7 +71,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
       agent,
       location,
       model,
-      prompt: Prompt.make(promptOf(request)),
+      prompt: promptOf(request),
       tools,
       repeats: Repeats.make(messages),
       inputEstimate,

@@ -12,10 +12,11 @@ import type {
   LanguageModelV3Usage
 } from "@ai-sdk/provider"
 import * as AiError from "@effect/ai/AiError"
-import * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"
 import * as Tool from "@effect/ai/Tool"
 import { Array as Arr, Effect, Option, Predicate, Stream } from "effect"
+import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import { refusalIn } from "@daybook/core/http/HttpRefused"
 import { toPrompt, toTools } from "./AiSdkPrompt.ts"
 import { type Guard, guard, parseOrText, refusedError } from "./GuardedModel.ts"
@@ -46,7 +47,7 @@ export const bridge = (options: Bridge): Effect.Effect<LanguageModel.Service> =>
       : {}),
     abortSignal
   })
-  return LanguageModel.make({
+  return ProviderModel.make({
     generateText: (request) =>
       Effect.tryPromise({
         try: (signal) => model.doGenerate(call(request, signal)),

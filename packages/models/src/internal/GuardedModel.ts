@@ -133,8 +133,8 @@ const wireTools = ({ handle, tools }: OpenToolkit, { toWire }: WireNames): OpenT
   tools: Object.fromEntries(
     Object.values(tools).map((tool) => {
       const name = toWire(tool.name)
-      if (Tool.isProviderDefined(tool)) return [tool.name, changed(tool, anything)]
-      return [name, name === tool.name ? tool : changed(tool, { name })]
+      if (Tool.isProviderDefined(tool)) return [tool.name, changed(tool, "", anything)]
+      return [name, name === tool.name ? tool : changed(tool, name, { name })]
     })
   )
 })
@@ -145,10 +145,18 @@ const anything = {
   failureSchema: Schema.Unknown
 }
 
-/** Copies a tool with its prototype, which marks provider-defined tools. */
-const changed = (tool: Tool.Any, fields: object): Tool.Any => {
+const copies = new WeakMap<Tool.Any, { readonly key: string; readonly copy: Tool.Any }>()
+
+/**
+ * Copies a tool with its prototype, which marks provider-defined tools. The same key returns the same copy, so that
+ * schemas are built once per tool set (RQ-57).
+ */
+const changed = (tool: Tool.Any, key: string, fields: object): Tool.Any => {
+  const before = copies.get(tool)
+  if (before?.key === key) return before.copy
   const copy: Tool.Any = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool))
-  return Object.assign(copy, fields)
+  copies.set(tool, { key, copy: Object.assign(copy, fields) })
+  return copy
 }
 
 /** The state of one streamed answer. */
