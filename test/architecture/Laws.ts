@@ -29,6 +29,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "log",
     "store",
     "coordination",
+    "consumer",
     "maintenance",
     "testing"
   ],
@@ -62,7 +63,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /** Where SQL may stand. */
 export const sqlPlaces: ReadonlyArray<RegExp> = [
-  /^log\/src\/(?:log|storage|projection|store|coordination|maintenance)\//,
+  /^log\/src\/(?:log|storage|projection|store|coordination|consumer|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/

@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Context, Effect, Layer, TestServices } from "effect"
 import {
+  consumerContract,
   epochStoreContract,
   eventLogContract,
   inboxContract,
@@ -13,6 +14,7 @@ import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSession
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { fileLog, logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
+import { derive, derived, derivedTable } from "../support/Derived.ts"
 import { contents } from "../support/Logs.ts"
 
 /** Several logs on one file. */
@@ -29,6 +31,7 @@ for (const [name, log] of [
 ] as const) {
   const layer = Layer.provideMerge(Store.layerStore, log)
   inboxContract({ name, layer })
+  consumerContract({ name, layer: Layer.provideMerge(derivedTable, layer), derive, derived })
   sessionStoreContract({ name, layer })
   questionStoreContract({ name, layer })
   epochStoreContract({ name, layer })

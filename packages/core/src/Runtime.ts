@@ -12,6 +12,7 @@ import * as SqlSessionOwner from "@daybook/log/coordination/SqlSessionOwner"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget, Price } from "@daybook/log/domain/Values"
+import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import * as Store from "@daybook/log/Store"
@@ -154,6 +155,7 @@ export type Services =
   | SessionOwner
   | SessionStore
   | Inbox
+  | ConsumerStore
   | SqlClient.SqlClient
   | Database.ReadSql
 

@@ -4,6 +4,7 @@
  */
 import { Layer } from "effect"
 import * as Identifiers from "./domain/Identifiers.ts"
+import * as SqlConsumerStore from "./consumer/SqlConsumerStore.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Database from "./storage/Database.ts"
 import * as SqlEpochStore from "./store/SqlEpochStore.ts"
@@ -11,12 +12,13 @@ import * as SqlInbox from "./store/SqlInbox.ts"
 import * as SqlQuestionStore from "./store/SqlQuestionStore.ts"
 import * as SqlSessionStore from "./store/SqlSessionStore.ts"
 
-/** `SessionStore`, `Inbox`, `QuestionStore` and `EpochStore` beside the SQL event log in the context. */
+/** `SessionStore`, `Inbox`, `QuestionStore`, `EpochStore` and `ConsumerStore` beside the SQL event log in the context. */
 export const layerStore = Layer.mergeAll(
   SqlSessionStore.layer,
   SqlInbox.layer,
   SqlQuestionStore.layer,
-  SqlEpochStore.layer
+  SqlEpochStore.layer,
+  SqlConsumerStore.layer()
 )
 
 /** `EventLog` and these services over the database in the context. */

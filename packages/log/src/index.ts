@@ -4,6 +4,7 @@
  * @module @daybook/log
  */
 export * as Address from "./domain/Address.ts"
+export * as Consumer from "./consumer/Consumer.ts"
 export * as CurrentLocation from "./domain/CurrentLocation.ts"
 export * as Database from "./storage/Database.ts"
 export * as Doctor from "./maintenance/Doctor.ts"
@@ -23,6 +24,7 @@ export * as Rebuild from "./maintenance/Rebuild.ts"
 export * as SessionEvents from "./events/SessionEvents.ts"
 export * as SessionOwner from "./coordination/SessionOwner.ts"
 export * as SessionStore from "./store/SessionStore.ts"
+export * as SqlConsumerStore from "./consumer/SqlConsumerStore.ts"
 export * as SqlEventLog from "./log/SqlEventLog.ts"
 export * as SqlInbox from "./store/SqlInbox.ts"
 export * as SqlQuestionStore from "./store/SqlQuestionStore.ts"

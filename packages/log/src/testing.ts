@@ -23,6 +23,7 @@ import { sessionsContract } from "./testing/SessionContract.ts"
 import { tailContract } from "./testing/TailContract.ts"
 import { transcriptContract } from "./testing/TranscriptContract.ts"
 
+export { consumerContract, type ConsumerLayer } from "./testing/ConsumerContract.ts"
 export { epochStoreContract } from "./testing/EpochContract.ts"
 export { inboxContract, type InboxStore } from "./testing/InboxContract.ts"
 export type { LogStore } from "./testing/LogStore.ts"

@@ -323,6 +323,12 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
       readonly after?: number | undefined
       readonly limit?: number | undefined
     }) => Effect.Effect<FeedPage, CursorAhead | EventUnreadable | LogUnavailable>
+    /**
+     * Registers a signal for one session, or for all sessions, until the scope closes. The returned effect waits until
+     * there may be new events or a removal since it last returned, by any process: read again. Signals merge, and may be
+     * spurious (LG-58).
+     */
+    readonly changes: (sessionID?: SessionID) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
     /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
     readonly removals: (options?: {
       readonly after?: number | undefined

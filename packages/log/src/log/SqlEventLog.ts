@@ -179,6 +179,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     ...makeReplay(sql, projectors, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,
+    changes: (sessionID) => Effect.map(tails.follow(sessionID), ({ wake }) => wake),
     publishLive: (event) => Effect.sync(() => publish(event)),
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const existed = yield* removeSession(sql, sessionID)

@@ -43,3 +43,9 @@ export const contextBaseline = Metric.histogram(
 )
 /** Characters of context updates sent to the model. */
 export const contextUpdates = Metric.counter("daybook_context_update_chars_total", { incremental: true })
+/** How far a consumer's cursor is behind its source, by consumer. */
+export const consumerLag = Metric.gauge("daybook_consumer_lag_events")
+/** Events that consumers applied, by consumer. */
+export const consumerEvents = Metric.counter("daybook_consumer_events_total", { incremental: true })
+/** Events that consumers skipped, by consumer. */
+export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })

@@ -152,7 +152,33 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         revoked_uid INTEGER
       ) STRICT`,
       sql`CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition)
-        WHERE time_revoked IS NULL`
+        WHERE time_revoked IS NULL`,
+      sql`CREATE TABLE consumer (
+        name TEXT PRIMARY KEY,
+        session_id TEXT,
+        incarnation INTEGER,
+        cursor INTEGER NOT NULL,
+        removals INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        owner_id TEXT,
+        time_updated INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID`,
+      sql`CREATE INDEX consumer_session ON consumer (session_id)`,
+      // The details may quote the event, so a removed session takes them along.
+      sql`CREATE TABLE consumer_poison (
+        consumer TEXT NOT NULL REFERENCES consumer (name) ON DELETE CASCADE,
+        cursor INTEGER NOT NULL,
+        session_id TEXT REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        position INTEGER,
+        type TEXT NOT NULL,
+        details TEXT NOT NULL,
+        skipped INTEGER NOT NULL,
+        time_created INTEGER NOT NULL,
+        PRIMARY KEY (consumer, cursor)
+      ) STRICT, WITHOUT ROWID`,
+      sql`CREATE INDEX consumer_poison_session ON consumer_poison (session_id)`,
+      sql`CREATE INDEX consumer_poison_stop ON consumer_poison (consumer) WHERE skipped = 0`
     ],
     (statement) => statement,
     { discard: true }

@@ -1,0 +1,187 @@
+/**
+ * Applies a consumer's steps: repeats failed calls, finds the event that a batch fails on, and skips it or stops. Spec:
+ * CN-2, CN-3, CN-7..CN-10, CN-12.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Cause, Data, type Duration, Effect, Metric, Option, type Schedule, Schema } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import type { CursorExpired, LogUnavailable } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { clip } from "../support/Issues.ts"
+import * as Metrics from "../support/Metrics.ts"
+import { type Claim, type ConsumerReplaced, type ConsumerStore, type Place, PoisonEvent } from "./ConsumerStore.ts"
+import { cursorOf, type Step } from "./Source.ts"
+
+/** The consumer failed at one event, or at a removal or snapshot of a session. Everything before it is applied. */
+export class ConsumerStopped extends Schema.TaggedError<ConsumerStopped>("@daybook/log/ConsumerStopped")(
+  "ConsumerStopped",
+  { consumer: Schema.String, poison: PoisonEvent }
+) {
+  override get message() {
+    const { details, seq, sessionID = "an unknown session", type } = this.poison
+    return (
+      `consumer ${this.consumer} stopped at event ${seq} of ${sessionID} (${type}): ${details}; ` +
+      'mend the handler and run the consumer again, or run it with `onPoison: "skip"`'
+    )
+  }
+}
+
+/** A call of the host's code failed. */
+class CallFailed extends Data.TaggedError("CallFailed")<{ readonly details: string }> {}
+
+export interface Settings<E, R> {
+  readonly sessionID?: SessionID | undefined
+  readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
+  readonly onRemoved?: (sessionID: SessionID) => Effect.Effect<unknown, E, R>
+  readonly fromSnapshot?: (error: CursorExpired) => Effect.Effect<unknown, E, R>
+  readonly retry: Schedule.Schedule<unknown, unknown>
+  readonly timeout: Duration.DurationInput
+  readonly onPoison?: "stop" | "skip"
+}
+
+type StoreError = ConsumerReplaced | LogUnavailable
+
+/** Runs a call and moves the cursor; without a place, the consumer ends. */
+type Attempt<R, R2> = <E>(
+  call: Effect.Effect<unknown, E, R>,
+  to: Place | undefined
+) => Effect.Effect<unknown, E | StoreError, R2>
+
+export type MakeAttempt<R, R2> = (store: ConsumerStore["Type"], claim: Claim) => Attempt<R, R2>
+
+/** The call and the cursor's move in one transaction. */
+export const inTransaction =
+  <R>(store: ConsumerStore["Type"], claim: Claim): Attempt<R, Exclude<R, SqlClient.SqlClient>> =>
+  (call, to) =>
+    to === undefined ? store.finish(claim, call) : store.commit(claim, to, call)
+
+/** The call, then the cursor's move. */
+export const outside =
+  <R>(store: ConsumerStore["Type"], claim: Claim): Attempt<R, R> =>
+  (call, to) =>
+    store
+      .check(claim)
+      .pipe(
+        Effect.zipRight(call),
+        Effect.zipRight(to === undefined ? store.finish(claim, Effect.void) : store.commit(claim, to, Effect.void))
+      )
+
+/** Failures of the database that no event causes. */
+const isEnvironmental = (error: unknown): error is SqlError.SqlError => {
+  if (!(error instanceof SqlError.SqlError)) return false
+  const reason = reasonOf(error)
+  return reason !== "constraint" && reason !== "unknown"
+}
+
+const sentenceOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return clip(error instanceof Error ? error.message : String(error))
+}
+
+/** Bounds the call in time, and turns its failures and defects into `CallFailed`. */
+const guarded = <E, R>(
+  call: Effect.Effect<unknown, E, R>,
+  timeout: Duration.DurationInput
+): Effect.Effect<unknown, CallFailed | LogUnavailable, R> =>
+  call.pipe(
+    Effect.timeoutFail({
+      duration: timeout,
+      onTimeout: () => new CallFailed({ details: "the call took longer than its timeout" })
+    }),
+    Effect.catchAllCause((cause): Effect.Effect<never, CallFailed | LogUnavailable> => {
+      if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
+      const failure = Option.getOrUndefined(Cause.failureOption(cause))
+      if (failure instanceof CallFailed) return Effect.fail(failure)
+      if (isEnvironmental(failure)) return Effect.fail(unavailable("apply a consumer's events")(failure))
+      return Effect.fail(new CallFailed({ details: sentenceOf(cause) }))
+    })
+  )
+
+/** Makes the function that applies one step. */
+export const make =
+  <E, R, R2>(settings: Settings<E, R>, attempt: Attempt<R, R2>) =>
+  (store: ConsumerStore["Type"], claim: Claim) => {
+    const { name } = claim
+    const applied = Metric.tagged(Metrics.consumerEvents, "consumer", name)
+    const skips = Metric.tagged(Metrics.consumerSkipped, "consumer", name)
+
+    const once = (call: Effect.Effect<unknown, E, R>, to: Place | undefined) =>
+      attempt(guarded(call, settings.timeout), to)
+
+    const retried = (call: Effect.Effect<unknown, E, R>, to: Place | undefined) =>
+      Effect.retry(once(call, to), { schedule: settings.retry, while: ({ _tag }) => _tag === "CallFailed" })
+
+    const stop = (poison: PoisonEvent) =>
+      Effect.zipRight(store.stop(claim, poison), new ConsumerStopped({ consumer: name, poison }))
+
+    const poisoned = (poison: PoisonEvent, to: Place) =>
+      settings.onPoison === "skip"
+        ? Effect.zipRight(store.skip(claim, to, poison), Metric.increment(skips))
+        : stop(poison)
+
+    /** Applies one event, or treats it as poison. */
+    const applyOne = (event: SessionEvent, to: Place) =>
+      retried(settings.apply([event]), to).pipe(
+        Effect.zipRight(Metric.increment(applied)),
+        Effect.catchTag("CallFailed", ({ details }) => {
+          const { position, seq, sessionID, type } = event
+          return poisoned({ cursor: to.cursor, sessionID, seq, position, type, details }, to)
+        })
+      )
+
+    /** After a failure the events are applied one by one, so that one event does not hold the others back. */
+    const apply = (events: NonEmptyReadonlyArray<SessionEvent>, to: Place) =>
+      events.length === 1
+        ? applyOne(events[0], to)
+        : once(settings.apply(events), to).pipe(
+            Effect.zipRight(Metric.incrementBy(applied, events.length)),
+            Effect.catchTag("CallFailed", () =>
+              Effect.forEach(
+                events,
+                (event) => applyOne(event, { ...to, cursor: cursorOf(event, settings.sessionID) }),
+                { discard: true }
+              )
+            )
+          )
+
+    /** A call for a whole session is never skipped: the state would keep a removed session, or miss pruned events. */
+    const ofSession = (
+      type: "removal" | "snapshot",
+      sessionID: SessionID,
+      call: Effect.Effect<unknown, E, R>,
+      to: Place | undefined
+    ) =>
+      Effect.catchTag(retried(call, to), "CallFailed", ({ details }) =>
+        stop({ cursor: (to ?? claim.place).cursor, sessionID, seq: -1, type, details })
+      )
+
+    const nothing = () => Effect.void
+
+    return (step: Step) => {
+      switch (step.kind) {
+        case "events":
+          return apply(step.events, step.to)
+        case "pass":
+          return store.commit(claim, step.to, Effect.void)
+        case "removal":
+          return ofSession("removal", step.sessionID, (settings.onRemoved ?? nothing)(step.sessionID), step.to)
+        case "end":
+          return settings.sessionID === undefined
+            ? Effect.void
+            : ofSession("removal", settings.sessionID, (settings.onRemoved ?? nothing)(settings.sessionID), undefined)
+        case "expired":
+          return settings.fromSnapshot === undefined || settings.sessionID === undefined
+            ? step.error
+            : ofSession("snapshot", settings.sessionID, settings.fromSnapshot(step.error), step.to)
+        case "unreadable": {
+          const { message: details, position, seq, sessionID, type } = step.error
+          const at = { cursor: step.to.cursor, sessionID, seq, type, details: clip(details) }
+          return poisoned(position === undefined ? at : { ...at, position }, step.to)
+        }
+      }
+    }
+  }
