@@ -13,6 +13,7 @@ import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { plugins } from "./plugins.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 // `--out DIR` writes a copy for tests to DIR: bin/ and dist/bundle/.
@@ -23,43 +24,6 @@ const outdir = resolve(out ?? root, "dist", "bundle")
 if (out !== undefined) await cp(join(root, "bin"), join(out, "bin"), { recursive: true })
 const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
-
-/**
- * This module re-exports a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is replaced by a
- * module that names the package's exports.
- */
-const undici = {
-  name: "undici",
-  setup: (build) =>
-    build.onLoad({ filter: /platform-node[\\/]dist[\\/]esm[\\/]Undici\.js$/ }, ({ path }) => {
-      const names = Object.keys(createRequire(path)("undici")).filter(
-        (name) => /^\w+$/.test(name) && name !== "default"
-      )
-      return { contents: `import all from "undici"\nexport const { ${names.join(", ")} } = all\nexport default all` }
-    })
-}
-
-/** A segmenter takes 12 ms to create, and ASCII text needs none: it is created on first use. */
-const lazySegmenter = {
-  name: "lazy-segmenter",
-  setup: (build) =>
-    build.onLoad({ filter: /(?:string-width|wrap-ansi)[\\/]index\.js$/ }, async ({ path }) => {
-      const eager = "const segmenter = new Intl.Segmenter();"
-      const source = await readFile(path, "utf8")
-      if (!source.includes(eager)) throw new Error(`${path} creates its segmenter in another way`)
-      const lazy = "let made; const segmenter = { segment: (text) => (made ??= new Intl.Segmenter()).segment(text) };"
-      return { contents: source.replace(eager, lazy) }
-    })
-}
-
-/** Schemas can generate test data; the command never does, so the generators are left out. */
-const noGenerators = {
-  name: "no-generators",
-  setup: (build) => {
-    build.onResolve({ filter: /^fast-check$/ }, () => ({ path: "fast-check", namespace: "empty", sideEffects: false }))
-    build.onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}" }))
-  }
-}
 
 /** The licence texts of the bundled packages, which must be distributed with them. */
 const notices = async (inputs) => {
@@ -87,7 +51,7 @@ const options = {
   conditions: ["@daybook/source"],
   // Native packages; `sharp` is optional, and loaded for the first picture.
   external: ["better-sqlite3", "sharp"],
-  plugins: [undici, lazySegmenter, noGenerators],
+  plugins,
   legalComments: "none",
   logLevel: "warning"
 }

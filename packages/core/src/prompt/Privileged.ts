@@ -8,7 +8,10 @@ const names = ["system-update", "running-task", "conversation-checkpoint", "rece
 /** Matches despite invisible characters within a name and a few characters before it. */
 const hidden = String.raw`\p{Cf}{0,2}`
 const spelled = names.map((name) => name.split("").join(hidden)).join("|")
-const tag = new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu")
+let tag: RegExp | undefined
+
+/** Compiled on first use, because it takes longer than the start of a reading verb may. */
+const tagPattern = () => (tag ??= new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu"))
 
 /** The text with the runtime's tags escaped. */
-export const unprivileged = (text: string): string => (text.includes("<") ? text.replaceAll(tag, "&lt;") : text)
+export const unprivileged = (text: string): string => (text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text)

@@ -1,0 +1,49 @@
+/** What the bundle changes in installed packages, so that commands start fast. Used by bundle.mjs. Spec: CL-60 in specs/cli.md. */
+import { readFile } from "node:fs/promises"
+import { createRequire } from "node:module"
+
+/**
+ * This module re-exports a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is replaced by a
+ * module that names the package's exports.
+ */
+const undici = {
+  name: "undici",
+  setup: (build) =>
+    build.onLoad({ filter: /platform-node[\\/]dist[\\/]esm[\\/]Undici\.js$/ }, ({ path }) => {
+      const names = Object.keys(createRequire(path)("undici")).filter(
+        (name) => /^\w+$/.test(name) && name !== "default"
+      )
+      return { contents: `import all from "undici"\nexport const { ${names.join(", ")} } = all\nexport default all` }
+    })
+}
+
+/**
+ * Creating a segmenter takes 12 ms and a pattern over Unicode's emoji 20 ms, and ASCII text needs neither: these constants
+ * become functions that create them on first use.
+ */
+const lazyUnicode = {
+  name: "lazy-unicode",
+  setup: (build) =>
+    build.onLoad({ filter: /(?:string-width|wrap-ansi)[\\/]index\.js$/ }, async ({ path }) => {
+      const eager = /^const (\w+) = (new Intl\.Segmenter\(\)|\/.*\\p\{.*\/[gv]+u?);$/gm
+      const source = await readFile(path, "utf8")
+      const names = Array.from(source.matchAll(eager), ([, name]) => name)
+      if (!names.includes("segmenter")) throw new Error(`${path} creates its segmenter in another way`)
+      const used = new RegExp(`\\b(${names.join("|")})\\b`, "g")
+      const contents = source
+        .replace(eager, (_, name, value) => `let made_${name}; const @${name} = () => made_${name} ??= ${value};`)
+        .replace(used, (name, _, at, all) => (/[@/]/.test(all[at - 1]) ? name : `${name}()`))
+      return { contents: contents.replaceAll("const @", "const ") }
+    })
+}
+
+/** Schemas can generate test data; the command never does, so the generators are left out. */
+const noGenerators = {
+  name: "no-generators",
+  setup: (build) => {
+    build.onResolve({ filter: /^fast-check$/ }, () => ({ path: "fast-check", namespace: "empty", sideEffects: false }))
+    build.onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}" }))
+  }
+}
+
+export const plugins = [undici, lazyUnicode, noGenerators]
