@@ -46,4 +46,26 @@ const noGenerators = {
   }
 }
 
-export const plugins = [undici, lazyUnicode, noGenerators]
+/**
+ * Prepares our modules for removal of what a bundle does not use. Imports from the root of `effect` become imports of its
+ * modules: through the root, esbuild keeps all of a module that is used once. Calls that only make values (a schema, an
+ * effect, a layer) are annotated, as those of `effect`'s own modules are.
+ */
+const shakeable = {
+  name: "shakeable",
+  setup: (build) =>
+    build.onLoad({ filter: /packages[\\/]\w+[\\/]src[\\/].*\.ts$/ }, async ({ path }) => ({
+      loader: "ts",
+      contents: (await readFile(path, "utf8"))
+        .replace(/^import \{([^}]*)\} from "effect"$/gm, (_, names) => names.split(",").map(ofModule).join("; "))
+        .replace(/^(?! *(?:\/?\*|\/\/)).*$/gm, (line) => line.replace(makesValue, "/* @__PURE__ */ $&"))
+    }))
+}
+const ofModule = (name) => {
+  const [imported, as = imported] = name.trim().split(" as ")
+  return imported === "" || imported.startsWith("type ") ? "" : `import * as ${as} from "effect/${imported}"`
+}
+const makesValue =
+  /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|Option|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
+
+export const plugins = [undici, lazyUnicode, noGenerators, shakeable]

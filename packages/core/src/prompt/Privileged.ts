@@ -14,4 +14,5 @@ let tag: RegExp | undefined
 const tagPattern = () => (tag ??= new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu"))
 
 /** The text with the runtime's tags escaped. */
-export const unprivileged = (text: string): string => (text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text)
+export const unprivileged = (text: string): string =>
+  text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text

@@ -1,9 +1,10 @@
 /**
- * Defines event types: a name, a version if durable, the payload's schema, and the schema of the whole event. Spec:
- * EV-D1..EV-D4.
+ * Defines event types: a name, a version if durable, the payload's schema, and the schema of the whole event. The schemas
+ * are built on first use: building all of them at import would take longer than reading a few events. Spec: EV-D1..EV-D4.
  */
 import { Schema } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
+import { once } from "../support/Once.ts"
 
 const envelope = {
   /** Position in the order of all sessions: starts at 1, grows, is never reused. */
@@ -33,14 +34,21 @@ export const durable = <const Type extends string, Fields extends Schema.Struct.
   version: number,
   fields: Fields
 ) => {
-  const data = Schema.Struct(fields)
-  const current: Schema.Schema<number> = Schema.Literal(version)
+  const data = once(() => Schema.Struct(fields))
+  const event = once(() => {
+    const current: Schema.Schema<number> = Schema.Literal(version)
+    return Schema.Struct({ ...envelope, version: current, type: Schema.Literal(type), data: data() })
+  })
   return {
     type,
     version,
-    data,
+    get data() {
+      return data()
+    },
     /** The event as readers get it; another version does not decode. */
-    event: Schema.Struct({ ...envelope, version: current, type: Schema.Literal(type), data })
+    get event() {
+      return event()
+    }
   }
 }
 

@@ -6,7 +6,8 @@
 import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import { MessageID } from "../domain/Identifiers.ts"
-import { compile } from "./Conforms.ts"
+import { once } from "../support/Once.ts"
+import { compile, type Conforms } from "./Conforms.ts"
 import { CompactionEnded, type Draft, durableDefinitions, type DurableType } from "./SessionEvents.ts"
 
 type Data = Draft["data"]
@@ -17,33 +18,44 @@ type Codec = {
   readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
 }
 
-/** Returns conforming payloads unchanged; the schema decodes, encodes or rejects the others. */
-const unlessConforming = <A>(
-  schema: Schema.Schema.All,
-  otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>
-): ((data: A) => Either.Either<Data, ParseResult.ParseIssue>) => {
-  const conforms = compile(schema.ast)
-  // A payload that conforms to the schema has its type.
-  return (data) => (conforms(data) ? Either.right(data as Data) : otherwise(data))
+type Definition = (typeof durableDefinitions)[number]
+
+/** Compiled on first use, because a process meets few of the types. */
+const conformsTo = (definition: Definition): Conforms => {
+  const compiled = once(() => compile(definition.data.ast))
+  return (data) => compiled()(data)
 }
 
-const current = (definition: (typeof durableDefinitions)[number]): readonly [string, Codec] => [
-  `${definition.type}.${definition.version}`,
-  {
-    type: definition.type,
-    version: definition.version,
-    decode: unlessConforming(
-      definition.data,
-      ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)
-    )
-  }
-]
+/** Returns conforming payloads unchanged; the schema decodes, encodes or rejects the others. */
+const unlessConforming =
+  <A>(conforms: Conforms, otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>) =>
+  (data: A): Either.Either<Data, ParseResult.ParseIssue> =>
+    // A payload that conforms to the schema has its type.
+    conforms(data) ? Either.right(data as Data) : otherwise(data)
 
-const CompactionEnded1 = Schema.Struct({
-  messageID: MessageID,
-  text: Schema.String,
-  include: Schema.optionalWith(Schema.String, { exact: true })
-})
+/** What one definition gives: its decoder by stored name and its encoder by type. */
+const ofDefinition = (definition: Definition) => {
+  const { type, version } = definition
+  const stored = `${type}.${version}`
+  const conforms = conformsTo(definition)
+  const decode = unlessConforming(conforms, (data: unknown) =>
+    ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)(data)
+  )
+  // Every payload schema equals its encoded form.
+  const encode = unlessConforming(conforms, (data: Data) =>
+    ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>)(data)
+  )
+  const codec: Codec = { type, version, decode }
+  return { stored, codec, encoder: { stored, version, encode } }
+}
+
+const CompactionEnded1 = once(() =>
+  Schema.Struct({
+    messageID: MessageID,
+    text: Schema.String,
+    include: Schema.optionalWith(Schema.String, { exact: true })
+  })
+)
 
 /** Version 1 had no reason and kept the recent context, if any, in `include`. */
 const compactionEnded1: readonly [string, Codec] = [
@@ -52,7 +64,7 @@ const compactionEnded1: readonly [string, Codec] = [
     type: CompactionEnded.type,
     version: CompactionEnded.version,
     decode: (data) =>
-      Either.map(ParseResult.decodeUnknownEither(CompactionEnded1)(data), (old) => ({
+      Either.map(ParseResult.decodeUnknownEither(CompactionEnded1())(data), (old) => ({
         messageID: old.messageID,
         reason: "auto" as const,
         text: old.text,
@@ -61,18 +73,13 @@ const compactionEnded1: readonly [string, Codec] = [
   }
 ]
 
-const codecs = new Map<string, Codec>([...durableDefinitions.map(current), compactionEnded1])
-
-const encoders = new Map(
-  durableDefinitions.map((definition) => [
-    definition.type as string,
-    {
-      stored: `${definition.type}.${definition.version}`,
-      version: definition.version,
-      // Every payload schema equals its encoded form.
-      encode: unlessConforming(definition.data, ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>))
-    }
-  ])
+const definitions = durableDefinitions.map(ofDefinition)
+const codecs = new Map<string, Codec>([
+  ...definitions.map(({ codec, stored }) => [stored, codec] as const),
+  compactionEnded1
+])
+const encoders = new Map<string, (typeof definitions)[number]["encoder"]>(
+  definitions.map(({ codec, encoder }) => [codec.type, encoder])
 )
 
 /** Whether this build can read the stored name. */

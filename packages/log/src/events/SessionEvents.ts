@@ -410,12 +410,13 @@ export type DurableType = DurableDefinition["type"]
 /** An event to append: its type and payload. The log assigns id, sequence number, position and time. */
 export type Draft = DraftOf<DurableDefinition>
 /** A stored event, decoded to the current shape. */
-export const SessionEvent = Schema.Union(...durableDefinitions.map(({ event }) => event))
+// Annotated, because it builds the schemas of all events; a bundle that does not use it leaves it out.
+export const SessionEvent = /* @__PURE__ */ (() => Schema.Union(...durableDefinitions.map(({ event }) => event)))()
 export type SessionEvent = typeof SessionEvent.Type
 /** The stored event of one type. */
 export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
 /** A live event. */
-export const LiveEvent = Schema.Union(...liveDefinitions.map(({ event }) => event))
+export const LiveEvent = /* @__PURE__ */ (() => Schema.Union(...liveDefinitions.map(({ event }) => event)))()
 export type LiveEvent = typeof LiveEvent.Type
 
 /** Builds a draft of the given type, checked by the compiler. */
