@@ -15,14 +15,14 @@ const fill = async (filename: string, events: number): Promise<void> => {
   db.pragma("synchronous = OFF")
   const numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)"
   db.transaction(() => {
+    db.exec("INSERT INTO event_type (type, name) VALUES (1, 'session.next.renamed.1')")
     db.prepare(`${numbers} INSERT INTO event_sequence (session_id, seq) SELECT printf('ses_%010d', i), ? FROM n`).run(
       events / eventsPerSession,
       eventsPerSession - 1
     )
     db.prepare(
-      `${numbers} INSERT INTO event (id, session_id, seq, type, created, data, checksum)
-        SELECT printf('evt_%026d', i), printf('ses_%010d', i / ${eventsPerSession}), i % ${eventsPerSession},
-          'session.next.renamed.1', 0, printf('{"title":"%0200d"}', i), 0 FROM n`
+      `${numbers} INSERT INTO event (session, seq, type, created, data, checksum)
+        SELECT 1 + i / ${eventsPerSession}, i % ${eventsPerSession}, 1, 0, printf('{"title":"%0200d"}', i), 0 FROM n`
     ).run(events)
   })()
   db.close()

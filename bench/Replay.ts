@@ -2,6 +2,7 @@
 import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
+import { idColumn } from "../packages/log/src/log/EventIds.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { decodeRow, type EventRow, toEvent } from "../packages/log/src/log/EventRow.ts"
 import { median, perSecond } from "./Figures.ts"
@@ -25,13 +26,13 @@ type Row = { readonly seq: number; readonly data: string }
 
 /** Reads pages of rows and parses each payload, without checks: the hand-written baseline. */
 const bare = (db: Database): number => {
-  const select = db.prepare<[string, number, number], Row>(
-    "SELECT position, id, session_id, seq, type, created, data FROM event " +
-      "WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+  const select = db.prepare<[number, number], Row>(
+    "SELECT position, session, seq, type, created, data FROM event " +
+      "WHERE session = 1 AND seq > ? ORDER BY seq LIMIT ?"
   )
   let count = 0
   for (let after = -1; ;) {
-    const events = select.all(sessionID, after, page).map((row) => ({ ...row, data: JSON.parse(row.data) as unknown }))
+    const events = select.all(after, page).map((row) => ({ ...row, data: JSON.parse(row.data) as unknown }))
     count += events.length
     const last = events.at(-1)
     if (last === undefined || events.length < page) return count
@@ -61,8 +62,11 @@ const read = Effect.gen(function* () {
 /** Decodes rows repeatedly, with or without checksums; microseconds of CPU time per row. */
 const decoding = (db: Database) => {
   const rows = db
-    .prepare<[string], EventRow & Record<string, unknown>>("SELECT * FROM event WHERE session_id = ? LIMIT 20000")
-    .all(sessionID)
+    .prepare<[], EventRow & Record<string, unknown>>(
+      `SELECT e.position, ${idColumn}, e.seq, e.created, e.checksum, e.data, '${sessionID}' AS session_id, t.name AS type
+       FROM event e JOIN event_type t ON t.type = e.type WHERE e.session = 1 LIMIT 20000`
+    )
+    .all()
   const microseconds = (decode: (row: EventRow & Record<string, unknown>) => unknown) => {
     const before = process.cpuUsage()
     for (const row of rows) decode(row)

@@ -8,6 +8,7 @@ import * as Identifiers from "../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../packages/log/src/events/Registry.ts"
 import type { Draft } from "../packages/log/src/events/SessionEvents.ts"
 import { checksumOf } from "../packages/log/src/log/Checksum.ts"
+import * as EventIds from "../packages/log/src/log/EventIds.ts"
 import type { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as SqlEventLog from "../packages/log/src/log/SqlEventLog.ts"
 import * as Database from "../packages/log/src/storage/Database.ts"
@@ -45,21 +46,31 @@ export const raw = async (filename: string): Promise<Sqlite.Database> => {
   return db
 }
 
-const insertEvent =
-  "INSERT INTO event (id, session_id, seq, type, created, data, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)"
-
-/** Inserts events of one session into the event table only. */
+/** Inserts events of one session into the event table only, which is empty. */
 export const rawSession = (db: Sqlite.Database, sessionID: string) => {
-  const insert = db.prepare(insertEvent)
+  const insert = db.prepare(
+    "INSERT INTO event (position, session, seq, type, created, checksum, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+  )
+  const [identity] = db.prepare<[], string>("SELECT identity FROM log_identity").pluck().all()
+  const idAt = EventIds.make(identity ?? "")
+  const insertName = db.prepare("INSERT INTO event_type (name) VALUES (?)")
+  const types = new Map<string, number>()
+  const typeOf = (name: string): number => {
+    const type = types.get(name) ?? Number(insertName.run(name).lastInsertRowid)
+    types.set(name, type)
+    return type
+  }
   let seq = 0
-  db.prepare("INSERT INTO event_sequence (session_id, seq) VALUES (?, -1)").run(sessionID)
+  const added = db.prepare("INSERT INTO event_sequence (session_id, seq, incarnation) VALUES (?, -1, 1)").run(sessionID)
+  const session = Number(added.lastInsertRowid)
   return {
     insert: (draft: Draft): void => {
-      const id = `evt_${sessionID.slice(4)}${String(seq).padStart(10, "0")}`
       const type = storedNames.get(draft.type) ?? draft.type
-      const row = { id, session_id: sessionID, seq, type, created: Date.now(), data: JSON.stringify(draft.data) }
+      const [created, data, position] = [Date.now(), JSON.stringify(draft.data), seq + 1]
+      const id = idAt(created, position)
+      const checksum = checksumOf({ id, session_id: sessionID, seq, type, created, data })
+      insert.run(position, session, seq, typeOf(type), created, checksum, data)
       seq += 1
-      insert.run(id, sessionID, row.seq, type, row.created, row.data, checksumOf(row))
     },
     /** Turns the rows into a session that our log can read. */
     finish: (): void => {

@@ -111,7 +111,7 @@ it.scoped("EP-5: whichever statement fails while a change is told, neither the s
     assert.isAtLeast(statements, 5)
     assert.deepStrictEqual(yield* get, result)
     const sql = yield* SqlClient.SqlClient
-    const told = yield* sql`SELECT count(*) AS n FROM event WHERE type LIKE '%context.updated%'`
+    const told = yield* sql`SELECT count(*) AS n FROM events WHERE type LIKE '%context.updated%'`
     assert.deepStrictEqual(told[0], { n: 1 })
   }).pipe(Effect.provide(store))
 )

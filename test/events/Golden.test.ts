@@ -9,7 +9,7 @@ import { Effect, Either, Layer, Option } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../../packages/log/src/events/Registry.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import { toEvent } from "../../packages/log/src/log/EventRow.ts"
+import { insertEvents, type NewEvent, toEvent } from "../../packages/log/src/log/EventRow.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
@@ -45,8 +45,12 @@ const id = SessionID.make("ses_golden")
 const rebuilt = Effect.fnUntraced(function* (version: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = rowsOf(version, "event")
-  yield* sql`INSERT INTO event_sequence (session_id, seq, incarnation) VALUES (${id}, ${rows.length - 1}, 1)`
-  for (const row of rows) yield* sql`INSERT INTO event ${sql.insert(row)}`
+  yield* sql`INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES (1, ${id}, ${rows.length - 1}, 1)`
+  // A released log holds names where rows hold numbers.
+  yield* insertEvents(
+    sql,
+    rows.map((row) => ({ ...row, session: 1 }) as unknown as NewEvent)
+  )
   return yield* Rebuild.rebuild(id)
 })
 

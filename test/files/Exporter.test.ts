@@ -480,8 +480,8 @@ for (const [what, seq] of [
         } else yield* begin(damaged)
         for (const id of [damaged, other, damaged, other]) yield* log.append(id, [renamed("after")])
         const [row] = yield* sql<{ readonly data: string }>`
-          SELECT data FROM event WHERE session_id = ${damaged} AND seq = ${seq}`
-        yield* sql`UPDATE event SET data = substr(data, 2) WHERE session_id = ${damaged} AND seq = ${seq}`
+          SELECT data FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = ${seq}`
+        yield* sql`UPDATE event SET data = substr(data, 2) WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = ${seq}`
         const held = yield* Effect.scoped(
           Effect.gen(function* () {
             const exporter = yield* exporterAt({ root, uid })
@@ -503,7 +503,7 @@ for (const [what, seq] of [
         assert.deepInclude(JSON.parse(read(root, `${folderOf(other)}/meta.json`)), { title: "later" })
         if (seq > 0) assert.deepInclude(JSON.parse(read(root, `${folderOf(damaged)}/meta.json`)), { title: "before" })
         else assert.isFalse(existsSync(join(root, folderOf(damaged))))
-        yield* sql`UPDATE event SET data = ${row?.data ?? ""} WHERE session_id = ${damaged} AND seq = ${seq}`
+        yield* sql`UPDATE event SET data = ${row?.data ?? ""} WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = ${seq}`
         yield* exportAll({ root, uid })
         yield* exportAll({ root: join(folder, "fresh"), uid })
         assert.deepStrictEqual(tree(root), tree(join(folder, "fresh")))

@@ -128,7 +128,7 @@ for (const [store, layer] of Object.entries(stores)) {
           }
           const [bytes] = yield* sql<{ readonly last: number; readonly first: number }>`
           SELECT max(length(data)) FILTER (WHERE seq > 38) AS last, max(length(data)) FILTER (WHERE seq < 4) AS first
-          FROM event WHERE session_id = ${id}`
+          FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
           assert.isAtMost(bytes?.last ?? Infinity, (bytes?.first ?? 0) + 2)
           const parts = yield* sql<{ readonly bytes: number }>`
           SELECT sum(length(settled)) AS bytes FROM session_part WHERE session_id = ${id}`

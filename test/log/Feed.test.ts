@@ -30,7 +30,7 @@ for (const [store, layer] of Object.entries(stores)) {
           const start = yield* end
           const positions = (yield* begin(id, 3)).map(({ position }) => position)
           const [first = 0, second = 0, bad = 0, last = 0] = positions
-          yield* sql`UPDATE event SET data = substr(data, 2) WHERE session_id = ${id} AND seq = 2`
+          yield* sql`UPDATE event SET data = substr(data, 2) WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq = 2`
           const page = yield* log.readFeed({ after: start })
           assert.deepStrictEqual(
             [page.events.map(({ position }) => position), page.position, page.hasMore],

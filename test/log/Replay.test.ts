@@ -19,8 +19,13 @@ const exported = Effect.fnUntraced(function* (id: SessionID) {
 
 const withoutPositions = (rows: Record<string, ReadonlyArray<object>>) => ({
   ...rows,
-  event_sequence: (rows["event_sequence"] ?? []).map((row) => ({ ...row, incarnation: undefined })),
-  event: (rows["event"] ?? []).map((row) => ({ ...row, position: undefined }))
+  event_sequence: (rows["event_sequence"] ?? []).map((row) => ({
+    ...row,
+    session: undefined,
+    incarnation: undefined
+  })),
+  // A replayed event stores the id that its old position gave it; the checksum covers the id.
+  event: (rows["event"] ?? []).map((row) => ({ ...row, position: undefined, session: undefined, id: undefined }))
 })
 
 for (const [store, layer] of Object.entries(stores)) {

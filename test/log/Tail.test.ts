@@ -85,7 +85,7 @@ for (const [store, layer] of Object.entries(stores)) {
           yield* Effect.flip(Stream.runHead(log.tail({ sessionID: id, after: 6 })))
         ]
         for (const error of ahead) assert.deepInclude(error, { _tag: "CursorAhead", cursor: 6, latest: 5 })
-        yield* sql`DELETE FROM event WHERE session_id = ${id} AND seq <= 2`
+        yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq <= 2`
         yield* sql`UPDATE event_sequence SET floor = 2 WHERE session_id = ${id}`
         const expired = [
           yield* Effect.flip(log.read({ sessionID: id, after: 1 })),
@@ -106,7 +106,7 @@ for (const [store, layer] of Object.entries(stores)) {
         yield* begin(id, 1100)
         const tail = yield* following({ sessionID: id }, 1)
         yield* takeSeqs(tail, 1)
-        yield* sql`DELETE FROM event WHERE session_id = ${id} AND seq <= 900`
+        yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq <= 900`
         yield* sql`UPDATE event_sequence SET floor = 900 WHERE session_id = ${id}`
         yield* log.append(id, [renamed("later")])
         const drained = yield* Effect.exit(Effect.forever(take(tail)))
@@ -119,7 +119,7 @@ for (const [store, layer] of Object.entries(stores)) {
       Effect.gen(function* () {
         const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
         yield* begin(id, 5)
-        yield* sql`DELETE FROM event WHERE session_id = ${id} AND seq = 3`
+        yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq = 3`
         const { cursor } = yield* log.read({ sessionID: id })
         assert.strictEqual(cursor, 2)
         const failure = yield* Effect.flip(log.read({ sessionID: id, after: cursor }))

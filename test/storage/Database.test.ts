@@ -108,6 +108,7 @@ const creation = Effect.gen(function* () {
   return [
     `PRAGMA application_id = ${Database.applicationID}`,
     ...tables.map(({ sql }) => sql),
+    "INSERT INTO log_identity VALUES (1, '00000000')",
     ...rows.map(
       ({ migration_id, name }) => `INSERT INTO migration (migration_id, name) VALUES (${migration_id}, '${name}')`
     )

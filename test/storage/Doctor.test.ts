@@ -88,7 +88,7 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   ],
   ["a payload that is no JSON any more", `UPDATE event SET data = substr(data, 2) WHERE seq = 4`, /event 4 /],
   ["a changed time", `UPDATE event SET created = created + 1 WHERE seq = 3`, /event 3 .*checksum/],
-  ["a changed type", `UPDATE event SET type = 'session.next.renamfd.1' WHERE seq = 1`, /event 1 .*checksum/],
+  ["a changed type", `UPDATE event SET type = 1 WHERE seq = 1`, /event 1 .*checksum/],
   ["a missing event", `DELETE FROM event WHERE seq = 5`, /events from 5 to 5 are missing/],
   ["a missing last event", `DELETE FROM event WHERE seq = 9`, /head is 9, its last event is 8/],
   ["positions out of order", `UPDATE event SET position = -position WHERE seq = 7`, /event 7 has a position before/],
@@ -127,7 +127,10 @@ for (const [name, statement, what] of damages) {
       yield* begin(sound, 3)
       yield* full(damaged)
       const id = statement.includes("UPDATE session SET") ? "id" : "session_id"
-      yield* sql.unsafe(`${statement}${statement.includes("WHERE") ? " AND" : " WHERE"} ${id} = '${damaged}'`)
+      const mine = / event /.test(statement)
+        ? `session = (SELECT session FROM event_sequence WHERE session_id = '${damaged}')`
+        : `${id} = '${damaged}'`
+      yield* sql.unsafe(`${statement}${statement.includes("WHERE") ? " AND" : " WHERE"} ${mine}`)
       const found = yield* findings
       assert.isAbove(found.length, 0)
       assert.match(found[0]?.what ?? "", what)
@@ -136,6 +139,18 @@ for (const [name, statement, what] of damages) {
     }).pipe(Effect.provide(memoryLog))
   )
 }
+
+it.effect("ST-23: a changed name of a type is found in each session that has events of the type", () =>
+  Effect.gen(function* () {
+    const [sql, other, both] = [yield* SqlClient.SqlClient, session("a"), [session("b"), session("c")]]
+    yield* (yield* EventLog).append(other, [created])
+    for (const id of both) yield* begin(id, 3)
+    yield* sql`UPDATE event_type SET name = 'session.next.renamfd.1' WHERE name = 'session.next.renamed.1'`
+    const found = yield* findings
+    assert.deepStrictEqual([...new Set(found.map(({ sessionID }) => sessionID))], both)
+    assert.match(found[0]?.what ?? "", /event 1 .*checksum/)
+  }).pipe(Effect.provide(memoryLog))
+)
 
 it.effect("ST-13: what is wrong with projections alone is mended by a rebuild", () =>
   Effect.gen(function* () {

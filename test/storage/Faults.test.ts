@@ -93,7 +93,7 @@ it.scopedLive("EV-2: an append that keeps failing fails alone; its neighbours in
     yield* Effect.gen(function* () {
       const [log, faults, bad] = [yield* EventLog, yield* Faults, session()]
       const neighbours = Array.from({ length: 10 }, () => session())
-      faults.fails = (_, text, parameters) => text.startsWith("INSERT INTO event ") && parameters.includes(bad)
+      faults.fails = (_, text, parameters) => text.startsWith("INSERT INTO event_sequence ") && parameters.includes(bad)
       const outcomes = yield* Effect.forEach(
         [...neighbours.slice(0, 5), bad, ...neighbours.slice(5)],
         (id) => Effect.either(log.append(id, [created])),

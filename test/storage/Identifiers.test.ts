@@ -42,16 +42,16 @@ it("ST-1: a refusal says what was expected", () => {
 it.effect("ST-1: generated identifiers are accepted, unique, and in the order in which they were made", () =>
   Effect.gen(function* () {
     const identifiers = yield* Identifiers
-    const make = Effect.replicateEffect(identifiers.event, 500)
+    const make = Effect.replicateEffect(identifiers.message, 500)
     const first = yield* make
     yield* TestClock.adjust("1 second")
     const ids = [...first, ...(yield* make)]
-    assert.isTrue(ids.every(Schema.is(EventID)))
+    assert.isTrue(ids.every(Schema.is(MessageID)))
     assert.strictEqual(new Set(ids).size, 1000)
     assert.deepStrictEqual([...ids].sort(), ids)
     // A clock that steps back does not turn the order around.
     yield* TestClock.setTime(0)
-    const later = yield* identifiers.event
+    const later = yield* identifiers.message
     assert.isAbove(later.localeCompare(ids.at(-1) ?? ""), 0)
   }).pipe(Effect.provide(layer))
 )

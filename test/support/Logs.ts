@@ -3,8 +3,13 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Checked, checksumOf } from "../../packages/log/src/log/Checksum.ts"
+import { selectEvents } from "../../packages/log/src/log/EventRow.ts"
 
 export * from "../../packages/log/src/testing/Samples.ts"
+
+/** The stored rows of a session, as the log reads them. */
+export const rowsOf = (sessionID: SessionID) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => selectEvents(sql, sql`WHERE s.session_id = ${sessionID} ORDER BY e.seq`))
 
 /** Replaces the type and payload of a stored row, and their checksum, as if a later build had written it. */
 export const storeAs = Effect.fnUntraced(function* (
@@ -13,11 +18,12 @@ export const storeAs = Effect.fnUntraced(function* (
   as: { readonly type: string; readonly data?: string }
 ) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<Checked>`SELECT * FROM event WHERE session_id = ${sessionID} AND seq = ${seq}`
+  const row = (yield* rowsOf(sessionID))[seq]
   if (row === undefined) return yield* Effect.dieMessage(`there is no event ${seq}`)
-  const { data, type, ...rest } = { ...row, ...as }
-  yield* sql`UPDATE event SET type = ${type}, data = ${data}, checksum = ${checksumOf({ ...rest, type, data })}
-    WHERE session_id = ${sessionID} AND seq = ${seq}`
+  const changed = { ...row, ...as } as Checked & { readonly position: number }
+  yield* sql`INSERT INTO event_type (name) VALUES (${as.type}) ON CONFLICT DO NOTHING`
+  yield* sql`UPDATE event SET type = (SELECT type FROM event_type WHERE name = ${as.type}), data = ${changed.data},
+    checksum = ${checksumOf(changed)} WHERE position = ${changed.position}`
 })
 
 const tableNames = [

@@ -3,7 +3,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Layer, Option, Schema } from "effect"
 import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { toEvent } from "@daybook/log/log/EventRow"
+import { selectEvents, toEvent } from "@daybook/log/log/EventRow"
 import { ReadSql } from "@daybook/log/storage/Database"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import type { Approval } from "../domain/Rule.ts"
@@ -142,12 +142,13 @@ const decisions = Effect.fn("PermissionStore.decisions")(function* (
   { folder, limit }: Parameters<PermissionStore["Type"]["decisions"]>[0]
 ) {
   const rows = yield* failed("reading the decisions")(
-    readSql<Record<string, unknown>>`SELECT event.position, event.id, event.session_id, event.seq, event.type,
-        event.created, event.data, event.checksum
-      FROM event JOIN session ON session.id = event.session_id
-      WHERE event.type >= 'session.next.permission.' AND event.type < 'session.next.permission/'
-      AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
-      ORDER BY event.position DESC LIMIT ${limit}`
+    // Permission events have negative types.
+    selectEvents(
+      readSql,
+      readSql`JOIN session ON session.id = s.session_id WHERE e.type < 0
+        AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
+        ORDER BY e.position DESC LIMIT ${limit}`
+    )
   )
   const events = yield* failed("reading the decisions")(Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row)))))
   return events.filter(isPermissionEvent).toReversed()

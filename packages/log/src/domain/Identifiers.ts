@@ -45,7 +45,6 @@ export class Identifiers extends Context.Tag("@daybook/log/Identifiers")<
   {
     readonly session: Effect.Effect<SessionID>
     readonly message: Effect.Effect<MessageID>
-    readonly event: Effect.Effect<EventID>
     readonly part: Effect.Effect<PartID>
     readonly activity: Effect.Effect<ActivityID>
   }
@@ -71,7 +70,6 @@ const make = Effect.sync(() => {
   return Identifiers.of({
     session: next("ses", (value) => SessionID.make(value, { disableValidation: true })),
     message: next("msg", (value) => MessageID.make(value, { disableValidation: true })),
-    event: next("evt", (value) => EventID.make(value, { disableValidation: true })),
     part: next("prt", (value) => PartID.make(value, { disableValidation: true })),
     activity: next("act", (value) => ActivityID.make(value, { disableValidation: true }))
   })

@@ -12,7 +12,7 @@ import type { Encoded } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
-import { eachRun, insertRows, write } from "../projection/SqlTables.ts"
+import { eachRun, write } from "../projection/SqlTables.ts"
 import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
@@ -24,7 +24,7 @@ import {
   type OwnerToken,
   SeqConflict
 } from "./EventLog.ts"
-import { columns, unavailable } from "./EventRow.ts"
+import { insertEvents, type NewEvent, unavailable } from "./EventRow.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
 
@@ -43,7 +43,14 @@ export interface Projector<R = SqlClient.SqlClient> {
 export interface EncodedDraft {
   readonly type: DurableType
   readonly encoded: Encoded
-  readonly id: EventID
+}
+
+/** Where appends are written. */
+export interface Target {
+  readonly sql: SqlClient.SqlClient
+  readonly projectors: ReadonlyArray<Projector<never>>
+  /** The id of the event at a place. */
+  readonly idAt: (created: number, position: number) => EventID
 }
 
 /** An append that waits in the queue. */
@@ -76,17 +83,29 @@ export type Result = Exit.Exit<Commit, Failure>
 type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
 type Head = {
+  /** The number that stands for the session's id in rows. */
+  readonly session: number
   readonly seq: number
   readonly incarnation: number | null
   readonly owner_id: string | null
   readonly owner_epoch: number
 }
 
-/**
- * A row key that no session id can have: the heads query also returns the last position under it, which saves a
- * statement.
- */
-const lastPosition = ""
+/** The last numbers ever given to an event and to a session. */
+export interface Last {
+  readonly position: number
+  readonly session: number
+}
+
+/** Selects the last numbers. */
+export const selectLast = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    execute<{ readonly name: string; readonly seq: number }>(sql, "SELECT name, seq FROM sqlite_sequence", []),
+    (rows): Last => {
+      const last = new Map(rows.map(({ name, seq }) => [name, seq]))
+      return { position: last.get("event") ?? 0, session: last.get("event_sequence") ?? 0 }
+    }
+  )
 
 const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
   const heads = new Map<string, Head>()
@@ -95,9 +114,7 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
       Effect.map(
         execute<Head & { readonly session_id: string }>(
           sql,
-          `SELECT '${lastPosition}' AS session_id, seq, NULL AS incarnation, NULL AS owner_id, 0 AS owner_epoch ` +
-            "FROM sqlite_sequence WHERE name = 'event' UNION ALL " +
-            "SELECT session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence " +
+          "SELECT session, session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence " +
             `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
           run
         ),
@@ -112,6 +129,7 @@ const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
 
 /** The new head of a session. A session's incarnation is the position of its first event. */
 export interface Moved {
+  readonly session: number
   readonly seq: number
   readonly incarnation: number
 }
@@ -121,9 +139,9 @@ export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, 
   eachRun([...heads], (run) =>
     executeRaw(
       sql,
-      `INSERT INTO event_sequence (session_id, seq, incarnation) VALUES ${run.map(() => "(?, ?, ?)").join(", ")} ` +
-        "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation",
-      run.flatMap(([id, { incarnation, seq }]) => [id, seq, incarnation])
+      `INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES ${run.map(() => "(?, ?, ?, ?)").join(", ")} ` +
+        "ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation",
+      run.flatMap(([id, { incarnation, seq, session }]) => [session, id, seq, incarnation])
     )
   )
 
@@ -183,14 +201,14 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
  * nothing. Any other failure fails the whole effect.
  */
 export const writeBatch = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
+  { idAt, projectors, sql }: Target,
   requests: NonEmptyReadonlyArray<Request>
 ) {
   const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])
-  let position = heads.get(lastPosition)?.seq ?? 0
+  const last = yield* selectLast(sql)
+  let { position, session: lastSession } = last
   const moved = new Map<string, Moved>()
-  const rows: Array<Record<(typeof columns)[number], string | number>> = []
+  const rows: Array<NewEvent> = []
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
   for (const { created, drafts, expectedSeq, owner, sessionID } of requests) {
@@ -206,22 +224,24 @@ export const writeBatch = Effect.fnUntraced(function* (
       continue
     }
     const incarnation = incarnationOf(before, position + 1)
-    const events = Arr.map(drafts, ({ encoded, id, type }, index): SessionEvent => {
+    const session = before?.session ?? ++lastSession
+    const events = Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
       const seq = last + 1 + index
       position += 1
-      const row = { position, id, session_id: sessionID, seq, type: encoded.stored, created, data: encoded.text }
-      rows.push({ ...row, checksum: checksumOf(row) })
+      const id = idAt(created, position)
+      const checksum = checksumOf({ id, session_id: sessionID, seq, type: encoded.stored, created, data: encoded.text })
+      rows.push({ position, session, seq, type: encoded.stored, created, checksum, id: null, data: encoded.text })
       const { data, version } = encoded
       // A draft's type and payload plus an envelope form an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
-    moved.set(sessionID, { seq: last + events.length, incarnation })
+    moved.set(sessionID, { session, seq: last + events.length, incarnation })
     for (const event of events) written.push(event)
     answers.push(Exit.succeed({ incarnation, events }))
   }
   if (!Arr.isNonEmptyArray(written)) return answers
   yield* writeHeads(sql, moved)
-  yield* insertRows(sql, "event", columns, rows)
+  yield* insertEvents(sql, rows)
   yield* writeProjections(sql, projectors, written)
   for (const [index, answer] of answers.entries()) {
     const request = requests[index]
@@ -261,18 +281,17 @@ export const toResult = (sessionID: SessionID, cause: Cause.Cause<BatchError>): 
  * The others need no more statements than before. If the database fails, this effect and the transaction fail.
  */
 export const writeApart = (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
+  target: Target,
   requests: NonEmptyReadonlyArray<Request>
 ): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
   Effect.catchAllCause(
-    immediately(sql)(writeBatch(sql, projectors, requests)),
+    immediately(target.sql)(writeBatch(target, requests)),
     (cause): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
       if (!isRefused(cause)) return Effect.failCause(cause)
       return requests.length === 1
         ? Effect.succeed([toResult(requests[0].sessionID, cause)])
         : Effect.map(
-            Effect.forEach(halves(requests), (half) => writeApart(sql, projectors, half)),
+            Effect.forEach(halves(requests), (half) => writeApart(target, half)),
             Arr.flatten
           )
     }

@@ -2,7 +2,6 @@
  * Commits a batch of append requests and gives each its result. Usually one transaction; after a refusal or a database
  * failure a few more. Spec: LG-6, LG-21, LG-22.
  */
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -11,9 +10,9 @@ import { reasonOf } from "../storage/StorageReason.ts"
 import {
   halves,
   isRefused,
-  type Projector,
   type Request,
   type Result,
+  type Target,
   toResult,
   writeApart,
   writeBatch
@@ -28,9 +27,9 @@ export type CommitBatch = (requests: NonEmptyReadonlyArray<Request>) => Effect.E
 export const unanswered: Result = Exit.die("the writer left an append unanswered")
 
 /** How batches are written: each function is one transaction. */
-const makeTransactions = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) => {
+const makeTransactions = (target: Target) => {
   const alone = (request: Request): Effect.Effect<Result> =>
-    retryBusy(immediately(sql)(writeBatch(sql, projectors, [request]))).pipe(
+    retryBusy(immediately(target.sql)(writeBatch(target, [request]))).pipe(
       Effect.matchCause({
         onFailure: (cause) => toResult(request.sessionID, cause),
         onSuccess: ([result]) => result ?? unanswered
@@ -40,9 +39,9 @@ const makeTransactions = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Pr
   /** Writes the groups in order and leaves out the refused requests. */
   const apart = (groups: ReadonlyArray<NonEmptyReadonlyArray<Request>>) =>
     retryBusy(
-      immediately(sql)(
+      immediately(target.sql)(
         Effect.map(
-          Effect.forEach(groups, (group) => writeApart(sql, projectors, group)),
+          Effect.forEach(groups, (group) => writeApart(target, group)),
           Arr.flatten
         )
       )
@@ -50,7 +49,7 @@ const makeTransactions = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Pr
 
   /** Writes all requests; if one is refused, again by halves. */
   const whole = (requests: NonEmptyReadonlyArray<Request>) =>
-    retryBusy(immediately(sql)(writeBatch(sql, projectors, requests))).pipe(
+    retryBusy(immediately(target.sql)(writeBatch(target, requests))).pipe(
       Effect.map((results): ReadonlyArray<Result> => results),
       Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
     )
@@ -72,12 +71,8 @@ const makeTransactions = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Pr
   return { alone, split, whole }
 }
 
-export const make = (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
-  suspects: Suspects
-): CommitBatch => {
-  const { alone, split, whole } = makeTransactions(sql, projectors)
+export const make = (target: Target, suspects: Suspects): CommitBatch => {
+  const { alone, split, whole } = makeTransactions(target)
   return (requests) => {
     if (requests.length === 1) return Effect.map(alone(requests[0]), Arr.of)
     const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))

@@ -6,9 +6,12 @@ import { Effect, Either, Option, Schema } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { insertRows } from "../projection/SqlTables.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
+import { idColumn, positionIn } from "./EventIds.ts"
+import { typesOf } from "./EventTypes.ts"
 
 export interface EventRow {
   readonly position: number
@@ -50,7 +53,59 @@ export const pageSize = 512
 const longPayload = 64 * 1024
 
 /** The columns that an insert writes. */
-export const columns = ["position", "id", "session_id", "seq", "type", "created", "data", "checksum"] as const
+const columns = ["position", "session", "seq", "type", "created", "checksum", "id", "data"] as const
+
+/** An event to insert. Its row holds numbers in place of its session and its stored name. */
+export interface NewEvent {
+  readonly position: number
+  /** The number of the session. */
+  readonly session: number
+  readonly seq: number
+  /** The stored name. */
+  readonly type: string
+  readonly created: number
+  readonly checksum: number
+  /** Null if the position gives the event its id. */
+  readonly id: string | null
+  readonly data: string
+}
+
+/** Inserts the events, and the names that are new to this database. */
+export const insertEvents = (
+  sql: SqlClient.SqlClient,
+  events: ReadonlyArray<NewEvent>
+): Effect.Effect<unknown, SqlError.SqlError> =>
+  Effect.flatMap(
+    typesOf(
+      sql,
+      events.map(({ type }) => type)
+    ),
+    (types) =>
+      insertRows(
+        sql,
+        "event",
+        columns,
+        events.map((event) => ({ ...event, type: types.get(event.type) ?? null }))
+      )
+  )
+
+/** The events `e` with the texts that their numbers stand for. A type without a name is found by `toEvent`. */
+const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type"
+
+/** The columns that `toEvent` reads. */
+const readable = (data: string) =>
+  `e.position, ${idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
+
+/** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
+export const selectEvents = (
+  sql: SqlClient.SqlClient,
+  rest: Statement.Fragment
+): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
+  sql<Raw>`SELECT ${sql.literal(readable("e.data"))} FROM ${sql.literal(joined)} ${rest}`
+
+/** The number of the session with an id, in a statement on `e`. */
+export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
+  sql`e.session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -59,8 +114,8 @@ const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArr
   Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
 
 /** A page is read without long payloads (the row's header holds their length) and ends before the first one. */
-const payload = (sql: SqlClient.SqlClient, limit: number) =>
-  limit === 1 ? sql`data` : sql`CASE WHEN octet_length(data) <= ${longPayload} THEN data END`
+const payload = (limit: number) =>
+  limit === 1 ? "e.data" : `CASE WHEN octet_length(e.data) <= ${longPayload} THEN e.data END AS data`
 
 /**
  * Truncates the rows at the first missing payload; the first `from` rows need none. Also returns the effective limit.
@@ -78,8 +133,8 @@ export const selectCheckedPage = (
   most: number = pageSize
 ): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
   Effect.flatMap(
-    sql<Raw>`SELECT position, id, session_id, seq, type, created, ${payload(sql, most)} AS data, checksum FROM event
-      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${most}`,
+    sql<Raw>`SELECT ${sql.literal(readable(payload(most)))} FROM ${sql.literal(joined)}
+      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${most}`,
     (found) => {
       const { limit, rows } = beforeLong(found, most)
       return limit === 0 ? selectCheckedPage(sql, sessionID, after, 1) : Effect.succeed(rows)
@@ -92,10 +147,10 @@ export const selectCheckedPage = (
  */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, seq, type, created, ${payload(sql, limit)}, checksum,
-        iif(seq = ${after + 1}, (SELECT seq || ' ' || coalesce(incarnation, 0) FROM event_sequence
-          WHERE session_id = ${sessionID}), NULL) FROM event
-      WHERE session_id = ${sessionID} AND seq > ${after} ORDER BY seq LIMIT ${limit}`,
+    sql`SELECT e.position, ${sql.literal(idColumn)}, e.seq, t.name, e.created, ${sql.literal(payload(limit))}, e.checksum,
+        iif(e.seq = ${after + 1}, (SELECT seq || ' ' || coalesce(incarnation, 0) FROM event_sequence
+          WHERE session_id = ${sessionID}), NULL) FROM event e LEFT JOIN event_type t ON t.type = e.type
+      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`,
     ([position, id, seq, type, created, data, checksum, head]) => ({
       position,
       id,
@@ -112,8 +167,8 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
 /** Selects one page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   rowsOf(
-    sql`SELECT position, id, session_id, seq, type, created, ${payload(sql, limit)}, checksum FROM event
-      WHERE position > ${after} ORDER BY position LIMIT ${limit}`,
+    sql`SELECT ${sql.literal(readable(payload(limit)))} FROM ${sql.literal(joined)}
+      WHERE e.position > ${after} ORDER BY e.position LIMIT ${limit}`,
     ([position, id, session_id, seq, type, created, data, checksum]) => ({
       position,
       id,
@@ -124,6 +179,26 @@ export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: n
       data,
       checksum
     })
+  )
+
+/** The part of this database in the ids of its events. */
+export const selectIdentity = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly identity: string }>`SELECT identity FROM log_identity WHERE one = 1`.pipe(
+    Effect.mapError(unavailable("read")),
+    Effect.flatMap(([row]) =>
+      row === undefined ? Effect.dieMessage("the database has no identity") : Effect.succeed(row.identity)
+    )
+  )
+
+/** The place of the event with an id, by key. The event's position gives the id, or the row stores it. */
+export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
+  Effect.map(
+    sql<{ readonly session_id: string; readonly seq: number; readonly id: string }>`
+      SELECT s.session_id, e.seq, ${sql.literal(idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
+        WHERE e.position = ${positionIn(id) ?? null} AND e.id IS NULL
+      UNION ALL
+      SELECT s.session_id, e.seq, e.id FROM event e JOIN event_sequence s ON s.session = e.session WHERE e.id = ${id}`,
+    (rows) => rows.find((row) => row.id === id)
   )
 
 const unreadable = (row: Raw, details: string) =>
@@ -158,7 +233,7 @@ export const decodeRow = (raw: Raw & EventRow): Option.Option<Either.Either<Sess
  */
 export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, EventUnreadable>> =>
   !isRow(raw)
-    ? Option.some(Either.left(unreadable(raw, "its id or session id is not valid")))
+    ? Option.some(Either.left(unreadable(raw, "its id, session or type is not valid")))
     : checksumOf(raw) !== raw["checksum"]
       ? Option.some(Either.left(unreadable(raw, "its checksum differs: the row was changed after it was written")))
       : decodeRow(raw)

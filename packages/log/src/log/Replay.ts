@@ -2,15 +2,13 @@
  * Replays events of another log with their ids and sequence numbers. Events that are already stored must be identical;
  * new ones must follow the head without a gap. Replay writes rows and starts no work (RP-5). Spec: RP-1..RP-6.
  */
-import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { insertRows } from "../projection/SqlTables.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { incarnationOf, type Projector, toAppendError, writeHeads, writeProjections } from "./Appends.ts"
+import { incarnationOf, selectLast, type Target, toAppendError, writeHeads, writeProjections } from "./Appends.ts"
 import { checksumOf } from "./Checksum.ts"
 import {
   type EventRefused,
@@ -20,7 +18,7 @@ import {
   type ReplayOptions,
   ReplayRefused
 } from "./EventLog.ts"
-import { columns, pageSize, unavailable } from "./EventRow.ts"
+import { insertEvents, type NewEvent, pageSize, selectByID, selectEvents, unavailable } from "./EventRow.ts"
 import type { Commit } from "./Tails.ts"
 
 /** The envelope of a foreign event, validated before anything else reads it (EV-5). */
@@ -46,8 +44,6 @@ export const sameJson = (a: unknown, b: unknown): boolean => Equal.equals(canoni
 
 const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: string) =>
   new ReplayRefused({ reason, sessionID: String(event.sessionID), seq: event.seq, details })
-
-type StoredRow = { readonly id: string; readonly type: string; readonly data: string }
 
 type Checked = readonly [ForeignEvent, Registry.Decoded]
 
@@ -91,30 +87,35 @@ export const check = (
 }
 
 /** A stored payload that is not valid JSON (the file was edited) equals nothing. */
-const isSameData = ({ data }: StoredRow, given: unknown): boolean =>
-  Either.match(Schema.decodeEither(Schema.parseJson())(data), {
+const isSameData = (data: unknown, given: unknown): boolean =>
+  Either.match(Schema.decodeUnknownEither(Schema.parseJson())(data), {
     onLeft: () => false,
     onRight: (stored) => sameJson(stored, given)
   })
 
-const compare = (event: ForeignEvent, stored: StoredRow | undefined): ReplayRefused | undefined => {
+const compare = (
+  event: ForeignEvent,
+  stored: Readonly<Record<string, unknown>> | undefined
+): ReplayRefused | undefined => {
   if (stored === undefined) return refuse(event, "divergence", "the event stored there is no longer kept")
-  if (stored.id !== event.id) return refuse(event, "divergence", `${stored.id} is stored there, not ${event.id}`)
-  if (stored.type !== event.type) return refuse(event, "divergence", `a ${stored.type} is stored there`)
-  return isSameData(stored, event.data) ? undefined : refuse(event, "divergence", "its data differs")
+  if (stored["id"] !== event.id)
+    return refuse(event, "divergence", `${String(stored["id"])} is stored there, not ${event.id}`)
+  if (stored["type"] !== event.type) return refuse(event, "divergence", `a ${String(stored["type"])} is stored there`)
+  return isSameData(stored["data"], event.data) ? undefined : refuse(event, "divergence", "its data differs")
 }
 
 /** Replays the events inside a write transaction. Returns the new ones, or undefined if there are none. */
-export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector<never>>) =>
+export const replay = ({ idAt, projectors, sql }: Target) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
     const { sessionID } = first
     const [head] = yield* sql<{
+      readonly session: number
       readonly seq: number
       readonly incarnation: number | null
       readonly replay_owner: string | null
     }>`
-      SELECT seq, incarnation, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`
+      SELECT session, seq, incarnation, replay_owner FROM event_sequence WHERE session_id = ${sessionID}`
     const owner = head?.replay_owner ?? null
     if (owner !== null && owner !== (options.ownerID ?? null)) {
       if (options.strictOwner === true) return yield* refuse(first, "foreign-owner", `${owner} replays this session`)
@@ -123,30 +124,33 @@ export const replay = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Proje
     const latest = head?.seq ?? -1
     if (first.seq > latest + 1) return yield* refuse(first, "gap", `the latest event here is ${latest}`)
     const fresh: Array<SessionEvent> = []
-    const rows: Array<Record<(typeof columns)[number], string | number>> = []
-    const [sequence] = yield* sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`
-    let position = sequence?.seq ?? 0
+    const rows: Array<NewEvent> = []
+    const last = yield* selectLast(sql)
+    let { position } = last
+    const session = head?.session ?? last.session + 1
     const incarnation = incarnationOf(head, position + 1)
     for (const [event, decoded] of checked) {
       if (event.seq <= latest) {
-        const [stored] = yield* sql<StoredRow>`
-          SELECT id, type, data FROM event WHERE session_id = ${sessionID} AND seq = ${event.seq}`
+        const [stored] = yield* selectEvents(sql, sql`WHERE s.session_id = ${sessionID} AND e.seq = ${event.seq}`)
         const divergence = compare(event, stored)
         if (divergence !== undefined) return yield* divergence
         continue
       }
-      const [taken] = yield* sql<{ readonly session_id: string }>`SELECT session_id FROM event WHERE id = ${event.id}`
+      const taken = yield* selectByID(sql, event.id)
       if (taken !== undefined) return yield* refuse(event, "event-id-taken", `${event.id} is in ${taken.session_id}`)
       position += 1
-      const { created, data, id, seq, type } = event
-      const row = { position, id, session_id: sessionID, seq, type, created, data: JSON.stringify(data) }
-      rows.push({ ...row, checksum: checksumOf(row) })
+      const { created, id, seq, type } = event
+      const data = JSON.stringify(event.data)
+      const checksum = checksumOf({ id, session_id: sessionID, seq, type, created, data })
+      // An event that returns to its own place needs no stored id.
+      const stored = idAt(created, position) === id ? null : id
+      rows.push({ position, session, seq, type, created, checksum, id: stored, data })
       fresh.push({ position, id, sessionID, seq, created, ...decoded } as SessionEvent)
     }
-    const last = fresh.at(-1)
-    if (last !== undefined && Arr.isNonEmptyArray(fresh)) {
-      yield* writeHeads(sql, new Map([[sessionID, { seq: last.seq, incarnation }]]))
-      yield* insertRows(sql, "event", columns, rows)
+    const newest = fresh.at(-1)
+    if (newest !== undefined && Arr.isNonEmptyArray(fresh)) {
+      yield* writeHeads(sql, new Map([[sessionID, { session, seq: newest.seq, incarnation }]]))
+      yield* insertEvents(sql, rows)
       // Paged, so that no statement grows with the length of the replay.
       yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page), {
         discard: true

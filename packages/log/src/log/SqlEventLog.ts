@@ -1,15 +1,16 @@
 /** Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Array as Arr, Clock, type Context, Effect, Either, Layer, Schedule, Stream } from "effect"
+import { Array as Arr, Clock, Effect, Either, Layer, Schedule, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { type EventID, Identifiers, type SessionID } from "../domain/Identifiers.ts"
+import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { withSpan } from "../support/Spans.ts"
-import { type EncodedDraft, HookFailed, type Projector } from "./Appends.ts"
+import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
-import { unavailable } from "./EventRow.ts"
+import * as EventIds from "./EventIds.ts"
+import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as Listeners from "./Listeners.ts"
 import * as LiveEvents from "./LiveEvents.ts"
 import * as OpenTexts from "./OpenTexts.ts"
@@ -27,18 +28,15 @@ export interface Options {
 }
 
 const encodeDrafts = (
-  drafts: NonEmptyReadonlyArray<Draft>,
-  ids: ReadonlyArray<EventID>
+  drafts: NonEmptyReadonlyArray<Draft>
 ): Either.Either<NonEmptyReadonlyArray<EncodedDraft>, InvalidDurableEvent> => {
   const encoded: Array<EncodedDraft> = []
-  for (const [index, draft] of drafts.entries()) {
+  for (const draft of drafts) {
     const result = Registry.encode(draft)
-    const id = ids[index]
-    if (Either.isLeft(result) || id === undefined) {
-      const details = Either.isLeft(result) ? result.left.message : "no id"
-      return Either.left(new InvalidDurableEvent({ type: draft.type, details }))
+    if (Either.isLeft(result)) {
+      return Either.left(new InvalidDurableEvent({ type: draft.type, details: result.left.message }))
     }
-    encoded.push({ type: draft.type, encoded: result.right, id })
+    encoded.push({ type: draft.type, encoded: result.right })
   }
   return Arr.isNonEmptyArray(encoded)
     ? Either.right(encoded)
@@ -80,7 +78,6 @@ const withClient = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projecto
 
 /** Appends through the writer; `appended` runs after the commit and before the append returns. */
 const makeAppend = (
-  { event: newID }: Context.Tag.Service<typeof Identifiers>,
   { submit }: Writer.Writer,
   appended: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void>
 ): (typeof EventLog.Service)["append"] =>
@@ -90,9 +87,7 @@ const makeAppend = (
       drafts: NonEmptyReadonlyArray<Draft>,
       { commit, expectedSeq, owner }: AppendOptions<E> = {}
     ) {
-      const ids: Array<EventID> = []
-      while (ids.length < drafts.length) ids.push(yield* newID)
-      const encoded = yield* encodeDrafts(drafts, ids)
+      const encoded = yield* encodeDrafts(drafts)
       const created = yield* Clock.currentTimeMillis
       const events = yield* Effect.mapError(
         submit({ sessionID, drafts: encoded, created, expectedSeq, owner, commit }),
@@ -117,11 +112,9 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof Ev
   readFeed: Reader.readFeed(sql),
   removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),
   placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
-    retryBusy(
-      sql<{ readonly seq: number }>`SELECT seq FROM event WHERE id = ${eventID} AND session_id = ${sessionID}`
-    ).pipe(
+    retryBusy(selectByID(sql, eventID)).pipe(
       Effect.mapError(unavailable("read")),
-      Effect.map(([row]) => row?.seq)
+      Effect.map((row) => (row?.session_id === sessionID ? row.seq : undefined))
     )
   ),
   head: Effect.fn("EventLog.head")((sessionID) =>
@@ -136,22 +129,18 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof Ev
 })
 
 /** Copies events of other logs. */
-const makeReplay = (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
-  tails: Tails.Tails
-): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({
+const makeReplay = (target: Target, tails: Tails.Tails): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({
   replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
     const checked = yield* Replay.check(events)
     if (!Arr.isNonEmptyReadonlyArray(checked)) return
-    const fresh = yield* retryBusy(immediately(sql)(Replay.replay(sql, projectors)(checked, replayOptions))).pipe(
+    const fresh = yield* retryBusy(immediately(target.sql)(Replay.replay(target)(checked, replayOptions))).pipe(
       Effect.mapError((error) => Replay.toReplayError(error, checked[0][0].sessionID))
     )
     if (replayOptions.notify === true && fresh !== undefined) tails.announce([fresh])
   }),
   claimReplay: Effect.fn("EventLog.claimReplay")((sessionID, ownerID) =>
     retryBusy(
-      sql`INSERT INTO event_sequence (session_id, seq, replay_owner) VALUES (${sessionID}, -1, ${ownerID})
+      target.sql`INSERT INTO event_sequence (session_id, seq, replay_owner) VALUES (${sessionID}, -1, ${ownerID})
         ON CONFLICT (session_id) DO UPDATE SET replay_owner = excluded.replay_owner`
     ).pipe(Effect.mapError(unavailable("claim")), Effect.asVoid)
   )
@@ -160,15 +149,16 @@ const makeReplay = (
 const make = Effect.fnUntraced(function* (options: Options) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
-  const projectors = withClient(sql, options.projectors ?? [])
+  const identity = yield* selectIdentity(sql)
+  const target = { sql, projectors: withClient(sql, options.projectors ?? []), idAt: EventIds.make(identity) }
   const tails = Tails.make()
-  const writer = yield* Writer.make(sql, projectors, tails.announce)
+  const writer = yield* Writer.make(target, tails.announce)
   yield* watchOtherProcesses(sql, tails)
   const openTexts = OpenTexts.make()
   const { publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = Listeners.make()
 
-  const append = makeAppend(yield* Identifiers, writer, (events) => {
+  const append = makeAppend(writer, (events) => {
     openTexts.appended(events)
     return notify(events)
   })
@@ -176,7 +166,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return EventLog.of({
     append,
     ...makeReads(readSql, tails),
-    ...makeReplay(sql, projectors, tails),
+    ...makeReplay(target, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,
     changes: (sessionID) => Effect.map(tails.follow(sessionID), ({ wake }) => wake),

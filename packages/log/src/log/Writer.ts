@@ -9,13 +9,12 @@
  * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So
  * a session that is refused repeatedly costs the others only its own attempt. How a batch is committed: `Batches.ts`. Spec: LG-5, LG-6.
  */
-import type * as SqlClient from "@effect/sql/SqlClient"
 import { Array as Arr, Cause, Chunk, Effect, Exit, Metric, Queue } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { fairly } from "../support/FairScheduler.ts"
 import * as Metrics from "../support/Metrics.ts"
-import type { Failure, Projector, Request } from "./Appends.ts"
+import type { Failure, Request, Target } from "./Appends.ts"
 import * as Batches from "./Batches.ts"
 import { LogUnavailable } from "./EventLog.ts"
 import * as Suspects from "./Suspects.ts"
@@ -37,15 +36,11 @@ export interface Writer {
 }
 
 /** Starts the writer in the current scope. `announce` receives the commits before any caller is answered. */
-export const make = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
-  announce: (commits: ReadonlyArray<Commit>) => void
-) {
+export const make = Effect.fnUntraced(function* (target: Target, announce: (commits: ReadonlyArray<Commit>) => void) {
   // Bounded by the number of callers: each waits for its answer.
   const queue = yield* Queue.unbounded<Waiting>()
   const suspects = Suspects.make()
-  const commit = Batches.make(sql, projectors, suspects)
+  const commit = Batches.make(target, suspects)
 
   /** Commits the waiting requests, announces them in the order of positions, then answers. */
   const step = Effect.fnUntraced(function* (first: Waiting) {

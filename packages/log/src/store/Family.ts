@@ -58,8 +58,8 @@ export const selectTreeEstimated = (
       )
       SELECT sum(json_extract(e.data, '$.cost')) AS cost,
         sum(json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output')) AS tokens
-      FROM tree JOIN event e ON e.session_id = tree.id
-      WHERE e.type IN ${sql.in(spending)} AND json_extract(e.data, '$.estimated')`,
+      FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
+      WHERE e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND json_extract(e.data, '$.estimated')`,
     ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
   )
 

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
-import { toEvents } from "../log/EventRow.ts"
+import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>
@@ -80,9 +80,14 @@ export const selectOfTypes = (
   limit: number
 ): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
   Effect.flatMap(
-    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
-      WHERE session_id = ${sessionID} AND seq < ${before}
-      AND type IN ${sql.in(types.map(({ type, version }) => `${type}.${version}`))} ORDER BY seq DESC LIMIT ${limit}`,
+    selectEvents(
+      sql,
+      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq < ${before} AND e.type IN (SELECT type FROM event_type
+        WHERE ${sql.in(
+          "name",
+          types.map(({ type, version }) => `${type}.${version}`)
+        )}) ORDER BY e.seq DESC LIMIT ${limit}`
+    ),
     (rows): Effect.Effect<ReadonlyArray<SessionEvent>, EventUnreadable> => {
       const { events, stopped } = toEvents(rows)
       return stopped ?? Effect.succeed(events)

@@ -7,7 +7,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { advance } from "../domain/Snapshot.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
-import { toEvents } from "../log/EventRow.ts"
+import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { readingTogether } from "./Reading.ts"
@@ -42,10 +42,12 @@ const make = Effect.gen(function* () {
         (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'system') AS told_seq
       FROM session s WHERE id = ${sessionID}`
     if (row === undefined || row.epoch === null) return undefined
-    const rows = yield* sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum
-      FROM event WHERE session_id = ${sessionID} AND seq IN (SELECT ${row.epoch} UNION ALL
+    const rows = yield* selectEvents(
+      sql,
+      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT ${row.epoch} UNION ALL
         SELECT seq FROM session_message WHERE session_id = ${sessionID} AND type = 'system' AND seq > ${row.epoch})
-      ORDER BY seq`
+      ORDER BY e.seq`
+    )
     return { row, epoch: row.epoch, ...toEvents(rows) }
   })
 

@@ -5,6 +5,7 @@ import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
+import { ofSession } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
@@ -35,9 +36,10 @@ const questionOf = (sessionID: SessionID, row: AskedRow): Option.Option<OpenQues
 /** Counts the answers and dismissals of one call in the log, of any version: `/` is the character after `.`. */
 const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, { key, message_id, seq }: CallRow) =>
   Effect.map(
-    sql<{ readonly total: number }>`SELECT count(*) AS total FROM event
-      WHERE session_id = ${sessionID} AND seq > ${seq}
-      AND type >= 'session.next.question.' AND type < 'session.next.question/'
+    sql<{ readonly total: number }>`SELECT count(*) AS total FROM event e
+      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${seq}
+      AND e.type IN (SELECT type FROM event_type
+        WHERE name >= 'session.next.question.' AND name < 'session.next.question/')
       AND json_extract(data, '$.assistantMessageID') = ${message_id}
       AND json_extract(data, '$.callID') = ${key}`,
     ([found]) => found?.total ?? 0

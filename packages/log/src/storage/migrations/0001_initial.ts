@@ -7,10 +7,16 @@ import { Effect } from "effect"
 export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.forEach(
     [
-      // WITHOUT ROWID stores small rows under their key, which saves a tree; long rows would leave most of a page
-      // empty. One row per session: head, floor, replay owner, execution owner and lease.
+      // One row: the random part of this database's event ids.
+      sql`CREATE TABLE log_identity (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        identity TEXT NOT NULL
+      ) STRICT`,
+      sql`INSERT INTO log_identity (one, identity) VALUES (1, lower(hex(randomblob(4))))`,
+      // One row per session: head, floor, replay owner, execution owner and lease. AUTOINCREMENT: a key is never reused.
       sql`CREATE TABLE event_sequence (
-        session_id TEXT PRIMARY KEY,
+        session INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL UNIQUE,
         seq INTEGER NOT NULL,
         floor INTEGER NOT NULL DEFAULT -1,
         replay_owner TEXT,
@@ -22,22 +28,35 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         lease_beat INTEGER NOT NULL DEFAULT 0,
         lease_ms INTEGER NOT NULL DEFAULT 15000,
         incarnation INTEGER
-      ) STRICT, WITHOUT ROWID`,
-      // AUTOINCREMENT: a position is never reused, even after the newest session was removed.
+      ) STRICT`,
+      // Permission events have negative keys, so that a partial index can select them.
+      sql`CREATE TABLE event_type (
+        type INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE
+      ) STRICT`,
+      // AUTOINCREMENT: a position is never reused, even after the newest session was removed. `id` is null unless the
+      // event was replayed from another log.
       sql`CREATE TABLE event (
         position INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
-        type TEXT NOT NULL,
+        type INTEGER NOT NULL REFERENCES event_type (type),
         created INTEGER NOT NULL,
-        data TEXT NOT NULL,
         checksum INTEGER NOT NULL,
-        UNIQUE (session_id, seq)
+        id TEXT,
+        data TEXT NOT NULL,
+        UNIQUE (session, seq)
       ) STRICT`,
-      // A partial index over the few permission events.
-      sql`CREATE INDEX event_permission ON event (position)
-        WHERE type >= 'session.next.permission.' AND type < 'session.next.permission/'`,
+      sql`CREATE UNIQUE INDEX event_id ON event (id) WHERE id IS NOT NULL`,
+      sql`CREATE INDEX event_permission ON event (position) WHERE type < 0`,
+      // For people with a shell; Daybook does not read it.
+      sql`CREATE VIEW events AS SELECT e.position, s.session_id, e.seq,
+          coalesce(e.id, printf('evt_%012x%s%010x', e.created, i.identity, e.position)) AS id, t.name AS type,
+          strftime('%Y-%m-%dT%H:%M:%fZ', e.created / 1000.0, 'unixepoch') AS created, e.data
+        FROM event e JOIN event_sequence s ON s.session = e.session JOIN event_type t ON t.type = e.type
+          JOIN log_identity i ON i.one = 1`,
+      // WITHOUT ROWID stores small rows under their key, which saves a tree; long rows would leave most of a page
+      // empty.
       sql`CREATE TABLE session (
         id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE,
         parent_id TEXT,
