@@ -83,7 +83,7 @@ export type Result = Exit.Exit<Commit, Failure>
 type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
 type Head = {
-  /** The number that stands for the session's id in rows. */
+  /** The session's number in rows. */
   readonly session: number
   readonly seq: number
   readonly incarnation: number | null

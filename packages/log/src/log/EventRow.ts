@@ -89,7 +89,7 @@ export const insertEvents = (
       )
   )
 
-/** The events `e` with the texts that their numbers stand for. A type without a name is found by `toEvent`. */
+/** The events `e` with the texts behind their numbers. `toEvent` reports a type without a name. */
 const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type"
 
 /** The columns that `toEvent` reads. */
