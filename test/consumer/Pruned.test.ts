@@ -15,7 +15,7 @@ const store = Layer.provideMerge(Store.layerStore, memoryLog)
 const prune = (id: SessionID, floor: number) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* sql`DELETE FROM event WHERE session_id = ${id} AND seq <= ${floor}`
+    yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq <= ${floor}`
     yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${id}`
   })
 
@@ -102,7 +102,7 @@ it.layer(store)("consumers of pruned sessions", (it) => {
       const sql = yield* SqlClient.SqlClient
       const id = session()
       yield* begin(id, 3)
-      yield* sql`UPDATE event SET data = '{"title":"changed"}' WHERE session_id = ${id} AND seq = 2`
+      yield* sql`UPDATE event SET data = '{"title":"changed"}' WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq = 2`
       const seen: Array<number> = []
       const options = {
         sessionID: id,

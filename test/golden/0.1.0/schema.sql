@@ -1,5 +1,7 @@
 CREATE VIEW events AS SELECT e.position, s.session_id, e.seq, coalesce(e.id, printf('evt_%012x%s%010x', e.created, i.identity, e.position)) AS id, t.name AS type, strftime('%Y-%m-%dT%H:%M:%fZ', e.created / 1000.0, 'unixepoch') AS created, e.data FROM event e JOIN event_sequence s ON s.session = e.session JOIN event_type t ON t.type = e.type JOIN log_identity i ON i.one = 1;
 CREATE TABLE approval ( number INTEGER PRIMARY KEY AUTOINCREMENT, folder TEXT NOT NULL, identity TEXT NOT NULL, permission TEXT NOT NULL, resource TEXT NOT NULL, definition TEXT NOT NULL, session_id TEXT, call_id TEXT, agent TEXT, uid INTEGER, uses INTEGER NOT NULL DEFAULT 0, time_created INTEGER NOT NULL, time_used INTEGER, time_revoked INTEGER, revoked_uid INTEGER ) STRICT;
+CREATE TABLE consumer ( name TEXT PRIMARY KEY, session_id TEXT, incarnation INTEGER, cursor INTEGER NOT NULL, removals INTEGER NOT NULL, epoch INTEGER NOT NULL, owner_id TEXT, time_updated INTEGER NOT NULL ) STRICT, WITHOUT ROWID;
+CREATE TABLE consumer_poison ( consumer TEXT NOT NULL REFERENCES consumer (name) ON DELETE CASCADE, cursor INTEGER NOT NULL, session_id TEXT REFERENCES event_sequence (session_id) ON DELETE CASCADE, seq INTEGER NOT NULL, position INTEGER, type TEXT NOT NULL, details TEXT NOT NULL, skipped INTEGER NOT NULL, time_created INTEGER NOT NULL, PRIMARY KEY (consumer, cursor) ) STRICT, WITHOUT ROWID;
 CREATE TABLE event ( position INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE, seq INTEGER NOT NULL, type INTEGER NOT NULL REFERENCES event_type (type), created INTEGER NOT NULL, checksum INTEGER NOT NULL, id TEXT, data TEXT NOT NULL, UNIQUE (session, seq) ) STRICT;
 CREATE TABLE event_sequence ( session INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, floor INTEGER NOT NULL DEFAULT -1, replay_owner TEXT, owner_id TEXT, owner_epoch INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, interrupt_epoch INTEGER NOT NULL DEFAULT 0, interrupt_activity TEXT, lease_beat INTEGER NOT NULL DEFAULT 0, lease_ms INTEGER NOT NULL DEFAULT 15000, incarnation INTEGER ) STRICT;
 CREATE TABLE event_type ( type INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE ) STRICT;
@@ -12,6 +14,9 @@ CREATE TABLE session_message ( id TEXT PRIMARY KEY, session_id TEXT NOT NULL REF
 CREATE TABLE session_part ( session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, message_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT, status TEXT NOT NULL, opened TEXT, raw TEXT, called TEXT, progress TEXT, settled TEXT, time_created INTEGER NOT NULL, time_ran INTEGER, time_settled INTEGER, PRIMARY KEY (session_id, message_id, kind, key) ) STRICT;
 CREATE TABLE session_removal ( number INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, position INTEGER NOT NULL ) STRICT;
 CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition) WHERE time_revoked IS NULL;
+CREATE INDEX consumer_poison_session ON consumer_poison (session_id);
+CREATE INDEX consumer_poison_stop ON consumer_poison (consumer) WHERE skipped = 0;
+CREATE INDEX consumer_session ON consumer (session_id);
 CREATE UNIQUE INDEX event_id ON event (id) WHERE id IS NOT NULL;
 CREATE INDEX event_permission ON event (position) WHERE type < 0;
 CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL;

@@ -5,7 +5,7 @@ import { Clock, Data, Effect, Layer } from "effect"
 import * as OwnerID from "../coordination/OwnerID.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
+import { ofSession, unavailable } from "../log/EventRow.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import {
   type Claim,
@@ -200,8 +200,8 @@ const holdsOf = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<Hold>`SELECT c.name AS consumer, c.cursor AS seq FROM consumer c
       JOIN event_sequence e ON e.session_id = c.session_id
       WHERE c.session_id = ${sessionID} AND (c.incarnation IS NULL OR c.incarnation = e.incarnation)
-    UNION ALL SELECT c.name, coalesce((SELECT v.seq FROM event v
-        WHERE v.session_id = ${sessionID} AND v.position <= c.cursor ORDER BY v.seq DESC LIMIT 1), -1)
+    UNION ALL SELECT c.name, coalesce((SELECT e.seq FROM event e
+        WHERE ${ofSession(sql, sessionID)} AND e.position <= c.cursor ORDER BY e.seq DESC LIMIT 1), -1)
       FROM consumer c WHERE c.session_id IS NULL`
 
 export interface Options {
