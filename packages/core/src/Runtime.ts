@@ -159,6 +159,9 @@ export type Services =
   | SqlClient.SqlClient
   | Database.ReadSql
 
+/** How long a process keeps a session after its work is done, in milliseconds (EX-O10). */
+const keepMs = 1_000
+
 /** Extensions of a host that has none. */
 const none = <Extra>(): Layer.Layer<Extra> => Layer.effectContext(Effect.succeed(Context.unsafeMake(new Map())))
 
@@ -297,7 +300,7 @@ export const layer = <Extra = never>(
   const records = Layer.mergeAll(
     extensions,
     store,
-    SqlSessionOwner.layer(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    SqlSessionOwner.layer({ keepMs, ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }) }),
     HostTools.layer,
     ContextRegistry.layerHost,
     ContextSettings.layer(options),

@@ -24,7 +24,10 @@ export interface Ownership {
 export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
   SessionOwner,
   {
-    /** Owns the session until the scope closes. Waits for a living owner to finish. */
+    /**
+     * Owns the session until the scope closes. Waits for a living owner to finish. An implementation may keep the
+     * session for a moment after a scope that closed with a success (EX-O10).
+     */
     readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
     /**
      * Like `acquire`, but fails as soon as the owner is known to be alive: at its next renewal. An owner that stays

@@ -1,12 +1,13 @@
 /** Implements session ownership on SQL. Contract: `SessionOwner.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Chunk, Clock, Duration, Effect, Either, Layer, Option, Queue, Schedule, type Scope } from "effect"
+import { Chunk, Clock, Duration, Effect, Either, Exit, Layer, Option, Queue, Ref, Schedule, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import * as Judge from "./Judge.ts"
+import * as KeptSessions from "./KeptSessions.ts"
 import * as Lease from "./Lease.ts"
 import * as OwnerID from "./OwnerID.ts"
 import * as OwnerRows from "./OwnerRows.ts"
@@ -23,6 +24,8 @@ const idsAtOnce = 256
 export interface OwnerOptions {
   /** How long an owner that stopped renewing keeps its sessions, in milliseconds; 1,000 to 60,000. */
   readonly leaseMs?: number
+  /** How long a session is kept after its work is done, in milliseconds (EX-O10). Default: not at all. */
+  readonly keepMs?: number
   /** Identifies this process and checks other processes. */
   readonly process?: OwnerID.OwnProcess
 }
@@ -40,14 +43,13 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: Judge.Judge
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
-/** Holds sessions: renews their leases until the scope closes, then releases them. */
-const makeHold = (sql: SqlClient.SqlClient, held: Map<SessionID, number>, leaseMs: number) => {
-  const release = (sessionID: SessionID, token: OwnerToken) =>
-    Effect.suspend(() => {
-      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
-      return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
-    })
-
+/** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
+const makeHold = (
+  sql: SqlClient.SqlClient,
+  held: Map<SessionID, number>,
+  leaseMs: number,
+  kept: KeptSessions.KeptSessions
+) => {
   /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
     Effect.gen(function* () {
@@ -60,34 +62,55 @@ const makeHold = (sql: SqlClient.SqlClient, held: Map<SessionID, number>, leaseM
     })
 
   /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
-  const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
-    renew(sessionID, token).pipe(
-      Effect.flatMap(({ activity, asked }) =>
-        asked ? Queue.offer(heard, Either.right(activity)) : Effect.succeed(false)
-      ),
-      Effect.catchTag("LogUnavailable", (error) =>
-        Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
-      ),
-      Effect.delay(Duration.millis(Lease.heartbeatMs(leaseMs))),
-      Effect.forever,
-      Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
+  const renewals = (sessionID: SessionID, own: Ref.Ref<KeptSessions.Held>, heard: Queue.Enqueue<Heard>) =>
+    Effect.flatMap(Ref.get(own), ({ token }) =>
+      renew(sessionID, token).pipe(
+        Effect.tap(() => Effect.flatMap(Clock.currentTimeNanos, (renewed) => Ref.set(own, { token, renewed }))),
+        Effect.flatMap(({ activity, asked }) =>
+          asked ? Queue.offer(heard, Either.right(activity)) : Effect.succeed(false)
+        ),
+        Effect.catchTag("LogUnavailable", (error) =>
+          Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
+        ),
+        Effect.zipRight(Effect.sleep(Duration.millis(Lease.heartbeatMs(leaseMs)))),
+        Effect.forever,
+        Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
+      )
     )
 
-  return (sessionID: SessionID, token: OwnerToken): Effect.Effect<Ownership, never, Scope.Scope> =>
+  /** The time until the next renewal: a kept session is renewed as if it had never been put aside. */
+  const untilRenewal = ({ renewed }: KeptSessions.Held) =>
+    Effect.map(Clock.currentTimeNanos, (now) =>
+      Duration.millis(Math.max(0, Lease.heartbeatMs(leaseMs) - Number(now - renewed) / 1e6))
+    )
+
+  return (sessionID: SessionID, taken: KeptSessions.Held): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
+      const { token } = taken
+      const own = yield* Ref.make(taken)
       held.set(sessionID, token.epoch)
-      yield* Effect.addFinalizer(() => release(sessionID, token))
+      yield* Effect.addFinalizer((exit) =>
+        Exit.isSuccess(exit)
+          ? Effect.flatMap(Ref.get(own), (now) => kept.keep(sessionID, now))
+          : kept.release(sessionID, token)
+      )
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
       // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
       // before it.
-      yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
+      const later = Effect.delay(renewals(sessionID, own, heard), yield* untilRenewal(taken))
+      yield* Effect.forkScoped(Effect.interruptible(later))
       return { token, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
-const makeAcquire = (sql: SqlClient.SqlClient, readSql: SqlClient.SqlClient, self: Judge.Self, leaseMs: number) => {
+const makeAcquire = (
+  { readSql, sql }: KeptSessions.Connections,
+  self: Judge.Self,
+  leaseMs: number,
+  kept: KeptSessions.KeptSessions
+) => {
   /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
   const claim = (sessionID: SessionID, judge: Judge.Judge) =>
     run(
@@ -107,8 +130,11 @@ const makeAcquire = (sql: SqlClient.SqlClient, readSql: SqlClient.SqlClient, sel
     const attempt = (sessionID: SessionID, judge: Judge.Judge) =>
       Effect.uninterruptible(
         Effect.gen(function* () {
+          const again = yield* kept.take(sessionID)
+          if (again !== undefined) return yield* hold(sessionID, again)
           const claimed = yield* claim(sessionID, judge)
-          return claimed.token === undefined ? claimed : yield* hold(sessionID, claimed.token)
+          if (claimed.token === undefined) return claimed
+          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos })
         })
       )
 
@@ -197,6 +223,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const readSql = yield* ReadSql
   const process = options.process ?? OwnerID.make()
   const held = new Map<SessionID, number>()
+  const kept = yield* KeptSessions.make({ sql, readSql }, held, options.keepMs ?? 0)
   const self: Judge.Self = { process, ownerID: process.ownerID(), held }
   const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
   const owned = makeOwned(readSql, self)
@@ -209,7 +236,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire(sql, readSql, self, leaseMs)(makeHold(sql, held, leaseMs)),
+    ...makeAcquire({ sql, readSql }, self, leaseMs, kept)(makeHold(sql, held, leaseMs, kept)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,
@@ -218,4 +245,4 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
 })
 
 /** Stores ownership in the database. */
-export const layer = (options: OwnerOptions = {}) => Layer.effect(SessionOwner, make(options))
+export const layer = (options: OwnerOptions = {}) => Layer.scoped(SessionOwner, make(options))
