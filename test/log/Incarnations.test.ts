@@ -40,7 +40,7 @@ for (const more of [-2, 0, 3]) {
 
 it.scopedLive("LG-23: a tail ends when a real process removes its session and makes it again with as many events", () =>
   Effect.gen(function* () {
-    const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+    const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
     yield* Effect.gen(function* () {
       const log = yield* EventLog
       yield* begin(id, 2)

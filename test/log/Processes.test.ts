@@ -13,7 +13,7 @@ const expectStored = Effect.fnUntraced(function* (child: Child, seq: number) {
 
 it.scopedLive("TL-8: a tail notices what another process commits, between its own commits too", () =>
   Effect.gen(function* () {
-    const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+    const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
     yield* Effect.gen(function* () {
       const log = yield* EventLog
       yield* begin(id)
@@ -34,7 +34,7 @@ it.scopedLive("TL-8: a tail notices what another process commits, between its ow
 
 it.scopedLive("LG-12: appends of two processes to one session interleave without gap or loss", () =>
   Effect.gen(function* () {
-    const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+    const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
     yield* Effect.gen(function* () {
       const log = yield* EventLog
       yield* begin(id)
@@ -62,7 +62,7 @@ it.scopedLive("LG-12: appends of two processes to one session interleave without
 
 it.scopedLive("TL-7: a follower killed at any point and started again at its cursor sees the rest, once", () =>
   Effect.gen(function* () {
-    const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+    const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
     yield* Effect.gen(function* () {
       const log = yield* EventLog
       yield* begin(id)
@@ -101,7 +101,7 @@ it.scopedLive("TL-7: a follower killed at any point and started again at its cur
 
 it.scopedLive("EV-11: an append waits for a lock that another process holds, and goes through when it is free", () =>
   Effect.gen(function* () {
-    const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+    const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
     yield* Effect.gen(function* () {
       const log = yield* EventLog
       yield* begin(id)
@@ -122,7 +122,7 @@ it.scopedLive(
   "EV-11: a lock held beyond patience is a typed busy error for everybody who waits, and stores nothing",
   () =>
     Effect.gen(function* () {
-      const [program, filename, id] = [yield* childProgram, yield* temporaryDatabase, session()]
+      const [program, filename, id] = [yield* childProgram(), yield* temporaryDatabase, session()]
       yield* Effect.gen(function* () {
         const log = yield* EventLog
         yield* begin(id)

@@ -222,7 +222,7 @@ it.scopedLive("ST-7: an empty name, and one with a NUL, are refused before SQLit
 
 it.scopedLive("ST-7: a folder or a file that may not be written is refused as read-only", () =>
   Effect.gen(function* () {
-    const program = yield* childProgram
+    const program = yield* childProgram()
     const [empty, full] = [yield* temporaryFolder, yield* temporaryFolder]
     yield* open(join(full, "daybook.db"), begin(session()))
     const bytes = readFileSync(join(full, "daybook.db"))

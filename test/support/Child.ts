@@ -1,4 +1,4 @@
-/** Runs real child processes on a database file: `logChild.ts`, bundled once, each with a queue of its answers. */
+/** Bundles programs of child processes, and runs `logChild.ts` on a database file with a queue of its answers. */
 import { fork, type ChildProcess } from "node:child_process"
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,24 +11,25 @@ import { waitingFor } from "./Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The child's program as JavaScript, in a folder that is removed with the scope. */
-export const childProgram = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
-    symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
-    const outfile = join(folder, "child.mjs")
-    await build({
-      entryPoints: [join(here, "logChild.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      packages: "external"
-    })
-    return { folder, outfile }
-  }),
-  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
+/** A child's program as JavaScript, in a folder that is removed with the scope. */
+export const childProgram = (source: "logChild.ts" | "consumerChild.ts" = "logChild.ts") =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
+      symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
+      const outfile = join(folder, "child.mjs")
+      await build({
+        entryPoints: [join(here, source)],
+        outfile,
+        bundle: true,
+        platform: "node",
+        format: "esm",
+        packages: "external"
+      })
+      return { folder, outfile }
+    }),
+    ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
 
 export interface Child {
   readonly tell: (command: Command) => Effect.Effect<void>

@@ -7,7 +7,7 @@ import { temporaryFolder } from "./Database.ts"
 
 export const startsTogether = (processes: number, rounds: number) =>
   Effect.gen(function* () {
-    const [program, folder] = [yield* childProgram, yield* temporaryFolder]
+    const [program, folder] = [yield* childProgram(), yield* temporaryFolder]
     const children = yield* Effect.replicateEffect(startChild(program.outfile, join(folder, "none.db")), processes)
     for (let round = 0; round < rounds; round += 1) {
       const filename = join(folder, `${round}.db`)

@@ -44,6 +44,8 @@ export interface Options<E = never, R = never> {
   readonly sessionID?: SessionID | undefined
   /** Where a new consumer starts. Default: `beginning`. A known one continues at its cursor. */
   readonly start?: "beginning" | "end"
+  /** Whether to wait for new events after the stored ones are applied. Default: true. Otherwise it returns. */
+  readonly follow?: boolean
   /** Applies events, in order. In the feed a batch may hold events of several sessions. */
   readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
   /** Deletes what was derived from a removed session. Events that follow under its id belong to a new session. */
@@ -118,6 +120,7 @@ const follow = <E, R, R2>(options: Options<E, R>, makeAttempt: Delivery.MakeAtte
       const status = yield* store.get(name)
       yield* Metric.set(lag, status?.lag ?? 0)
       if (hasMore) continue
+      if (options.follow === false) return
       yield* changed
       if (!Duration.equals(linger, Duration.zero)) yield* Effect.sleep(linger)
     }
@@ -126,7 +129,7 @@ const follow = <E, R, R2>(options: Options<E, R>, makeAttempt: Delivery.MakeAtte
 /**
  * Follows its source and applies events to state outside the log's database. The cursor is stored after the events are
  * applied, so a crash in between delivers them again: use their positions as idempotency keys (CN-3). It returns when
- * its session is removed; a consumer of the feed never returns.
+ * its session is removed, or when the stored events are applied with `follow: false`.
  *
  * @example
  * ```ts

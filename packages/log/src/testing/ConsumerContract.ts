@@ -107,6 +107,16 @@ const cursors = <E>({ layer, name }: ConsumerLayer<E>): void =>
       })
     )
 
+    it.effect("CN-18: a consumer that does not follow returns when it has applied the stored events", () =>
+      Effect.gen(function* () {
+        const id = session()
+        yield* begin(id, 520)
+        const { run, seen } = collecting({ sessionID: id, follow: false })
+        yield* run
+        assert.deepStrictEqual(seen, range(0, 520))
+      })
+    )
+
     it.effect("CN-4: a batch holds at most as many events as the consumer wants", () =>
       Effect.gen(function* () {
         const id = session()
