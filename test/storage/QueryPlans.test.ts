@@ -5,11 +5,12 @@
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect, FastCheck as fc, Layer, Stream, Tracer } from "effect"
+import { Effect, FastCheck as fc, Layer, Schedule, Stream, Tracer } from "effect"
 import { layer as layerQuestions, Questions } from "../../packages/core/src/session/Questions.ts"
 import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
 import { layer as layerOwner } from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
+import * as Consumer from "../../packages/log/src/consumer/Consumer.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
@@ -61,11 +62,11 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
 }
 
 /**
- * Steps that walk: lists of our own values, what a limited query found, tables of a row or two, the few rows that a
+ * Steps that walk: lists of our own values, the list of all consumers, what a limited query found, tables of a row or two, the few rows that a
  * recursion has found so far, and the partial indexes of what runs and what waits, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|session USING INDEX session_running|session_input USING INDEX session_input_waiting)/.test(
+  /^SCAN (?!v$|line$|tree$|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|consumer_poison USING INDEX consumer_poison_stop)/.test(
     step
   )
 
@@ -137,6 +138,18 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       yield* log.append(id, [renamed("y")], { commit: store.isAt({ directory: "/work" }) })
       yield* log.append(id, [renamed("z")], { commit: store.isOnlyOne("z") })
       yield* store.messages({ sessionID: id })
+      const consumer = {
+        name: unique(),
+        sessionID: id,
+        fromSnapshot: () => Effect.void,
+        apply: () => Effect.fail("odd")
+      }
+      yield* Effect.exit(Consumer.run({ ...consumer, follow: false, retry: Schedule.stop }))
+      yield* Consumer.run({ ...consumer, follow: false, retry: Schedule.stop, onPoison: "skip" })
+      yield* Consumer.skipped(consumer.name)
+      yield* Consumer.holds(id)
+      yield* Consumer.list
+      yield* Consumer.remove(consumer.name)
       yield* store.interrupted
       yield* store.ancestors(id)
       yield* store.treeUsage(id)
@@ -195,6 +208,8 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
       "FROM session_removal",
       "WHERE address =",
       "interrupt_activity =",
+      "FROM consumer c",
+      "INTO consumer_poison",
       "seq >",
       "seq IN (SELECT"
     ]) {
