@@ -59,6 +59,7 @@ describe("the example", () => {
       memory: 4_096
     })
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
+    assert.strictEqual(settings.maxLoopLag, 200)
     assert.deepStrictEqual(settings.prices, {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
       "anthropic/claude-opus-5-5": { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }

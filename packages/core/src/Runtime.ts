@@ -35,6 +35,7 @@ import * as ContextRegistry from "./context/ContextRegistry.ts"
 import * as ContextSettings from "./context/ContextSettings.ts"
 import * as InstructionDiscovery from "./context/InstructionDiscovery.ts"
 import * as Skills from "./context/Skills.ts"
+import * as AdmissionGate from "./coordination/AdmissionGate.ts"
 import type { Agent } from "./domain/Agent.ts"
 import { ModelResolver, withPrices } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
@@ -96,6 +97,11 @@ export interface Options<Extra = never> {
    * boundary.
    */
   readonly steerBatchLimit?: number
+  /**
+   * The lag of the event loop, in milliseconds, above which prompts wait before they are admitted, so that running
+   * sessions are served first. Default: 200; minimum: 1. A prompt waits a second at most as the first in line.
+   */
+  readonly maxLoopLag?: number
   /**
    * The folder for the full text of truncated tool outputs. Default: beside the database; for `:memory:`, a temporary
    * folder. False: they are not kept, and the truncated output says so.
@@ -316,7 +322,8 @@ export const layer = <Extra = never>(
     Layer.provideMerge(
       Layer.mergeAll(
         SessionExecution.layer(locationLayer(options)),
-        SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) })
+        SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) }),
+        AdmissionGate.layer(clamp(options.maxLoopLag, AdmissionGate.defaultLimit, Number.MAX_SAFE_INTEGER))
       )
     ),
     Layer.provideMerge(

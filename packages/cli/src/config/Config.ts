@@ -83,6 +83,8 @@ export interface Settings {
   readonly trust?: { readonly folders?: ReadonlyArray<string> }
   /** Budget of one session, in US dollars and tokens. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
+  /** Milliseconds of event loop lag above which prompts wait. */
+  readonly maxLoopLag?: number
   /** US dollars per million tokens, by `provider/model`. */
   readonly prices?: Readonly<Record<string, Price>>
   /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
@@ -186,6 +188,7 @@ const File = Schema.Struct({
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
+  max_loop_lag: optional(counting),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   shared: named(WrittenSpace)
@@ -296,6 +299,7 @@ export const parseConfig = (
     compaction,
     environment: granted,
     instructions,
+    max_loop_lag: maxLoopLag,
     mcp,
     prices,
     references,
@@ -327,6 +331,7 @@ export const parseConfig = (
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,
+      maxLoopLag,
       prices:
         prices &&
         mapValues(prices, ({ input, output, cache_read: cacheRead = input, cache_write: cacheWrite = input }) => ({

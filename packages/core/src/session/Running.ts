@@ -11,6 +11,7 @@ import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { AdmissionGate } from "../coordination/AdmissionGate.ts"
 import * as Ask from "./Ask.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
@@ -28,14 +29,16 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const execution = yield* SessionExecution
   const owners = yield* SessionOwner
   const identifiers = yield* Identifiers
+  const gate = yield* AdmissionGate
 
-  const prompt: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
+  const admit: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
     const admitted = inputs.admit(options)
     // An invalid id is the caller's mistake; admission's error names the field.
     const input = yield* Schema.is(SessionID)(options.sessionID) ? unlessRemoved(options.sessionID, admitted) : admitted
     if (options.resume !== false) yield* execution.wake(options.sessionID)
     return input
   }, Effect.uninterruptible)
+  const prompt: Sessions["Type"]["prompt"] = (options) => Effect.zipRight(gate.enter, admit(options))
 
   /** Requests a compaction. Returns the id of the request, or of the one that waits. */
   const requestCompaction = Effect.fnUntraced(function* (sessionID: SessionID) {

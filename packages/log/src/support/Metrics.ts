@@ -49,3 +49,5 @@ export const consumerLag = Metric.gauge("daybook_consumer_lag_events")
 export const consumerEvents = Metric.counter("daybook_consumer_events_total", { incremental: true })
 /** Events that consumers skipped, by consumer. */
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
+/** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */
+export const loopLag = Metric.gauge("daybook_loop_lag_ms")

@@ -1,6 +1,7 @@
 /** `status`: the active and waiting runs behind a socket. Spec: SO-92 in specs/socket.md. */
-import { Effect, Option } from "effect"
+import { Effect, Metric, Option } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
+import * as Metrics from "@daybook/log/support/Metrics"
 import { questionAsk } from "../ask/Asks.ts"
 import { runsOf } from "../run/Runs.ts"
 import { owns } from "../session/Subject.ts"
@@ -43,12 +44,14 @@ export const status = Effect.fn("Served.status")(function* (
       })
     }
   }
+  const lag = yield* Metric.value(Metric.tagged(Metrics.loopLag, "quantile", "0.99"))
   return {
     type: "status",
     ...(id === undefined ? {} : { id }),
     kind: subject.kind,
     name: subject.name,
     runs: runs.slice(0, mostRuns),
+    lag_ms: Math.round(lag.value),
     ...(runs.length > mostRuns ? { more: true } : {})
   }
 })

@@ -229,6 +229,8 @@ export const RunFrame = Schema.Union(
     kind: Schema.Literal("agent", "model"),
     name: Schema.String,
     runs: Schema.Array(RunStatus),
+    /** How late the server's event loop was in the last fifth of a second, at its 99th percentile. */
+    lag_ms: Schema.NonNegativeInt,
     /** More runs exist than are listed. */
     more: optional(Schema.Literal(true))
   }),
