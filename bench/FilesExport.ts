@@ -31,7 +31,7 @@ export interface Result {
 }
 
 /** Fills a store with this many messages: a prompt and an answer per turn. */
-const fill = Effect.fnUntraced(function* (messages: number) {
+export const fill = Effect.fnUntraced(function* (messages: number) {
   const log = yield* EventLog
   yield* (yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`
   for (let session = 0; session < sessions; session++) {

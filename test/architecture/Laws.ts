@@ -56,7 +56,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "session"
   ],
   transcript: ["row", "fold"],
-  files: ["layout", "disk", "context", "render", "record", "session", "export", "verify"],
+  files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }

@@ -55,6 +55,21 @@ describe("the packed packages", () => {
     }
   )
 
+  it("FI-117: the packed exporter finds the program of its thread", { timeout: 120_000 }, async () => {
+    const app = await application("thread", join(root, "node_modules"))
+    writeFileSync(
+      join(app, "thread.mjs"),
+      `import { Exporter, ExporterThread } from "@daybook/files"
+      import * as Store from "@daybook/log/Store"
+      import { Effect, Layer } from "effect"
+      const filename = "store.db"
+      const files = Layer.provide(ExporterThread.layer({ filename, root: "ctx" }), Store.layer({ filename }))
+      const caught = Effect.flatMap(Exporter, ({ catchUp }) => catchUp)
+      console.log(JSON.stringify(await Effect.runPromise(Effect.provide(caught, files))))`
+    )
+    assert.strictEqual(await run(app, process.execPath, "thread.mjs"), '{"position":0,"sessions":0}\n')
+  })
+
   it(
     "PA-1: beside the oldest supported effect they do the same, with one copy of it and without optional packages",
     { timeout: 120_000 },

@@ -1,9 +1,10 @@
 /**
  * Bundles the commands into dist/bundle. `ctx.js` contains `ctx`, `stream.js` prints help. `daybook` has two bundles:
  * `reader.js` is one file for the reading verbs, with the store and nothing that runs a session; `main.js` has everything, as
- * ES modules split at every dynamic import, so that a provider is loaded on first use. Each file of `main.js` is converted to
- * CommonJS, which Node starts faster and V8 can load from its code cache. The native driver stays outside. Finally the help
- * texts are written, and the commands run in a temporary folder to fill the caches. Spec: CL-60 in specs/cli.md.
+ * ES modules split at every dynamic import, so that a provider is loaded on first use. `exporter.js`, the program of the
+ * exporter's thread, shares these modules. Each file of `main.js` is converted to CommonJS, which Node starts faster and V8 can
+ * load from its code cache. The native driver stays outside. Finally the help texts are written, and the commands run in a
+ * temporary folder to fill the caches. Spec: CL-60 in specs/cli.md.
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
@@ -91,6 +92,10 @@ const stream = await build({
 })
 const { metafile, outputFiles } = await build({
   ...options,
+  entryPoints: {
+    main: join(root, "src", "main.ts"),
+    exporter: join(root, "..", "files", "src", "ExporterProgram.ts")
+  },
   format: "esm",
   splitting: true,
   chunkNames: "[name]-[hash]",

@@ -2,7 +2,7 @@
  * Keeps the files under a root equal to the log, from a cursor of its own. It holds the root, runs one operation at a
  * time, and takes the root again if its record was removed. `Export.ts` decides what is written and in which order,
  * `SessionWriter.ts` writes a session's folder, `IndexWriter.ts` an index, `Ledger.ts` records what was written, and
- * `Following.ts` is the loop. Spec: FI-60..FI-89, FI-100 in specs/files.md.
+ * `Following.ts` is the loop. `ExporterThread.ts` runs all of this in a thread of its own. Spec: FI-60..FI-89, FI-100 in specs/files.md.
  */
 import { Context, Effect, Layer, PubSub, type Queue, type Scope, ScopedRef } from "effect"
 import { EventLog, type SessionNotFound } from "@daybook/log/log/EventLog"
@@ -16,6 +16,7 @@ import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable }
 import type { SharedSpaces } from "./layout/Layout.ts"
 import * as FollowerStatus from "./record/FollowerStatus.ts"
 import type { Ledger } from "./record/Ledger.ts"
+import type { Exported } from "./thread/Requests.ts"
 
 /** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {
@@ -27,14 +28,6 @@ export interface ExporterOptions {
   readonly shared?: SharedSpaces | undefined
   /** Runs before each file operation; an exception fails the operation. For fault tests. */
   readonly before?: SafeFilesOptions["before"]
-}
-
-/** The result of an export. */
-export interface Exported {
-  /** The position that all files have reached. */
-  readonly position: number
-  /** The number of sessions brought up to date. */
-  readonly sessions: number
 }
 
 /** Keeps the files of one store under one root. */

@@ -4,11 +4,13 @@
  * @module @daybook/files
  */
 export * from "./layout/Errors.ts"
-export { Exporter, type Exported, type ExporterOptions } from "./Exporter.ts"
+export { Exporter, type ExporterOptions } from "./Exporter.ts"
+export * as ExporterThread from "./ExporterThread.ts"
 export { follower, type FollowerState } from "./record/FollowerStatus.ts"
 export * from "./layout/Layout.ts"
 export { Meta } from "./layout/Meta.ts"
 export { isCommon, modesOf, type Modes } from "./layout/Modes.ts"
 export { indexFiles, type IndexEntry } from "./render/IndexFiles.ts"
 export { valueFiles } from "./render/Values.ts"
+export type { Exported } from "./thread/Requests.ts"
 export { verify, type VerifyError, type VerifyOptions } from "./verify/Verify.ts"

@@ -28,3 +28,7 @@ export const layerSql = (options: SqlEventLog.Options = {}) =>
 /** `layerSql` on the database, with its connections. Creates the database if it does not exist. */
 export const layer = (options: Database.DatabaseOptions & SqlEventLog.Options) =>
   layerSql(options).pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(Database.layer(options)))
+
+/** `layerSql` on an existing database, only for reads: for a second thread beside the one that appends. */
+export const layerReading = (options: Database.DatabaseOptions) =>
+  layerSql().pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(Database.layerReading(options)))

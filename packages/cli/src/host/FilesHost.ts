@@ -4,9 +4,11 @@
  */
 import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
-import { resolve } from "node:path"
+import { join, resolve } from "node:path"
+import { Worker } from "node:worker_threads"
 import { Effect, Layer, Record } from "effect"
 import { Exporter } from "@daybook/files/Exporter"
+import * as ExporterThread from "@daybook/files/ExporterThread"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import * as Store from "@daybook/log/Store"
 import * as Configuration from "../config/Configuration.ts"
@@ -43,9 +45,29 @@ export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Co
   )
 )
 
-/** The exporter of a store under a root. */
-export const exporter = (root: string) =>
-  Layer.unwrapEffect(Effect.map(shared, (shared) => Exporter.layer({ root, shared })))
+/** Starts the exporter's thread from the bundle: the command runs only as one (`scripts/bundle.mjs`). */
+const spawn = () =>
+  new Worker("const { workerData: at } = require('node:worker_threads'); require(at.loader).load(at.program)", {
+    eval: true,
+    workerData: { loader: join(__dirname, "..", "..", "bin", "load.js"), program: join(__dirname, "exporter.js") }
+  })
 
-/** The exporter with the store of a database, without anything that runs sessions. */
-export const layer = (filename: string, root: string) => Layer.provideMerge(exporter(root), Store.layer({ filename }))
+/**
+ * The exporter of a store under a root, for a process that also runs sessions: in a thread of its own. A thread cannot
+ * read a database in memory.
+ */
+export const beside = (filename: string, root: string) =>
+  Layer.unwrapEffect(
+    Effect.map(shared, (shared) =>
+      filename === ":memory:"
+        ? Exporter.layer({ root, shared })
+        : ExporterThread.layer({ filename, root, shared, spawn })
+    )
+  )
+
+/** The exporter with the store of a database, without anything that runs sessions, and so without a thread. */
+export const layer = (filename: string, root: string) =>
+  Layer.provideMerge(
+    Layer.unwrapEffect(Effect.map(shared, (shared) => Exporter.layer({ root, shared }))),
+    Store.layer({ filename })
+  )

@@ -21,7 +21,7 @@ import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
 import * as Question from "../terminal/Question.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as ServerLog from "../terminal/ServerLog.ts"
-import { exporter, rootOf, shared } from "./FilesHost.ts"
+import { beside, rootOf, shared } from "./FilesHost.ts"
 import * as Host from "./Host.ts"
 import { findAgent, readModel, resolveModel, trusting, withNoSessions, withTelemetry } from "./Runtime.ts"
 
@@ -141,7 +141,7 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
       Effect.zipRight(Watchdog.begin(), until({ request, root, models, asks }, signal)).pipe(
-        Effect.provide(Layer.provideMerge(exporter(root), Host.layer(filename, host)))
+        Effect.provide(Layer.provideMerge(beside(filename, root), Host.layer(filename, host)))
       )
     )
   ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))

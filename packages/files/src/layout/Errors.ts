@@ -4,8 +4,8 @@
  */
 import { Schema } from "effect"
 import { ErrorCause } from "@daybook/log/domain/Json"
-import type { CursorAhead, CursorExpired, EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
-import type { StoreError } from "@daybook/log/store/StoreError"
+import { CursorAhead, CursorExpired, EventUnreadable } from "@daybook/log/log/EventLog"
+import { StoreError } from "@daybook/log/store/StoreError"
 
 /** A path component is not what Daybook creates there. It was neither followed nor changed. */
 export class PathRefused extends Schema.TaggedError<PathRefused>("@daybook/files/PathRefused")("PathRefused", {
@@ -78,21 +78,34 @@ export class RootUnusable extends Schema.TaggedError<RootUnusable>("@daybook/fil
   }
 }
 
+/** The thread that writes the files ended. The next export starts another one, which continues from the record. */
+export class ExportThreadEnded extends Schema.TaggedError<ExportThreadEnded>("@daybook/files/ExportThreadEnded")(
+  "ExportThreadEnded",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the thread that writes the session files ended: ${this.details}; the next export starts another one`
+  }
+}
+
 /** The errors of a file operation under the root. */
 export type SafeError = PathRefused | FileFailed
 
 /** The errors of an export. Written files stay; the next export continues from there. */
-export type ExportError =
-  | SafeError
-  | LedgerFailed
-  | RootBusy
-  | RootOfAnotherStore
-  | RootUnusable
-  | CursorAhead
-  | CursorExpired
-  | EventUnreadable
-  | LogUnavailable
-  | StoreError
+export const ExportError = Schema.Union(
+  PathRefused,
+  FileFailed,
+  LedgerFailed,
+  RootBusy,
+  RootOfAnotherStore,
+  RootUnusable,
+  CursorAhead,
+  CursorExpired,
+  EventUnreadable,
+  StoreError,
+  ExportThreadEnded
+)
+export type ExportError = typeof ExportError.Type
 
 /** How a file under the root differs from what Daybook wrote. */
 export const FindingKind = Schema.Literal(

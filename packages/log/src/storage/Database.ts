@@ -347,14 +347,13 @@ const writer = (options: DatabaseOptions) =>
     return sql
   })
 
+const openReading = ({ filename }: DatabaseOptions) =>
+  Effect.tap(open({ filename, readonly: true, disableWAL: true }), (client) =>
+    Effect.mapError(client`PRAGMA busy_timeout = 1000`, (error) => refuse(filename, error))
+  )
+
 const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
-  options.filename === ":memory:"
-    ? Effect.succeed<SqlClient.SqlClient>(sql)
-    : open({ filename: options.filename, readonly: true, disableWAL: true }).pipe(
-        Effect.tap((client) =>
-          Effect.mapError(client`PRAGMA busy_timeout = 1000`, (error) => refuse(options.filename, error))
-        )
-      )
+  options.filename === ":memory:" ? Effect.succeed<SqlClient.SqlClient>(sql) : openReading(options)
 
 const trimEvery = "10 seconds"
 
@@ -374,6 +373,22 @@ export const layer = (
         Context.add(ReadSql, read)
       )
     })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/**
+ * Opens an existing database only for reads, on one connection, for a second thread or process: an append fails. It
+ * neither migrates nor checkpoints, so that another connection of the database should have done it.
+ */
+export const layerReading = (
+  options: DatabaseOptions
+): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
+  Layer.scopedContext(
+    Effect.map(openReading(options), (sql) =>
+      Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
+        Context.add(SqliteClient.SqliteClient, sql),
+        Context.add(ReadSql, sql)
+      )
+    )
   ).pipe(Layer.provide(Reactivity.layer))
 
 /**
