@@ -3,7 +3,7 @@
  * needs no decoding; any other goes to the schema's decoder, which reports the error. Every append and replay checks
  * every event, so speed matters most here. Spec: EV-D4.
  */
-import { SchemaAST as AST, Option } from "effect"
+import { SchemaAST as AST, Option, Predicate, Schema } from "effect"
 
 /** True only if decoding and encoding would return the same value. False means unknown. */
 export type Conforms = (value: unknown) => boolean
@@ -45,6 +45,14 @@ const record = (ast: AST.TypeLiteral): Conforms => {
   return (value) => isObject(value) && Object.values(value).every(conforms)
 }
 
+/** The regular expression of `Schema.pattern`. One with state between its tests is left to the filter. */
+const regexOf = ({ annotations }: AST.Refinement): RegExp | undefined => {
+  const pattern = annotations[Schema.PatternSchemaId]
+  if (!Predicate.hasProperty(pattern, "regex")) return undefined
+  const { regex } = pattern
+  return regex instanceof RegExp && !regex.global && !regex.sticky ? regex : undefined
+}
+
 /** Compiles a schema's AST. Nothing conforms to an AST node that it does not support. */
 export const compile = (ast: AST.AST): Conforms => {
   switch (ast._tag) {
@@ -60,7 +68,11 @@ export const compile = (ast: AST.AST): Conforms => {
       return (value) => value === ast.literal
     case "Refinement": {
       const from = compile(ast.from)
-      return (value) => from(value) && Option.isNone(ast.filter(value, {}, ast))
+      const regex = regexOf(ast)
+      // A refinement's filter allocates for every value; the expression that it runs does not.
+      return regex === undefined
+        ? (value) => from(value) && Option.isNone(ast.filter(value, {}, ast))
+        : (value) => typeof value === "string" && regex.test(value) && from(value)
     }
     case "Union": {
       const members = ast.types.map(compile)

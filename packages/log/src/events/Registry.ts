@@ -7,46 +7,43 @@ import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import { MessageID } from "../domain/Identifiers.ts"
 import { once } from "../support/Once.ts"
-import { compile, type Conforms } from "./Conforms.ts"
+import { compile } from "./Conforms.ts"
 import { CompactionEnded, type Draft, durableDefinitions, type DurableType } from "./SessionEvents.ts"
 
 type Data = Draft["data"]
-type Codec = {
+/** How payloads with one stored name are read. */
+export interface Codec {
   readonly type: DurableType
   /** The version of the decoded payload: always the current one. */
   readonly version: number
+  /** Whether the payload is already its decoded form. */
+  readonly conforms: (data: unknown) => data is Data
+  /** Decodes a payload that does not conform, or says why it is invalid. */
   readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
 }
 
 type Definition = (typeof durableDefinitions)[number]
 
-/** Compiled on first use, because a process meets few of the types. */
-const conformsTo = (definition: Definition): Conforms => {
+/** Compiled on first use, because a process meets few of the types. A conforming payload has its definition's type. */
+const conformsTo = (definition: Definition): Codec["conforms"] => {
   const compiled = once(() => compile(definition.data.ast))
-  return (data) => compiled()(data)
+  return (data): data is Data => compiled()(data)
 }
-
-/** Returns conforming payloads unchanged; the schema decodes, encodes or rejects the others. */
-const unlessConforming =
-  <A>(conforms: Conforms, otherwise: (data: A) => Either.Either<Data, ParseResult.ParseIssue>) =>
-  (data: A): Either.Either<Data, ParseResult.ParseIssue> =>
-    // A payload that conforms to the schema has its type.
-    conforms(data) ? Either.right(data as Data) : otherwise(data)
 
 /** What one definition gives: its decoder by stored name and its encoder by type. */
 const ofDefinition = (definition: Definition) => {
   const { type, version } = definition
   const stored = `${type}.${version}`
   const conforms = conformsTo(definition)
-  const decode = unlessConforming(conforms, (data: unknown) =>
-    ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)(data)
-  )
+  const codec: Codec = {
+    type,
+    version,
+    conforms,
+    decode: (data) => ParseResult.decodeUnknownEither(definition.data as Schema.Schema<Data, unknown>)(data)
+  }
   // Every payload schema equals its encoded form.
-  const encode = unlessConforming(conforms, (data: Data) =>
-    ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>)(data)
-  )
-  const codec: Codec = { type, version, decode }
-  return { stored, codec, encoder: { stored, version, encode } }
+  const encode = (data: Data) => ParseResult.encodeEither(definition.data as Schema.Schema<Data, Data>)(data)
+  return { stored, codec, encoder: { stored, version, conforms, encode } }
 }
 
 const CompactionEnded1 = once(() =>
@@ -63,6 +60,7 @@ const compactionEnded1: readonly [string, Codec] = [
   {
     type: CompactionEnded.type,
     version: CompactionEnded.version,
+    conforms: (_): _ is Data => false,
     decode: (data) =>
       Either.map(ParseResult.decodeUnknownEither(CompactionEnded1())(data), (old) => ({
         messageID: old.messageID,
@@ -82,8 +80,8 @@ const encoders = new Map<string, (typeof definitions)[number]["encoder"]>(
   definitions.map(({ codec, encoder }) => [codec.type, encoder])
 )
 
-/** Whether this build can read the stored name. */
-export const isKnown = (stored: string): boolean => codecs.has(stored)
+/** How this build reads payloads with the stored name; undefined if it cannot. */
+export const codecOf = (stored: string): Codec | undefined => codecs.get(stored)
 
 /** Every stored name that this build can read; for documentation and tests. */
 export const storedNames = (): ReadonlyArray<string> => [...codecs.keys()]
@@ -102,13 +100,12 @@ export interface Decoded {
 
 /** Decodes a payload by its stored name: none for an unknown name, a parse error for invalid data of a known one. */
 export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> => {
-  const codec = codecs.get(stored)
+  const codec = codecOf(stored)
   if (codec === undefined) return Option.none()
-  const decoded = codec.decode(data)
+  const { type, version } = codec
+  const decoded = codec.conforms(data) ? Either.right(data) : codec.decode(data)
   return Option.some(
-    Either.isRight(decoded)
-      ? Either.right({ type: codec.type, version: codec.version, data: decoded.right })
-      : Either.left(ParseResult.parseError(decoded.left))
+    Either.mapBoth(decoded, { onLeft: ParseResult.parseError, onRight: (data) => ({ type, version, data }) })
   )
 }
 
@@ -128,7 +125,7 @@ const invalid = (actual: unknown, message: string) =>
 export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
   const encoder = encoders.get(draft.type)
   if (encoder === undefined) return Either.left(invalid(draft.type, "unknown event type"))
-  const encoded = encoder.encode(draft.data)
+  const encoded = encoder.conforms(draft.data) ? Either.right(draft.data) : encoder.encode(draft.data)
   if (Either.isLeft(encoded)) return Either.left(ParseResult.parseError(encoded.left))
   return Either.try({
     try: () => {
