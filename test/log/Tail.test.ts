@@ -31,30 +31,25 @@ it.scoped("LG-12: the database is asked for commits of other processes only whil
 
 for (const [store, layer] of Object.entries(stores)) {
   it.layer(layer)(`tails, ${store}`, (it) => {
-    it.effect("TL-2: signals exist only while somebody tails", () =>
-      Effect.gen(function* () {
-        const tails = Tails.make()
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            yield* tails.follow("ses_a")
-            yield* tails.follow(undefined)
-            yield* Effect.scoped(tails.follow("ses_a"))
-            assert.deepStrictEqual(tails.followed(), ["ses_a", "*"])
-          })
-        )
-        assert.deepStrictEqual(tails.followed(), [])
-      })
-    )
+    it("TL-2: a session keeps state only while it has tails", () => {
+      const tails = Tails.make()
+      const open = [tails.follow("ses_a"), tails.follow(undefined)]
+      tails.follow("ses_a").close()
+      assert.deepStrictEqual(tails.followed(), ["ses_a", "*"])
+      for (const tail of open) tail.close()
+      assert.deepStrictEqual(tails.followed(), [])
+    })
 
-    it.scoped("TL-3: rings while nobody looks are one ring, and a ring carries no data", () =>
+    it.effect("TL-3: rings before a tail looks are one ring, and a ring carries no data", () =>
       Effect.gen(function* () {
         const tails = Tails.make()
-        const tail = yield* tails.follow("ses_a")
+        const tail = tails.follow("ses_a")
         tails.ringAll()
         tails.ringAll()
         tails.reset("ses_a")
-        yield* tail.wake
-        const again = yield* Effect.fork(tail.wake)
+        yield* tail.wake(Effect.void)
+        assert.isUndefined(tail.recent(-1, undefined))
+        const again = yield* Effect.fork(tail.wake(Effect.void))
         yield* Effect.yieldNow()
         assert.isNull(again.unsafePoll())
         tails.ringAll()
@@ -62,16 +57,31 @@ for (const [store, layer] of Object.entries(stores)) {
       })
     )
 
-    it.scoped("LG-33, TL-3: a ring of another process sends the tail to the rows, past what this process kept", () =>
+    it.effect("TL-3: a ring that woke an interrupted reader wakes the tail's next reader", () =>
       Effect.gen(function* () {
         const tails = Tails.make()
-        const tail = yield* tails.follow("ses_a")
+        const tail = tails.follow("ses_a")
+        assert.isUndefined(tail.recent(-1, undefined))
+        const interrupted = yield* Effect.fork(tail.wake(Effect.void))
+        yield* Effect.yieldNow()
+        yield* Fiber.interrupt(interrupted)
+        tails.ringAll()
+        yield* tail.wake(Effect.void)
+      })
+    )
+
+    it.effect("LG-33, TL-3: a ring of another process sends the tail to the rows, past what this process kept", () =>
+      Effect.gen(function* () {
+        const tails = Tails.make()
+        const [tail, other] = [tails.follow("ses_a"), tails.follow("ses_a")]
         const [first] = yield* begin(session("a"))
         tails.announce([{ incarnation: first.position, events: [first] }])
-        assert.deepStrictEqual(tail.recent(-1, first.position), [first])
+        const kept = tail.recent(-1, first.position)
+        assert.deepStrictEqual([...(kept ?? [])], [first])
+        assert.strictEqual(other.recent(-1, first.position), kept)
         assert.isUndefined(tail.recent(-1, first.position + 1))
         tails.ringAll()
-        yield* tail.wake
+        yield* tail.wake(Effect.void)
         assert.isUndefined(tail.recent(-1, first.position))
       })
     )

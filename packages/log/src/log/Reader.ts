@@ -4,7 +4,7 @@
  * (TL-1).
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Chunk, Effect, Either, Option, Stream } from "effect"
+import { Channel, Chunk, Effect, Either, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { retryBusy } from "../storage/Database.ts"
@@ -158,17 +158,13 @@ export const read = (sql: SqlClient.SqlClient) =>
     return yield* page(sql, place, limit)
   })
 
-type State = {
-  readonly cursor: number
-  /** The session's incarnation, known after the first page. */
-  readonly incarnation: number | undefined
-  readonly step: "look" | "mark" | "wait"
-  readonly marked: boolean
-}
-
 type Following<E, Item> = {
-  readonly tail: Tail
+  readonly tails: Tails
+  /** Undefined: the feed. */
+  readonly sessionID?: SessionID
   readonly start: number
+  /** Checks the start before the first page. */
+  readonly check?: Effect.Effect<void, E>
   readonly incarnation?: number | undefined
   readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
   readonly position: (event: SessionEvent) => number
@@ -176,40 +172,58 @@ type Following<E, Item> = {
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
 }
 
-/** Reads pages to the end, emits the seam once, then reads a page after each wake. */
-const follow = <E, Item>({
-  incarnation: of,
-  next,
-  position,
-  seam,
-  start,
-  tail
-}: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
-  Stream.unfoldChunkEffect<State, SessionEvent | Item, E, never>(
-    { cursor: start, incarnation: of, step: "look", marked: false },
-    Effect.fnUntraced(function* ({ cursor, incarnation, marked, step }: State) {
-      if (step === "mark") {
-        const state: State = { cursor, incarnation, step: "wait", marked: true }
-        return Option.some([seam(cursor), state] as const)
-      }
-      if (step === "wait") yield* tail.wake
-      const recent = tail.recent(cursor, incarnation)
-      const last = recent?.at(-1)
-      const found: Page =
-        recent === undefined || last === undefined
-          ? yield* next(cursor, incarnation)
-          : // Later events ring the signal, so no further page is needed now.
-            { events: recent, cursor: position(last), incarnation, hasMore: false }
-      if (marked) Metrics.tailLag.unsafeUpdate(found.events.length, [])
-      const state: State = {
-        cursor: found.cursor,
-        incarnation: found.incarnation,
-        step: found.hasMore ? "look" : marked ? "wait" : "mark",
-        marked
-      }
-      return Option.some([Chunk.unsafeFromArray<SessionEvent | Item>(found.events), state] as const)
+/** Reads pages to the end, emits the seam once, then looks again after each wake. */
+const pullsOf = <E, Item>(tail: Tail, { incarnation: of, next, position, seam, start }: Following<E, Item>) => {
+  let step: "look" | "mark" | "wait" = "look"
+  let [cursor, incarnation, marked] = [start, of, false]
+
+  const emit = (events: Chunk.Chunk<SessionEvent>, to: number, hasMore: boolean): Chunk.Chunk<SessionEvent | Item> => {
+    if (marked) Metrics.tailLag.unsafeUpdate(events.length, [])
+    cursor = to
+    step = hasMore ? "look" : marked ? "wait" : "mark"
+    return events
+  }
+
+  const look = Effect.suspend((): Effect.Effect<Chunk.Chunk<SessionEvent | Item>, E> => {
+    const recent = tail.recent(cursor, incarnation)
+    // Later events ring again, so no further page is needed now.
+    if (recent !== undefined) return Effect.succeed(emit(recent, position(Chunk.unsafeLast(recent)), false))
+    return Effect.map(next(cursor, incarnation), (page) => {
+      incarnation = page.incarnation
+      return emit(Chunk.unsafeFromArray(page.events), page.cursor, page.hasMore)
     })
-  )
+  })
+
+  const mark = Effect.sync((): Chunk.Chunk<SessionEvent | Item> => {
+    step = "wait"
+    marked = true
+    return seam(cursor)
+  })
+
+  const wait = tail.wake(look)
+
+  return Effect.suspend(() => (step === "look" ? look : step === "mark" ? mark : wait))
+}
+
+/** A tail's stream: flat channels, because each layer of them costs as much as the rest of a wake. */
+const follow = <E, Item>(following: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
+  Stream.suspend(() => {
+    let tail: Tail | undefined
+    const opened = Channel.suspend(() => {
+      tail = following.tails.follow(following.sessionID)
+      const pull = Channel.fromEffect(pullsOf(tail, following))
+      const pulls: Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E> = Channel.flatMap(pull, (chunk) =>
+        Channel.flatMap(Channel.write(chunk), () => pulls)
+      )
+      return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => pulls)
+    })
+    return Stream.fromChannel(
+      Channel.ensuring(
+        opened,
+        Effect.sync(() => tail?.close())
+      )
+    )
+  })
 
 /** The seam marker for tails that request it; `noMarker` is for the others. */
 export const marker = (cursor: number): Chunk.Chunk<ReplayComplete> => Chunk.of({ type: "replay.complete", cursor })
@@ -219,19 +233,16 @@ type Seam<Item> = Following<never, Item>["seam"]
 
 export const tail =
   <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
-  (options: From): Stream.Stream<SessionEvent | Item, ReadError> =>
-    Stream.unwrapScoped(
-      Effect.map(tails.follow(options.sessionID), (followed) =>
-        follow({
-          tail: followed,
-          start: cursorOf(options.after, -1),
-          incarnation: options.incarnation,
-          next: (after, incarnation) => page(sql, { sessionID: options.sessionID, after, incarnation }, pageSize),
-          position: ({ seq }) => seq,
-          seam
-        })
-      )
-    )
+  ({ after, incarnation, sessionID }: From): Stream.Stream<SessionEvent | Item, ReadError> =>
+    follow({
+      tails,
+      sessionID,
+      start: cursorOf(after, -1),
+      incarnation,
+      next: (after, incarnation) => page(sql, { sessionID, after, incarnation }, pageSize),
+      position: ({ seq }) => seq,
+      seam
+    })
 
 /** The newest position ever assigned. */
 const lastPosition = (sql: SqlClient.SqlClient) =>
@@ -245,22 +256,20 @@ export const feed =
   (sql: SqlClient.SqlClient, tails: Tails) =>
   (
     options: { readonly after?: number | undefined } = {}
-  ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> =>
-    Stream.unwrapScoped(
-      Effect.gen(function* () {
-        const start = cursorOf(options.after, 0)
-        const followed = yield* tails.follow(undefined)
-        const latest = yield* lastPosition(sql)
-        if (!(start <= latest)) return yield* new CursorAhead({ cursor: start, latest })
-        return follow({
-          tail: followed,
-          start,
-          next: (after) => feedPage(sql, after, pageSize),
-          position: ({ position }) => position,
-          seam: noMarker
-        })
-      })
+  ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> => {
+    const start = cursorOf(options.after, 0)
+    const check = Effect.flatMap(lastPosition(sql), (latest) =>
+      start <= latest ? Effect.void : new CursorAhead({ cursor: start, latest })
     )
+    return follow<CursorAhead | EventUnreadable | LogUnavailable, never>({
+      tails,
+      start,
+      check,
+      next: (after) => feedPage(sql, after, pageSize),
+      position: ({ position }) => position,
+      seam: noMarker
+    })
+  }
 
 /** Reads one page of all sessions' events. Options as for `read`. */
 export const readFeed = (sql: SqlClient.SqlClient) =>

@@ -1,41 +1,15 @@
 /**
- * Wakes tails after commits. Each tail owns one signal that holds at most one ring: a commit rings it and the tail
- * reads again.
- * While a session has tails, its latest events are kept decoded, so that a thousand tails cost one decode. Tails that
- * are further behind, and rows of other processes, are read from the database. Signals carry no data and may be
- * spurious; rows are the truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
+ * Wakes tails after commits. While a session has tails, its latest events are kept decoded in one place, and a commit
+ * resumes each waiting tail once: a thousand tails cost one decode and one shared chunk. Tails that are further behind,
+ * and rows of other processes, are read from the database. A ring carries no data and may be spurious: rows are the
+ * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
  */
-import { Effect, type Scope } from "effect"
+import { Chunk, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 
 /** Decoded events kept per followed session or feed. */
 const recentLimit = 512
-
-/**
- * Rings that arrive while no one waits merge into one. A callback instead of a queue, because a thousand tails wake at
- * every commit.
- */
-class Signal {
-  private dirty = false
-  private waiting: (() => void) | undefined
-
-  ring(): void {
-    const { waiting } = this
-    this.waiting = undefined
-    if (waiting === undefined) this.dirty = true
-    else waiting()
-  }
-
-  readonly wake = Effect.async<void>((resume) => {
-    if (this.dirty) {
-      this.dirty = false
-      return resume(Effect.void)
-    }
-    this.waiting = () => resume(Effect.void)
-    return Effect.sync(() => (this.waiting = undefined))
-  })
-}
 
 /** The events of one append and the incarnation of their session. */
 export interface Commit {
@@ -43,28 +17,103 @@ export interface Commit {
   readonly events: NonEmptyReadonlyArray<SessionEvent>
 }
 
-type Followed = {
-  readonly signals: Set<Signal>
+/** What the tails of one session, or of the feed, share. */
+class Followed {
+  readonly tails = new Set<FollowedTail>()
+  /** Rings so far. A tail that has looked since the last one has nothing to look for. */
+  rings = 0
   /** Contiguous by `at` and of one incarnation; the last one is this process's newest commit. */
-  recent: Array<SessionEvent>
+  private recent: Array<SessionEvent> = []
   /** The session's incarnation; undefined for the feed. */
-  incarnation: number | undefined
-  readonly at: (event: SessionEvent) => number
+  private incarnation: number | undefined
+  /** The kept events after a cursor, as one chunk for all tails that are there. */
+  private shared: { readonly after: number; readonly events: Chunk.Chunk<SessionEvent> } | undefined
+  private readonly at: (event: SessionEvent) => number
+
+  constructor(at: (event: SessionEvent) => number) {
+    this.at = at
+  }
+
+  keep(event: SessionEvent, incarnation?: number): void {
+    const last = this.recent.at(-1)
+    const joins = last === undefined || this.at(last) + 1 === this.at(event)
+    if (!joins || this.incarnation !== incarnation) this.recent = []
+    this.incarnation = incarnation
+    this.shared = undefined
+    this.recent.push(event)
+    // Truncated in halves, not event by event, so that the cost per commit stays constant.
+    if (this.recent.length > 2 * recentLimit) this.recent = this.recent.slice(-recentLimit)
+  }
+
+  clear(): void {
+    this.recent = []
+    this.shared = undefined
+  }
+
+  ring(): void {
+    this.rings += 1
+    for (const tail of this.tails) tail.ring()
+  }
+
+  after(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
+    const [first] = this.recent
+    if (first === undefined || this.incarnation !== incarnation) return undefined
+    if (this.shared?.after === cursor) return this.shared.events
+    const from = cursor + 1 - this.at(first)
+    if (from < 0 || from >= this.recent.length) return undefined
+    this.shared = { after: cursor, events: Chunk.unsafeFromArray(this.recent.slice(from)) }
+    return this.shared.events
+  }
 }
 
+/** One tail's place among those that share the kept events. */
 export interface Tail {
-  /** Waits until there may be new events. */
-  readonly wake: Effect.Effect<void>
+  /**
+   * Waits until the session was rung after this tail's last `recent`. The caller then runs `resume`'s effect, unless it
+   * is interrupted: a ring that no one followed stays for the next `wake`.
+   */
+  readonly wake: <A, E>(resume: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** The kept events of this incarnation directly after the cursor; undefined if the database must be read. */
-  readonly recent: (after: number, incarnation: number | undefined) => ReadonlyArray<SessionEvent> | undefined
+  readonly recent: (cursor: number, incarnation: number | undefined) => Chunk.Chunk<SessionEvent> | undefined
+  readonly close: () => void
+}
+
+class FollowedTail implements Tail {
+  private seen = -1
+  private waiting: (() => void) | undefined
+  private readonly followed: Followed
+  readonly close: () => void
+
+  constructor(followed: Followed, close: (tail: FollowedTail) => void) {
+    this.followed = followed
+    this.close = () => close(this)
+  }
+
+  ring(): void {
+    const { waiting } = this
+    this.waiting = undefined
+    waiting?.()
+  }
+
+  // A callback instead of a queue, and no canceler, because a thousand tails wake at every commit.
+  wake<A, E>(then: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.async<A, E>((resume) => {
+      const proceed = () => resume(then)
+      if (this.seen === this.followed.rings) this.waiting = proceed
+      else proceed()
+    })
+  }
+
+  recent(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
+    // Before the caller reads, so that a later commit rings again.
+    this.seen = this.followed.rings
+    return this.followed.after(cursor, incarnation)
+  }
 }
 
 export interface Tails {
-  /**
-   * Registers a signal for one session, or for all sessions (`undefined`), until the scope closes. Call it before
-   * reading.
-   */
-  readonly follow: (sessionID: string | undefined) => Effect.Effect<Tail, never, Scope.Scope>
+  /** Registers a tail of one session, or of all sessions (`undefined`), until it is closed. Call it before reading. */
+  readonly follow: (sessionID: string | undefined) => Tail
   /** Keeps the committed events for their tails and rings them. */
   readonly announce: (commits: ReadonlyArray<Commit>) => void
   /** Rings the tails of a removed session and drops its kept events. */
@@ -80,57 +129,25 @@ export interface Tails {
 /** The key of the feed over all sessions; not a valid session id. */
 const feedKey = "*"
 
-const keep = (followed: Followed, event: SessionEvent, incarnation?: number): void => {
-  const last = followed.recent.at(-1)
-  const joins = last === undefined || followed.at(last) + 1 === followed.at(event)
-  if (!joins || followed.incarnation !== incarnation) followed.recent = []
-  followed.incarnation = incarnation
-  followed.recent.push(event)
-  // Truncated in halves, not event by event, so that the cost per commit stays constant.
-  if (followed.recent.length > 2 * recentLimit) followed.recent = followed.recent.slice(-recentLimit)
-}
-
 /** Creates the registry, without tails. */
 export const make = (): Tails => {
   const all = new Map<string, Followed>()
   const latch = Effect.unsafeMakeLatch(false)
 
-  const ring = (followed: Followed): void => {
-    for (const signal of followed.signals) signal.ring()
-  }
-
-  const follow = (sessionID: string | undefined) =>
-    Effect.gen(function* () {
-      const key = sessionID ?? feedKey
-      const signal = new Signal()
-      yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const followed = all.get(key)
-          if (followed === undefined) {
-            const at = (event: SessionEvent) => (sessionID === undefined ? event.position : event.seq)
-            all.set(key, { signals: new Set([signal]), recent: [], incarnation: undefined, at })
-          } else followed.signals.add(signal)
-          latch.unsafeOpen()
-        }),
-        () =>
-          Effect.sync(() => {
-            const followed = all.get(key)
-            followed?.signals.delete(signal)
-            if (followed?.signals.size === 0) all.delete(key)
-            if (all.size === 0) latch.unsafeClose()
-          })
-      )
-      return {
-        wake: signal.wake,
-        recent: (after, incarnation) => {
-          const followed = all.get(key)
-          const first = followed?.recent[0]
-          if (followed === undefined || first === undefined || followed.incarnation !== incarnation) return undefined
-          const from = after + 1 - followed.at(first)
-          return from < 0 || from >= followed.recent.length ? undefined : followed.recent.slice(from)
-        }
-      } satisfies Tail
+  const follow = (sessionID: string | undefined): Tail => {
+    const key = sessionID ?? feedKey
+    const followed =
+      all.get(key) ?? new Followed(sessionID === undefined ? ({ position }) => position : ({ seq }) => seq)
+    const tail = new FollowedTail(followed, (closed) => {
+      followed.tails.delete(closed)
+      if (followed.tails.size === 0 && all.get(key) === followed) all.delete(key)
+      if (all.size === 0) latch.unsafeClose()
     })
+    followed.tails.add(tail)
+    all.set(key, followed)
+    latch.unsafeOpen()
+    return tail
+  }
 
   return {
     follow,
@@ -141,25 +158,24 @@ export const make = (): Tails => {
         const followed = all.get(events[0].sessionID)
         if (followed !== undefined) rung.add(followed)
         for (const event of events) {
-          if (followed !== undefined) keep(followed, event, incarnation)
-          if (feed !== undefined) keep(feed, event)
+          followed?.keep(event, incarnation)
+          feed?.keep(event)
         }
       }
-      rung.forEach(ring)
-      if (feed !== undefined) ring(feed)
+      for (const followed of rung) followed.ring()
+      feed?.ring()
     },
     reset: (sessionID) => {
       for (const followed of [all.get(sessionID), all.get(feedKey)]) {
-        if (followed === undefined) continue
-        followed.recent = []
-        ring(followed)
+        followed?.clear()
+        followed?.ring()
       }
     },
     ringAll: () => {
       for (const followed of all.values()) {
         // A ring for our own commit may be pending too, and the kept events would hide the other process's rows.
-        followed.recent = []
-        ring(followed)
+        followed.clear()
+        followed.ring()
       }
     },
     tailed: latch.await,

@@ -12,6 +12,8 @@ import { isTraced } from "../support/Spans.ts"
 
 type Rows = Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
 
+type Values = Statement<unknown>["values"]
+
 const isStatement = (made: unknown): made is Statement<unknown> & { readonly commit: () => Rows } =>
   Predicate.hasProperty(made, "compile") && Predicate.hasProperty(made, "commit")
 
@@ -23,17 +25,25 @@ const isStatement = (made: unknown): made is Statement<unknown> & { readonly com
 export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Connection): Client => {
   let reserved = 0
 
+  /** Runs on the connection that is free for the fiber, or as usual if there is none or the host wants the span. */
+  const directly = <A>(
+    run: (at: Connection) => Effect.Effect<A, SqlError.SqlError>,
+    usual: () => Effect.Effect<A, SqlError.SqlError>
+  ) =>
+    Effect.withFiberRuntime<A, SqlError.SqlError>((fiber) => {
+      if (isTraced(fiber)) return usual()
+      const around = Context.getOption(fiber.currentContext, TransactionConnection)
+      const at = Option.isSome(around) ? around.value[0] : reserved === 0 ? connection : undefined
+      return at === undefined ? usual() : run(at)
+    })
+
   const shorten = (made: unknown): unknown => {
     if (!isStatement(made)) return made
     const usual = made.commit.bind(made)
-    const commit = (): Rows =>
-      Effect.withFiberRuntime((fiber) => {
-        if (isTraced(fiber)) return usual()
-        const around = Context.getOption(fiber.currentContext, TransactionConnection)
-        const at = Option.isSome(around) ? around.value[0] : reserved === 0 ? connection : undefined
-        return at === undefined ? usual() : at.execute(...made.compile(), undefined)
-      })
-    return Object.defineProperty(made, "commit", { value: commit })
+    const commit = (): Rows => directly((at) => at.execute(...made.compile(), undefined), usual)
+    const usualValues = (): Values => Reflect.get(Object.getPrototypeOf(made), "values", made)
+    const values = directly((at) => at.executeValues(...made.compile()), usualValues)
+    return Object.defineProperties(made, { commit: { value: commit }, values: { value: values } })
   }
 
   const reserve = Effect.zipLeft(
