@@ -169,7 +169,14 @@ const make = Effect.fnUntraced(function* (options: Options) {
     ...makeReplay(target, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,
-    changes: (sessionID) => Effect.map(tails.follow(sessionID), ({ wake }) => wake),
+    changes: (sessionID) =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => tails.follow(sessionID)),
+          (tail) => Effect.sync(tail.close)
+        ),
+        ({ changed }) => changed
+      ),
     publishLive: (event) => Effect.sync(() => publish(event)),
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const existed = yield* removeSession(sql, sessionID)

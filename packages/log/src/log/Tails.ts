@@ -75,17 +75,20 @@ export interface Tail {
   readonly wake: <A, E>(resume: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** The kept events of this incarnation directly after the cursor; undefined if the database must be read. */
   readonly recent: (cursor: number, incarnation: number | undefined) => Chunk.Chunk<SessionEvent> | undefined
+  /** Waits for a ring, for a caller that then reads by other means. */
+  readonly changed: Effect.Effect<void>
   readonly close: () => void
 }
 
 class FollowedTail implements Tail {
-  private seen = -1
+  private seen: number
   private waiting: (() => void) | undefined
   private readonly followed: Followed
   readonly close: () => void
 
   constructor(followed: Followed, close: (tail: FollowedTail) => void) {
     this.followed = followed
+    this.seen = followed.rings
     this.close = () => close(this)
   }
 
@@ -104,9 +107,15 @@ class FollowedTail implements Tail {
     })
   }
 
-  recent(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
-    // Before the caller reads, so that a later commit rings again.
+  // Before the caller reads, so that a later commit rings again.
+  private readonly look = (): void => {
     this.seen = this.followed.rings
+  }
+
+  readonly changed = this.wake(Effect.sync(this.look))
+
+  recent(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
+    this.look()
     return this.followed.after(cursor, incarnation)
   }
 }
