@@ -7,7 +7,7 @@ import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import { MessageID } from "../domain/Identifiers.ts"
 import { once } from "../support/Once.ts"
-import { compile } from "./Conforms.ts"
+import { compile, type Conforms } from "./Conforms.ts"
 import { CompactionEnded, type Draft, durableDefinitions, type DurableType } from "./SessionEvents.ts"
 
 type Data = Draft["data"]
@@ -17,17 +17,17 @@ export interface Codec {
   /** The version of the decoded payload: always the current one. */
   readonly version: number
   /** Whether the payload is already its decoded form. */
-  readonly conforms: (data: unknown) => data is Data
+  readonly conforms: Conforms
   /** Decodes a payload that does not conform, or says why it is invalid. */
   readonly decode: (data: unknown) => Either.Either<Data, ParseResult.ParseIssue>
 }
 
 type Definition = (typeof durableDefinitions)[number]
 
-/** Compiled on first use, because a process meets few of the types. A conforming payload has its definition's type. */
-const conformsTo = (definition: Definition): Codec["conforms"] => {
+/** Compiled on first use, because a process meets few of the types. */
+const conformsTo = (definition: Definition): Conforms => {
   const compiled = once(() => compile(definition.data.ast))
-  return (data): data is Data => compiled()(data)
+  return (data) => compiled()(data)
 }
 
 /** What one definition gives: its decoder by stored name and its encoder by type. */
@@ -60,7 +60,7 @@ const compactionEnded1: readonly [string, Codec] = [
   {
     type: CompactionEnded.type,
     version: CompactionEnded.version,
-    conforms: (_): _ is Data => false,
+    conforms: () => false,
     decode: (data) =>
       Either.map(ParseResult.decodeUnknownEither(CompactionEnded1())(data), (old) => ({
         messageID: old.messageID,
@@ -103,7 +103,8 @@ export const decode = (stored: string, data: unknown): Option.Option<Either.Eith
   const codec = codecOf(stored)
   if (codec === undefined) return Option.none()
   const { type, version } = codec
-  const decoded = codec.conforms(data) ? Either.right(data) : codec.decode(data)
+  // A payload that conforms to the schema has its type.
+  const decoded = codec.conforms(data) ? Either.right(data as Data) : codec.decode(data)
   return Option.some(
     Either.mapBoth(decoded, { onLeft: ParseResult.parseError, onRight: (data) => ({ type, version, data }) })
   )
