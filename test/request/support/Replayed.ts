@@ -2,7 +2,7 @@
  * Computes an earlier turn's request by replaying the session's whole log: the slow and obvious way, with which the tests compare
  * the fast one. It does not use rows, keys or places.
  */
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import { nothingPruned } from "../../../packages/core/src/request/Prune.ts"
 import type { Sent } from "../../../packages/core/src/request/Recorded.ts"
 import {
@@ -80,7 +80,8 @@ export const replayedAt = (sessionID: SessionID, at: number) =>
   Effect.gen(function* () {
     let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
     let since: ReadonlyArray<SessionEvent> = []
-    for (const event of yield* eventsOf(sessionID)) {
+    const events = yield* eventsOf(sessionID)
+    for (const event of events) {
       if (event.seq > at) break
       since = [...since, event]
       if (event.type !== "session.next.step.started") continue
@@ -92,7 +93,8 @@ export const replayedAt = (sessionID: SessionID, at: number) =>
     const all = yield* assemble(sessionID, {
       messages: tables.rows("session_message"),
       parts: tables.rows("session_part"),
-      inputs: tables.rows("session_input")
+      inputs: tables.rows("session_input"),
+      events: new Map(events.map((event) => [event.seq, Either.right(event)]))
     })
     const history: ReadonlyArray<Message> = all.filter(
       (message) =>

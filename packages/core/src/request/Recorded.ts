@@ -4,7 +4,7 @@
  * session.
  * Spec: RQ-34..RQ-36, RQ-56.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Either, Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { ModelRef } from "@daybook/log/domain/Values"
@@ -109,8 +109,9 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
 ): Effect.fn.Return<ReadonlyArray<Message>, ReadError | StoreError, EventLog | SessionStore> {
   const log = yield* EventLog
-  const { from, inputs, kept, told } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
+  const { events: earlier, from, inputs, kept, told } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
   const tables = MemoryTables.make()
+  const events = new Map(earlier)
   for (const row of inputs) tables.load("session_input", row)
   for (const row of told) tables.load("session_message", row)
   let cursor = from - 1
@@ -118,6 +119,7 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
     const page = yield* log.read({ sessionID, after: cursor, limit: Math.min(512, before - 1 - cursor) })
     for (const event of page.events) {
       tables.apply(shownChanges(event))
+      events.set(event.seq, Either.right(event))
       if (event.seq === from) for (const row of kept) tables.load("session_message", row)
     }
     cursor = page.cursor
@@ -126,7 +128,8 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   const all = yield* assemble(sessionID, {
     messages: tables.rows("session_message"),
     parts: tables.rows("session_part"),
-    inputs: tables.rows("session_input")
+    inputs: tables.rows("session_input"),
+    events
   })
   return all.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
 })

@@ -8,29 +8,29 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { type CursorAhead, type CursorExpired, EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { type CursorAhead, type CursorExpired, EventLog, type EventUnreadable, type ReadError } from "@daybook/log/log/EventLog"
 import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
-import type { MessageRow, PartRow } from "@daybook/log/projection/Tables"
-import { partOwner } from "@daybook/log/store/Assemble"
-import { assembleOne } from "@daybook/log/store/Assemble"
+import type { InputRow, MessageRow, PartRow } from "@daybook/log/projection/Tables"
+import { assembleOne, eventsOf, partOwner } from "@daybook/log/store/Assemble"
+import type { EventsBySeq } from "@daybook/log/store/EventsBySeq"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
 
 /** Cache limits; the session in use is never evicted. */
 export interface Bounds {
   readonly sessions: number
-  /** Characters in the cached rows. The assembled messages share these strings or hold one more copy. */
+  /** Characters in the cached events. The assembled messages share these strings or hold one more copy. */
   readonly chars: number
 }
 
 const defaultBounds: Bounds = { sessions: 64, chars: 64 * 1024 * 1024 }
 
-/** An assembled message and the rows it was built from. */
+/** An assembled message and the rows it was built from. The events that they refer to never change. */
 type Assembled = {
   readonly row: MessageRow
   readonly parts: ReadonlyArray<PartRow>
-  readonly prompt: string | null
+  readonly input: InputRow | undefined
   readonly message: Message
 }
 
@@ -38,10 +38,12 @@ type Kept = {
   /** By message id. A message is reused as long as its rows are the same objects. */
   readonly assembled: Map<string, Assembled>
   readonly tables: MemoryTables.MemoryTables
+  /** The events that the rows refer to. */
+  readonly events: EventsBySeq
   readonly baselineSeq: number
   readonly cursor: number
   readonly incarnation: number
-  /** Characters in the rows. */
+  /** Characters in the events. */
   readonly chars: number
 }
 
@@ -66,21 +68,46 @@ export const loadOwned = (history: History, sessionID: SessionID, baselineSeq: n
 /** A completed compaction moves the start of the shown history, so cached rows are stale. */
 const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
 
-const charsOf = (row: object): number =>
-  Object.values(row).reduce<number>((total, value) => (typeof value === "string" ? total + value.length : total), 0)
+const charsIn = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 0
+  return Object.values(value).reduce<number>((total, each) => total + charsIn(each), 0)
+}
 
-const sizeOf = (tables: MemoryTables.MemoryTables): number => {
-  let chars = 0
-  for (const row of tables.rows("session_message")) chars += charsOf(row)
-  for (const row of tables.rows("session_part")) chars += charsOf(row)
-  for (const row of tables.rows("session_input")) chars += charsOf(row)
+/** Counted once per event. */
+const counted = new WeakMap<object, number>()
+
+const charsOf = (event: Either.Either<SessionEvent, unknown>): number => {
+  const known = counted.get(event)
+  if (known !== undefined) return known
+  const chars = Either.isRight(event) ? charsIn(event.right.data) : 0
+  counted.set(event, chars)
   return chars
 }
+
+/** The events that the rows refer to, and their size. A call's earlier progress, for example, is dropped. */
+const inUse = (tables: MemoryTables.MemoryTables, all: EventsBySeq): Pick<Kept, "events" | "chars"> => {
+  const events = new Map<number, Either.Either<SessionEvent, EventUnreadable>>()
+  let chars = 0
+  for (const seq of eventsOf(rowsOf(tables))) {
+    const event = all.get(seq)
+    if (event === undefined) continue
+    events.set(seq, event)
+    chars += charsOf(event)
+  }
+  return { events, chars }
+}
+
+const rowsOf = (tables: MemoryTables.MemoryTables) => ({
+  messages: tables.rows("session_message"),
+  parts: tables.rows("session_part"),
+  inputs: tables.rows("session_input")
+})
 
 /** Assembles the messages of the tables. A message with unchanged rows keeps its object identity. */
 const assembleKept = (
   sessionID: SessionID,
-  { assembled, tables }: Kept
+  { assembled, events, tables }: Kept
 ): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
   const parts = new Map<string, Array<PartRow>>()
   for (const part of tables.rows("session_part")) {
@@ -88,24 +115,24 @@ const assembleKept = (
     if (own === undefined) parts.set(part.message_id, [part])
     else own.push(part)
   }
-  const prompts = new Map(tables.rows("session_input").map((input) => [input.id, input.prompt]))
+  const inputs = new Map(tables.rows("session_input").map((input) => [input.id, input]))
   const messages: Array<Message> = []
   for (const row of tables.rows("session_message")) {
     const own = parts.get(partOwner(row)) ?? []
-    const prompt = prompts.get(row.id) ?? null
+    const input = inputs.get(row.id)
     const before = assembled.get(row.id)
     if (
       before?.row === row &&
-      before.prompt === prompt &&
+      before.input === input &&
       before.parts.length === own.length &&
       before.parts.every((part, index) => part === own[index])
     ) {
       messages.push(before.message)
       continue
     }
-    const made = assembleOne(sessionID, row, own, prompt)
+    const made = assembleOne(sessionID, row, own, input, events)
     if (Either.isLeft(made)) return Either.left(made.left)
-    assembled.set(row.id, { row, parts: own, prompt, message: made.right })
+    assembled.set(row.id, { row, parts: own, input, message: made.right })
     messages.push(made.right)
   }
   return Either.right(messages)
@@ -136,12 +163,14 @@ export const makeBounded = Effect.fnUntraced(function* (
     for (const row of rows.inputs) tables.load("session_input", row)
     for (const row of rows.messages) tables.load("session_message", row)
     for (const row of rows.parts) tables.load("session_part", row)
-    return { assembled: new Map(), tables, baselineSeq, cursor: rows.cursor, incarnation: rows.incarnation }
+    const { cursor, events, incarnation } = rows
+    return { assembled: new Map(), tables, events, baselineSeq, cursor, incarnation }
   })
 
   /** Folds new events into the cached rows. Returns undefined when the rows must be read again. */
   const foldOn = Effect.fnUntraced(
     function* (sessionID: SessionID, from: Kept): Effect.fn.Return<Kept | undefined, ReadError> {
+      const events = new Map(from.events)
       let { cursor } = from
       for (;;) {
         // A session that was removed and created again under the same id is another incarnation.
@@ -150,9 +179,10 @@ export const makeBounded = Effect.fnUntraced(function* (
           if (startsAnew(event)) return undefined
           const changes = project(event).filter(({ table }) => table !== "session")
           if (Either.isLeft(from.tables.apply(changes))) return undefined
+          events.set(event.seq, Either.right(event))
         }
         cursor = page.cursor
-        if (!page.hasMore) return { ...from, cursor }
+        if (!page.hasMore) return { ...from, events, cursor }
       }
     },
     (effect, sessionID) =>
@@ -168,7 +198,7 @@ export const makeBounded = Effect.fnUntraced(function* (
       kept.delete(sessionID)
       const folded = before?.baselineSeq === baselineSeq ? yield* foldOn(sessionID, before) : undefined
       const read = folded ?? (yield* fromRows(sessionID, baselineSeq))
-      const now: Kept = { ...read, chars: sizeOf(read.tables) }
+      const now: Kept = { ...read, ...inUse(read.tables, read.events) }
       kept.set(sessionID, now)
       shrink()
       return yield* assembleKept(sessionID, now)

@@ -1,7 +1,6 @@
 /** The changes to `session_input`, the durable inbox. Pure. */
 import type { EventOfType } from "../events/SessionEvents.ts"
 import type { Change } from "./Change.ts"
-import { json } from "./Columns.ts"
 import type { InputRow } from "./Tables.ts"
 
 /** A new input. `promotedSeq` is null while it waits. */
@@ -14,11 +13,9 @@ export const admitted = (
   row: {
     id: event.data.messageID,
     session_id: event.sessionID,
-    prompt: json(event.data.prompt),
     delivery: event.data.delivery,
     admitted_seq: event.seq,
     promoted_seq: promotedSeq,
-    time_created: event.created,
     withdrawn_seq: null
   }
 })

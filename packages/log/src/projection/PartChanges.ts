@@ -5,7 +5,7 @@
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import type { Change } from "./Change.ts"
-import { json, plain } from "./Columns.ts"
+import { plain } from "./Columns.ts"
 import type { PartRow } from "./Tables.ts"
 
 type Kind = "text" | "reasoning" | "tool" | "shell"
@@ -27,8 +27,6 @@ const opened = (event: SessionEvent, messageID: string, kind: Kind, key: string,
     progress: null,
     settled: null,
     time_created: event.created,
-    time_ran: null,
-    time_settled: null,
     ...row
   }
 })
@@ -40,39 +38,29 @@ const updated = (event: SessionEvent, messageID: string, kind: Kind, key: string
   set
 })
 
-const settled = (event: SessionEvent, value: unknown, status: "completed" | "error" = "completed") => ({
-  status,
-  settled: json(value),
-  time_settled: event.created
-})
+const settled = (event: SessionEvent, status: "completed" | "error" = "completed") => ({ status, settled: event.seq })
 
 export const shellStarted = (event: EventOfType<"session.next.shell.started">): Change =>
   opened(event, event.data.callID, "shell", event.data.callID, { status: "running" })
 
-export const shellEnded = (event: EventOfType<"session.next.shell.ended">): Change => {
-  const { callID, output } = event.data
-  return updated(event, callID, "shell", callID, settled(event, { output }))
-}
+export const shellEnded = (event: EventOfType<"session.next.shell.ended">): Change =>
+  updated(event, event.data.callID, "shell", event.data.callID, settled(event))
 
 export const textStarted = (event: EventOfType<"session.next.text.started">): Change =>
   opened(event, event.data.assistantMessageID, "text", event.data.textID, {})
 
-export const textEnded = (event: EventOfType<"session.next.text.ended">): Change => {
-  const { assistantMessageID, text, textID } = event.data
-  return updated(event, assistantMessageID, "text", textID, settled(event, { text }))
-}
+export const textEnded = (event: EventOfType<"session.next.text.ended">): Change =>
+  updated(event, event.data.assistantMessageID, "text", event.data.textID, settled(event))
 
 export const reasoningStarted = (event: EventOfType<"session.next.reasoning.started">): Change => {
   const { assistantMessageID, providerMetadata, reasoningID } = event.data
   return opened(event, assistantMessageID, "reasoning", reasoningID, {
-    opened: providerMetadata === undefined ? null : json(providerMetadata)
+    opened: providerMetadata === undefined ? null : event.seq
   })
 }
 
-export const reasoningEnded = (event: EventOfType<"session.next.reasoning.ended">): Change => {
-  const { assistantMessageID, reasoningID, ...outcome } = event.data
-  return updated(event, assistantMessageID, "reasoning", reasoningID, settled(event, outcome))
-}
+export const reasoningEnded = (event: EventOfType<"session.next.reasoning.ended">): Change =>
+  updated(event, event.data.assistantMessageID, "reasoning", event.data.reasoningID, settled(event))
 
 type ToolEvent = Extract<SessionEvent, { readonly type: `session.next.tool.${string}` }>
 
@@ -83,27 +71,17 @@ export const toolInputStarted = (event: EventOfType<"session.next.tool.input.sta
   opened(event, event.data.assistantMessageID, "tool", event.data.callID, { name: plain(event.data.name) })
 
 export const toolInputEnded = (event: EventOfType<"session.next.tool.input.ended">): Change =>
-  tool(event, { raw: plain(event.data.text) })
+  tool(event, { raw: event.seq })
 
 export const toolCalled = (event: EventOfType<"session.next.tool.called">): Change =>
-  tool(event, {
-    status: "running",
-    name: plain(event.data.tool),
-    // The decoded input replaces the raw text.
-    raw: null,
-    called: json({ input: event.data.input, provider: event.data.provider }),
-    time_ran: event.created
-  })
+  // The decoded input replaces the raw text.
+  tool(event, { status: "running", name: plain(event.data.tool), raw: null, called: event.seq })
 
 export const toolProgress = (event: EventOfType<"session.next.tool.progress">): Change =>
-  tool(event, { progress: json({ structured: event.data.structured, content: event.data.content }) })
+  tool(event, { progress: event.seq })
 
-export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Change => {
-  const { assistantMessageID: _m, callID: _c, ...outcome } = event.data
-  return tool(event, { progress: null, ...settled(event, outcome) })
-}
+export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Change =>
+  tool(event, { progress: null, ...settled(event) })
 
-export const toolFailed = (event: EventOfType<"session.next.tool.failed">): Change => {
-  const { assistantMessageID: _m, callID: _c, ...outcome } = event.data
-  return tool(event, settled(event, outcome, "error"))
-}
+export const toolFailed = (event: EventOfType<"session.next.tool.failed">): Change =>
+  tool(event, settled(event, "error"))

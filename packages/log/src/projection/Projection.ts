@@ -55,11 +55,11 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.step.started":
       return [Messages.stepStarted(event)]
     case "session.next.step.ended":
-      return [Messages.stepEnded(event), Sessions.charged(event, event.data)]
+      return [Messages.stepSettled(event), Sessions.charged(event, event.data)]
     case "session.next.step.failed":
       return event.data.tokens === undefined
-        ? [Messages.stepFailed(event)]
-        : [Messages.stepFailed(event), Sessions.charged(event, event.data)]
+        ? [Messages.stepSettled(event)]
+        : [Messages.stepSettled(event), Sessions.charged(event, event.data)]
     case "session.next.text.started":
       return [Parts.textStarted(event)]
     case "session.next.text.ended":

@@ -1,9 +1,10 @@
 /**
  * Describes the projected tables as data: rows, keys and rules. The fold creates changes to these rows; the SQL writer
- * and the in-memory writer apply them. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2.
+ * and the in-memory writer apply them. Apart from `session`, rows hold no content: they refer to the events that hold it
+ * by sequence number. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2, PJ-14.
  */
 
-/** A column's value. JSON columns contain text. */
+/** A column's value. */
 export type Value = string | number | null
 
 /**
@@ -48,34 +49,37 @@ export type SessionRow = {
 export type InputRow = {
   readonly id: string
   readonly session_id: string
-  readonly prompt: string
   readonly delivery: string
+  /** The admission, which holds the prompt. */
   readonly admitted_seq: number
   /** The event that took the input out of the inbox: its promotion or its withdrawal. */
   readonly promoted_seq: number | null
   /** The withdrawal, if the input was withdrawn. */
   readonly withdrawn_seq: number | null
-  readonly time_created: number
 }
 
 /**
- * `session_message`: one row per message. `data` comes from the creating event and never changes; `settled` comes from
- * the ending event. A user message has no data: the input row holds its prompt.
+ * `session_message`: one row per message. Its content is in the creating event; that of a user message is in the
+ * admission of its input.
  */
 export type MessageRow = {
   readonly id: string
   readonly session_id: string
+  /** The creating event. */
   readonly seq: number
   readonly type: string
-  readonly data: string | null
-  readonly settled: string | null
+  /** The call of a shell message, which names its part. */
+  readonly call_id: string | null
+  /** Prompts from this event on follow a checkpoint verbatim (CP-49). */
+  readonly first_kept: number | null
+  /** The ending event. */
+  readonly settled: number | null
   readonly time_created: number
-  readonly time_settled: number | null
 }
 
 /**
- * `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell output, so that a
- * long answer is stored once. `opened`, `called`, `progress` and `settled` are JSON, each written by one kind of event.
+ * `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell output. `opened`,
+ * `raw`, `called`, `progress` and `settled` are the sequence numbers of the events that hold the content.
  */
 export type PartRow = {
   readonly session_id: string
@@ -83,24 +87,23 @@ export type PartRow = {
   readonly kind: string
   /** The id of the text, the reasoning or the call. */
   readonly key: string
+  /** The creating event. */
   readonly seq: number
   readonly name: string | null
   readonly status: string
-  readonly opened: string | null
-  readonly raw: string | null
-  readonly called: string | null
-  readonly progress: string | null
-  readonly settled: string | null
+  /** The creating event, if it holds metadata. */
+  readonly opened: number | null
+  readonly raw: number | null
+  readonly called: number | null
+  readonly progress: number | null
+  readonly settled: number | null
   readonly time_created: number
-  readonly time_ran: number | null
-  readonly time_settled: number | null
 }
 
-/** `session_instruction`: instruction files that the session's reads found; `paths` is a JSON array. */
+/** `session_instruction`: the events that report the instruction files that the session's reads found. */
 export type InstructionRow = {
   readonly session_id: string
   readonly seq: number
-  readonly paths: string
 }
 
 export type Rows = {
@@ -154,21 +157,12 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     once: []
   },
   session_input: {
-    columns: [
-      "id",
-      "session_id",
-      "prompt",
-      "delivery",
-      "admitted_seq",
-      "promoted_seq",
-      "time_created",
-      "withdrawn_seq"
-    ],
+    columns: ["id", "session_id", "delivery", "admitted_seq", "promoted_seq", "withdrawn_seq"],
     key: ["id", "session_id"],
     once: ["promoted_seq"]
   },
   session_message: {
-    columns: ["id", "session_id", "seq", "type", "data", "settled", "time_created", "time_settled"],
+    columns: ["id", "session_id", "seq", "type", "call_id", "first_kept", "settled", "time_created"],
     key: ["id", "session_id"],
     once: ["settled"]
   },
@@ -186,15 +180,13 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "called",
       "progress",
       "settled",
-      "time_created",
-      "time_ran",
-      "time_settled"
+      "time_created"
     ],
     key: ["message_id", "kind", "key", "session_id"],
     once: ["settled", "called"]
   },
   session_instruction: {
-    columns: ["session_id", "seq", "paths"],
+    columns: ["session_id", "seq"],
     key: ["session_id", "seq"],
     once: []
   }

@@ -4,12 +4,14 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Effect, Schema } from "effect"
-import { MessageID, type SessionID } from "../domain/Identifiers.ts"
-import { OutputFormat, Tools } from "../domain/Values.ts"
+import { Effect, Either, Struct } from "effect"
+import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
 import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
+import type { InputRow } from "../projection/Tables.ts"
+import { eventsOf, inputOf } from "./Assemble.ts"
+import { selectEvents } from "./EventsBySeq.ts"
 import { selectOfTypes } from "./RequestRows.ts"
 
 type Failure = SqlError.SqlError | EventUnreadable
@@ -60,15 +62,6 @@ const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Eff
     }
   })
 
-const Stored = Schema.Struct({
-  id: MessageID,
-  promoted_seq: Schema.Int,
-  tools: Schema.NullOr(Schema.parseJson(Tools)),
-  output: Schema.NullOr(Schema.parseJson(OutputFormat))
-})
-
-const decode = Schema.decodeUnknown(Schema.Array(Stored))
-
 /** The work that an activity continues: what opened it and what it requests. */
 export interface Continued {
   readonly wishes: Wishes
@@ -89,16 +82,13 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
       start === undefined
         ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
         : sql`${start}`
-    const rows = yield* sql`
-      SELECT id, promoted_seq, json_extract(prompt, '$.tools') AS tools, json_extract(prompt, '$.output') AS output FROM session_input
+    const asked = yield* sql<InputRow>`SELECT * FROM session_input
       WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
-    const asked = yield* decode(rows)
-    const wishes = asked.reduce<Wishes>(
-      (held, { output, tools }) => join(held, { ...(tools ? { tools } : {}), ...(output ? { output } : {}) }),
-      noWishes
-    )
+    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
+    const inputs = yield* Either.all(asked.map((row) => inputOf(row, events)))
+    const wishes = inputs.reduce<Wishes>((held, { prompt }) => join(held, Struct.pick(prompt, "tools", "output")), noWishes)
     // Prompts of one boundary are one append, so their sequence numbers are contiguous.
     const [first] = asked
     const together = asked.filter(({ promoted_seq: seq }, at) => seq === (first?.promoted_seq ?? 0) + at)
-    return { wishes, opening: together.map(({ id }) => id) } satisfies Continued
+    return { wishes, opening: inputs.slice(0, together.length).map(({ id }) => id) } satisfies Continued
   })

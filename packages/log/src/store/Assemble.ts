@@ -1,9 +1,15 @@
-/** Builds sessions, inputs and messages from projected rows. Pure; every row passes its schema. Spec: PJ-5. */
+/**
+ * Builds sessions, inputs and messages from projected rows and the events that these refer to. Pure; what it builds
+ * passes its schema. Spec: PJ-5, PJ-15.
+ */
 import { Array as Arr, Either, ParseResult } from "effect"
 import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"
 import { Input, Message, Session } from "../domain/Message.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { plain } from "../projection/Columns.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
+import type { EventsBySeq } from "./EventsBySeq.ts"
 import { MessageUnreadable } from "./StoreError.ts"
 
 /** Drops absent fields: schemas distinguish absent fields from undefined ones. */
@@ -12,10 +18,20 @@ const present = (fields: Record<string, unknown>): Record<string, unknown> =>
 
 const parse = (text: string | null): unknown => (text === null ? undefined : JSON.parse(text))
 
-const record = (text: string | null): Record<string, unknown> => {
-  const value = parse(text)
-  return typeof value === "object" && value !== null ? { ...value } : {}
+const record = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? { ...value } : {}
+
+/** An event that a row refers to. Throws if it is absent or unreadable; `attempt` catches that. */
+const eventAt = (events: EventsBySeq, seq: number): SessionEvent => {
+  const found = events.get(seq)
+  if (found === undefined) throw new Error(`event ${seq}, which holds its content, is missing`)
+  return Either.getOrThrowWith(found, (error) => error)
 }
+
+const dataOf = (event: SessionEvent | undefined): Record<string, unknown> => record(event?.data)
+
+const dataAt = (events: EventsBySeq, seq: number | null): Record<string, unknown> =>
+  seq === null ? {} : dataOf(eventAt(events, seq))
 
 /** Decodes stored JSON. Text that is not JSON fails like JSON of the wrong shape. */
 const attempt = <A>(
@@ -66,103 +82,135 @@ const toSession = (row: SessionRow): Either.Either<Session, string> =>
     })
   )
 
-const toInput = (row: InputRow): Either.Either<Input, string> =>
-  attempt(decodeInput, () =>
-    present({
+const toInput = (row: InputRow, events: EventsBySeq): Either.Either<Input, string> =>
+  attempt(decodeInput, () => {
+    const admission = eventAt(events, row.admitted_seq)
+    return present({
       id: row.id,
       sessionID: row.session_id,
-      prompt: parse(row.prompt),
+      prompt: dataOf(admission)["prompt"],
       delivery: row.delivery,
       admittedSeq: row.admitted_seq,
       promotedSeq: row.withdrawn_seq === null ? row.promoted_seq : undefined,
       withdrawnSeq: row.withdrawn_seq,
-      createdAt: row.time_created
+      createdAt: admission.created
     })
-  )
+  })
 
-const toolPart = (row: PartRow): Record<string, unknown> => {
-  const called = record(row.called)
-  const settled = record(row.settled)
-  const callSide = record(JSON.stringify(called["provider"] ?? {}))
-  const resultSide = record(JSON.stringify(settled["provider"] ?? {}))
-  const progress = record(row.progress)
+const toolPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
+  const [called, settled] = [row.called, row.settled].map((seq) => (seq === null ? undefined : eventAt(events, seq)))
+  const [call, result, progress] = [dataOf(called), dataOf(settled), dataAt(events, row.progress)]
+  const [callSide, resultSide] = [record(call["provider"]), record(result["provider"])]
+  const raw = dataAt(events, row.raw)["text"]
   return present({
     type: "tool",
     id: row.key,
     name: row.name,
     state: row.status,
-    raw: row.raw,
-    input: called["input"],
+    raw: typeof raw === "string" ? plain(raw) : undefined,
+    input: call["input"],
     provider:
-      row.called === null && row.settled === null
+      called === undefined && settled === undefined
         ? undefined
         : present({
             executed: callSide["executed"] ?? resultSide["executed"],
             metadata: callSide["metadata"],
             resultMetadata: resultSide["metadata"]
           }),
-    structured: settled["structured"] ?? progress["structured"],
-    content: settled["content"] ?? progress["content"],
-    outputPaths: settled["outputPaths"],
-    error: settled["error"],
-    result: settled["result"],
+    structured: result["structured"] ?? progress["structured"],
+    content: result["content"] ?? progress["content"],
+    outputPaths: result["outputPaths"],
+    error: result["error"],
+    result: result["result"],
     createdAt: row.time_created,
-    ranAt: row.time_ran,
-    completedAt: row.time_settled
+    ranAt: called?.created,
+    completedAt: settled?.created
   })
 }
 
-const toPart = (row: PartRow): Record<string, unknown> => {
-  if (row.kind === "tool") return toolPart(row)
-  const settled = record(row.settled)
+const toPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
+  if (row.kind === "tool") return toolPart(row, events)
+  const settled = dataAt(events, row.settled)
   return present({
     type: row.kind,
     id: row.key,
     text: settled["text"],
-    providerMetadata: row.kind === "reasoning" ? (settled["providerMetadata"] ?? parse(row.opened)) : undefined
+    providerMetadata:
+      row.kind === "reasoning"
+        ? (settled["providerMetadata"] ?? dataAt(events, row.opened)["providerMetadata"])
+        : undefined
   })
 }
 
 const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
   type === "text" && typeof text === "string" ? text : undefined
 
-/** Builds a message with its parts in order; a user message takes its prompt from its input row. */
+/** The fields of a message that its events hold. */
+const contentOf = (
+  row: MessageRow,
+  parts: ReadonlyArray<PartRow>,
+  input: InputRow | undefined,
+  events: EventsBySeq
+): Record<string, unknown> => {
+  switch (row.type) {
+    case "user":
+      return record(input === undefined ? undefined : dataAt(events, input.admitted_seq)["prompt"])
+    case "assistant": {
+      const settled = row.settled === null ? undefined : eventAt(events, row.settled)
+      return {
+        ...(settled?.type === "session.next.step.failed" ? { finish: "error" } : {}),
+        ...dataAt(events, row.seq),
+        ...dataOf(settled),
+        content: joined(
+          parts.map((part) => toPart(part, events)),
+          textOf,
+          (part, text) => ({ ...part, text })
+        ),
+        completedAt: settled?.created
+      }
+    }
+    case "shell": {
+      const ended = parts[0]?.settled ?? null
+      const completedAt = ended === null ? undefined : eventAt(events, ended).created
+      return { ...dataAt(events, row.seq), ...dataAt(events, ended), completedAt }
+    }
+    case "compaction": {
+      const { text: summary, ...data } = dataAt(events, row.seq)
+      return { ...data, summary }
+    }
+    default:
+      return dataAt(events, row.seq)
+  }
+}
+
+/** Builds a message with its parts in order; a user message takes its prompt from the admission of its input. */
 const toMessage = (
   row: MessageRow,
   parts: ReadonlyArray<PartRow>,
-  prompt: string | null
+  input: InputRow | undefined,
+  events: EventsBySeq
 ): Either.Either<Message, string> =>
-  attempt(decodeMessage, () => {
-    const base = { id: row.id, seq: row.seq, createdAt: row.time_created, type: row.type }
-    switch (row.type) {
-      case "user":
-        return { ...base, ...record(prompt) }
-      case "assistant":
-        return present({
-          ...base,
-          ...record(row.data),
-          ...record(row.settled),
-          content: joined(parts.map(toPart), textOf, (part, text) => ({ ...part, text })),
-          completedAt: row.time_settled
-        })
-      case "shell":
-        return present({
-          ...base,
-          ...record(row.data),
-          ...record(parts[0]?.settled ?? null),
-          completedAt: parts[0]?.time_settled
-        })
-      default:
-        return { ...base, ...record(row.data) }
-    }
-  })
+  attempt(decodeMessage, () =>
+    present({
+      ...contentOf(row, parts, input, events),
+      id: row.id,
+      seq: row.seq,
+      createdAt: row.time_created,
+      type: row.type
+    })
+  )
 
 /** The message id that a part belongs to: an assistant message's id, or a shell's call id. */
-export const partOwner = (row: MessageRow): string => {
-  if (row.type !== "shell") return row.id
-  const callID = record(row.data)["callID"]
-  return typeof callID === "string" ? callID : row.id
-}
+export const partOwner = (row: MessageRow): string => row.call_id ?? row.id
+
+const known = (seqs: ReadonlyArray<number | null>) => seqs.filter((seq) => seq !== null)
+
+/** The events that hold the content of these rows. */
+export const eventsOf = ({ inputs, messages, parts }: Omit<MessageRows, "events">): ReadonlyArray<number> => [
+  ...messages.flatMap(({ seq, settled, type }) => (type === "user" ? [] : known([seq, settled]))),
+  ...parts.flatMap(({ called, opened, progress, raw, settled }) => known([opened, raw, called, progress, settled])),
+  ...inputs.map(({ admitted_seq }) => admitted_seq)
+]
 
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
@@ -176,32 +224,34 @@ export const sessionsOf = (rows: ReadonlyArray<SessionRow>): Either.Either<Reado
   Either.all(rows.map(sessionOf))
 
 /** The input of a row. */
-export const inputOf = (row: InputRow): Either.Either<Input, MessageUnreadable> =>
-  readable(row.session_id, row.id, toInput(row))
+export const inputOf = (row: InputRow, events: EventsBySeq): Either.Either<Input, MessageUnreadable> =>
+  readable(row.session_id, row.id, toInput(row, events))
 
-/** Builds one message from its row, parts and prompt. */
-export const assembleOne = (
-  sessionID: string,
-  row: MessageRow,
-  parts: ReadonlyArray<PartRow>,
-  prompt: string | null
-): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, prompt))
-
-/** Rows of messages, with the rows of their parts and inputs. */
+/** Rows of messages with the rows of their parts and inputs, and the events that hold their content. */
 export interface MessageRows {
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>
   readonly inputs: ReadonlyArray<InputRow>
+  readonly events: EventsBySeq
 }
 
-/** Builds messages from their rows, parts and prompts. */
+/** Builds one message from its row, its parts, its input and their events. */
+export const assembleOne = (
+  sessionID: string,
+  row: MessageRow,
+  parts: ReadonlyArray<PartRow>,
+  input: InputRow | undefined,
+  events: EventsBySeq
+): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, input, events))
+
+/** Builds messages from their rows, parts, inputs and events. */
 export const assemble = (
   sessionID: string,
-  { inputs, messages, parts }: MessageRows
+  { events, inputs, messages, parts }: MessageRows
 ): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
   const byMessage = Arr.groupBy(parts, (part) => part.message_id)
-  const prompts = new Map(inputs.map((input) => [input.id, input.prompt]))
+  const byID = new Map(inputs.map((input) => [input.id, input]))
   return Either.all(
-    messages.map((row) => assembleOne(sessionID, row, byMessage[partOwner(row)] ?? [], prompts.get(row.id) ?? null))
+    messages.map((row) => assembleOne(sessionID, row, byMessage[partOwner(row)] ?? [], byID.get(row.id), events))
   )
 }

@@ -28,15 +28,15 @@ export const contextRows = (sql: SqlClient.SqlClient) =>
       Effect.gen(function* () {
         const [head] = yield* sql<{ readonly seq: number; readonly incarnation: number | null }>`
           SELECT seq, incarnation FROM event_sequence WHERE session_id = ${sessionID}`
-        const rows = yield* withParts(sql, sessionID, yield* selectShown(sql, sessionID, baselineSeq))
+        const shown = yield* selectShown(sql, sessionID, baselineSeq)
         // Waiting inputs too: later events that promote them are folded over these rows.
         const waiting = yield* sql<InputRow>`SELECT * FROM session_input
           WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+        const rows = yield* withParts(sql, sessionID, shown, waiting)
         return {
           cursor: head?.seq ?? -1,
           incarnation: head?.incarnation ?? 0,
-          ...rows,
-          inputs: [...rows.inputs, ...waiting]
+          ...rows
         }
       })
     )
@@ -46,6 +46,6 @@ export const stepAt = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.stepAt")(function* (sessionID: SessionID, at: number) {
     const found = yield* readingTogether(sql)(selectFramedStep(sql, sessionID, at))
     if (found === undefined) return undefined
-    const message = yield* assembleOne(sessionID, found.row, [], null)
+    const message = yield* assembleOne(sessionID, found.row, [], undefined, found.events)
     return message.type === "assistant" ? { ...found, message } : undefined
   })

@@ -10,6 +10,8 @@ import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } fro
 import type { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
+import { eventsOf } from "./Assemble.ts"
+import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>
 
@@ -26,7 +28,7 @@ export const selectCheckpoint = (
   before: number
 ): Found<Checkpoint | undefined> =>
   Effect.map(
-    sql<Checkpoint>`SELECT seq, json_extract(data, '$.firstKeptSeq') AS kept FROM session_message
+    sql<Checkpoint>`SELECT seq, first_kept AS kept FROM session_message
       WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
@@ -145,6 +147,8 @@ const selectPruned = (
 export interface FramedStep {
   /** The row of its message. */
   readonly row: MessageRow
+  /** The events that hold its content. */
+  readonly events: EventsBySeq
   /** The events that its frame is folded from, oldest first. */
   readonly framed: ReadonlyArray<Framed>
   readonly prunedSeq: number | undefined
@@ -160,18 +164,22 @@ export const selectFramedStep = (
     const row = yield* selectStep(sql, sessionID, at)
     if (row === undefined) return undefined
     const framed = yield* selectFramed(sql, sessionID, row.seq)
-    return { row, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
+    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: [row], parts: [], inputs: [] }))
+    return { row, events, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
-/** The inputs promoted in a range of the transcript. */
+/** The inputs of these messages' prompts. */
 export const selectPrompts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  from: number,
-  to: number
-): Found<ReadonlyArray<InputRow>> =>
-  sql<InputRow>`SELECT * FROM session_input
-    WHERE session_id = ${sessionID} AND promoted_seq BETWEEN ${from} AND ${to}`
+  messages: ReadonlyArray<MessageRow>
+): Found<ReadonlyArray<InputRow>> => {
+  const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
+  return prompted.length === 0
+    ? Effect.succeed([])
+    : sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+        AND promoted_seq IN (SELECT value FROM json_each(${JSON.stringify(prompted)}))`
+}
 
 /** The start of the shown context. */
 export interface ContextStart {
@@ -185,6 +193,8 @@ export interface ContextStart {
    * The inputs of the kept prompts, and, in their waiting state, the inputs admitted before `from` and promoted since.
    */
   readonly inputs: ReadonlyArray<InputRow>
+  /** The events that hold the content of these rows. */
+  readonly events: EventsBySeq
 }
 
 /** The state when the last checkpoint before an event was made, to fold later events from. */
@@ -198,11 +208,11 @@ export const selectContextStart = (
     const from = checkpoint?.seq ?? 0
     const told = yield* selectTold(sql, sessionID, baselineSeq, from)
     const kept = yield* selectKept(sql, sessionID, checkpoint)
-    const [first, last] = [kept[0], kept.at(-1)]
-    const prompts =
-      first === undefined || last === undefined ? [] : yield* selectPrompts(sql, sessionID, first.seq, last.seq)
+    const prompts = yield* selectPrompts(sql, sessionID, kept)
     const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
       AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
-    return { from, told, kept, inputs: [...prompts, ...waiting] }
+    const inputs = [...prompts, ...waiting]
+    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: told, parts: [], inputs }))
+    return { from, told, kept, inputs, events }
   })

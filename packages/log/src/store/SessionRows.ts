@@ -65,7 +65,8 @@ const inHouse = (sql: SqlClient.SqlClient, house: House) => {
 const matching = (sql: SqlClient.SqlClient, search: string) => {
   const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
   return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM session_input i
-    WHERE i.session_id = s.id AND json_extract(i.prompt, '$.text') LIKE ${pattern} ESCAPE '\\'))`
+    JOIN event e ON e.session_id = i.session_id AND e.seq = i.admitted_seq
+    WHERE i.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\'))`
 }
 
 const cursorOf = (cursor: string) =>

@@ -1,5 +1,6 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
 import { Effect, Either, Layer, Metric } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input } from "../domain/Message.ts"
 import { draft } from "../events/SessionEvents.ts"
@@ -9,9 +10,11 @@ import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
-import { inputOf, sessionsOf } from "./Assemble.ts"
+import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
+import { selectEvents } from "./EventsBySeq.ts"
 import { type Admission, Inbox } from "./Inbox.ts"
 import { reading } from "./Reading.ts"
+import type { StoreError } from "./StoreError.ts"
 
 const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission): boolean => {
   const { expansion: _, ...earlier } = input.prompt
@@ -42,9 +45,21 @@ const hasRoom = (limit: number): CommitHook<InboxFullError> =>
 const makeReads = Effect.gen(function* () {
   const sql = yield* ReadSql
 
+  /** The inputs of rows of one session, with their prompts. */
+  const inputsOf = (rows: ReadonlyArray<InputRow>): Effect.Effect<ReadonlyArray<Input>, StoreError> => {
+    const [first] = rows
+    if (first === undefined) return Effect.succeed([])
+    const sessionID = SessionID.make(first.session_id, { disableValidation: true })
+    const seqs = eventsOf({ messages: [], parts: [], inputs: rows })
+    return Effect.flatMap(reading(selectEvents(sql, sessionID, seqs)), (events) =>
+      Either.all(rows.map((row) => inputOf(row, events)))
+    )
+  }
+
   const get: (typeof Inbox.Service)["get"] = (messageID) =>
-    Effect.flatMap(reading(sql<InputRow>`SELECT * FROM session_input WHERE id = ${messageID}`), ([row]) =>
-      row === undefined ? Either.right(undefined) : inputOf(row)
+    reading(sql<InputRow>`SELECT * FROM session_input WHERE id = ${messageID}`).pipe(
+      Effect.flatMap(inputsOf),
+      Effect.map(([input]) => input)
     )
 
   const waiting: (typeof Inbox.Service)["waiting"] = (
@@ -57,7 +72,7 @@ const makeReads = Effect.gen(function* () {
           AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
           ORDER BY admitted_seq LIMIT ${limit}`
       ),
-      (rows) => Either.all(rows.map(inputOf))
+      inputsOf
     )
 
   const count: (typeof Inbox.Service)["count"] = (sessionID) =>

@@ -1,37 +1,29 @@
 /** Implements the questions on SQL. Contract: `QuestionStore.ts`. */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, Layer, Option, Schema } from "effect"
-import { MessageID, type SessionID } from "../domain/Identifiers.ts"
+import { Effect, Either, Layer, Option } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
 import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
 import { ofSession } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
 import { reading } from "./Reading.ts"
 
 /** The part of a `question` call. */
 type CallRow = { readonly message_id: string; readonly key: string; readonly seq: number }
 
-type AskedRow = CallRow & { readonly called: string; readonly time_ran: number }
+type AskedRow = CallRow & { readonly called: number }
 
-const Asked = Schema.Struct({
-  message_id: MessageID,
-  called: Schema.parseJson(Schema.Struct({ input: Schema.Unknown }))
-})
-
-const decode = Schema.decodeUnknownOption(Asked)
-
-/** None if the row does not decode. */
-const questionOf = (sessionID: SessionID, row: AskedRow): Option.Option<OpenQuestion> =>
-  Option.map(decode(row), ({ called, message_id }) => ({
-    sessionID,
-    messageID: message_id,
-    callID: row.key,
-    input: called.input,
-    askedAt: row.time_ran
-  }))
+/** The question of a call; none if its event cannot be read. */
+const questionOf = (sessionID: SessionID, row: AskedRow, events: EventsBySeq): ReadonlyArray<OpenQuestion> => {
+  const called = Option.getOrUndefined(Option.flatMap(Option.fromNullable(events.get(row.called)), Either.getRight))
+  if (called?.type !== "session.next.tool.called") return []
+  const { assistantMessageID: messageID, input } = called.data
+  return [{ sessionID, messageID, callID: row.key, input, askedAt: called.created }]
+}
 
 /** Counts the answers and dismissals of one call in the log, of any version: `/` is the character after `.`. */
 const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, { key, message_id, seq }: CallRow) =>
@@ -69,11 +61,16 @@ const make = Effect.gen(function* () {
     open: (sessionID) =>
       reading(
         Effect.gen(function* () {
-          const asked = yield* sql<AskedRow>`SELECT message_id, key, seq, called, time_ran FROM session_part
+          const asked = yield* sql<AskedRow>`SELECT message_id, key, seq, called FROM session_part
             WHERE session_id = ${sessionID} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
             AND status = 'running' ORDER BY seq`
           const open = yield* Effect.filter(asked, (row) => Effect.map(closings(sql, sessionID, row), (n) => n === 0))
-          return open.flatMap((row) => Option.toArray(questionOf(sessionID, row)))
+          const events = yield* selectEvents(
+            sql,
+            sessionID,
+            open.map(({ called }) => called)
+          )
+          return open.flatMap((row) => questionOf(sessionID, row, events))
         })
       ),
     cursorOf: ({ callID, messageID, sessionID }) =>

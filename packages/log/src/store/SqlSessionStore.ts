@@ -11,7 +11,6 @@ import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
 import * as SessionRows from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
-import { MessageUnreadable } from "./StoreError.ts"
 import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as UnsettledRows from "./UnsettledRows.ts"
@@ -41,9 +40,7 @@ const make = Effect.gen(function* () {
     message: TranscriptRows.message(sql),
     messages: TranscriptRows.messages(sql),
     continued: (sessionID, opening) =>
-      Effect.catchTag(readingTogether(sql)(selectContinued(sql, sessionID, opening)), "ParseError", ({ message }) =>
-        Effect.fail(new MessageUnreadable({ sessionID, messageID: "", details: message }))
-      ),
+      readingTogether(sql)(selectContinued(sql, sessionID, opening)),
     contextRows,
     contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>
       readingTogether(sql)(selectContextStart(sql, sessionID, at))

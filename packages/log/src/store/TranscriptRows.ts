@@ -3,42 +3,39 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
-import type { MessageRow, PartRow } from "../projection/Tables.ts"
+import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
-import { assemble, type MessageRows, partOwner } from "./Assemble.ts"
+import { assemble, eventsOf, type MessageRows, partOwner } from "./Assemble.ts"
+import { selectEvents } from "./EventsBySeq.ts"
 import type { MessagesOptions } from "./Pages.ts"
 import { readingTogether } from "./Reading.ts"
 import { selectPrompts } from "./RequestRows.ts"
 
-/** Limits the bound parameters per statement. */
-const chunksOf = <A>(items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
-  Array.from({ length: Math.ceil(items.length / 256) }, (_, i) => items.slice(i * 256, (i + 1) * 256))
-
 /** The parts of these messages. A part's sequence number is always greater than its message's. */
-const selectParts = (sql: SqlClient.SqlClient, sessionID: SessionID, messages: ReadonlyArray<MessageRow>) =>
-  Effect.map(
-    Effect.forEach(
-      chunksOf(messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)),
-      (ids) =>
-        sql<PartRow>`SELECT * FROM session_part
-          WHERE session_id = ${sessionID} AND message_id IN ${sql.in(ids)} ORDER BY seq`
-    ),
-    (pages) => pages.flat()
-  )
-
-/** The messages with their parts, and with the inputs of their prompts. */
-export const withParts = (
+const selectParts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>
+): Effect.Effect<ReadonlyArray<PartRow>, SqlError.SqlError> => {
+  const owners = messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)
+  return owners.length === 0
+    ? Effect.succeed([])
+    : sql<PartRow>`SELECT * FROM session_part WHERE session_id = ${sessionID}
+        AND message_id IN (SELECT value FROM json_each(${JSON.stringify(owners)})) ORDER BY seq`
+}
+
+/** The messages with their parts, the inputs of their prompts, `waiting` inputs, and the events that hold their content. */
+export const withParts = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  messages: ReadonlyArray<MessageRow>,
+  waiting: ReadonlyArray<InputRow> = []
 ): Effect.Effect<MessageRows, SqlError.SqlError> =>
   Effect.gen(function* () {
     const parts = yield* selectParts(sql, sessionID, messages)
-    const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
-    const least = prompted.reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER)
-    const greatest = prompted.reduce((a, b) => Math.max(a, b), 0)
-    const inputs = prompted.length === 0 ? [] : yield* selectPrompts(sql, sessionID, least, greatest)
-    return { messages, parts, inputs }
+    const inputs = [...(yield* selectPrompts(sql, sessionID, messages)), ...waiting]
+    const rows = { messages, parts, inputs }
+    return { ...rows, events: yield* selectEvents(sql, sessionID, eventsOf(rows)) }
   })
 
 export const message = (sql: SqlClient.SqlClient) =>

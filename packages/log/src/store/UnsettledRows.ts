@@ -3,6 +3,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Schema } from "effect"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import type { PartRow } from "../projection/Tables.ts"
+import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
 import { reading } from "./Reading.ts"
 import { MessageUnreadable } from "./StoreError.ts"
 import { message } from "./TranscriptRows.ts"
@@ -16,46 +17,52 @@ export interface UnsettledTool {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-const Called = Schema.parseJson(
-  Schema.Struct({
-    provider: Schema.Struct({
-      executed: Schema.Boolean,
-      metadata: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
-    })
-  })
-)
-
-const unsettled = (sessionID: string, row: PartRow): Either.Either<UnsettledTool, MessageUnreadable> =>
-  Either.all({
-    messageID: Schema.decodeUnknownEither(MessageID)(row.message_id),
-    called: row.called === null ? Either.right(undefined) : Schema.decodeUnknownEither(Called)(row.called)
+const unsettled = (
+  sessionID: string,
+  { called, key, message_id }: PartRow,
+  events: EventsBySeq
+): Either.Either<UnsettledTool, MessageUnreadable> => {
+  const call = called === null ? undefined : events.get(called)
+  return Either.all({
+    messageID: Schema.decodeUnknownEither(MessageID)(message_id),
+    call: call ?? Either.right(undefined)
   }).pipe(
+    Either.filterOrLeft(
+      ({ call }) => called === null || call?.type === "session.next.tool.called",
+      () => new Error(`event ${called ?? ""}, which holds its call, is missing`)
+    ),
     Either.mapBoth({
-      onLeft: ({ message }) => new MessageUnreadable({ sessionID, messageID: row.message_id, details: message }),
-      onRight: ({ called, messageID }) => ({
-        messageID,
-        callID: row.key,
-        called: called !== undefined,
-        executed: called?.provider.executed ?? false,
-        metadata: called?.provider.metadata
-      })
+      onLeft: ({ message }) => new MessageUnreadable({ sessionID, messageID: message_id, details: message }),
+      onRight: ({ call, messageID }) => {
+        const provider = call?.type === "session.next.tool.called" ? call.data.provider : undefined
+        return {
+          messageID,
+          callID: key,
+          called: called !== null,
+          executed: provider?.executed ?? false,
+          metadata: provider?.metadata
+        }
+      }
     })
   )
+}
 
 export const unsettledTools = (sql: SqlClient.SqlClient) => (sessionID: SessionID) =>
   reading(
-    sql<PartRow>`SELECT * FROM session_part WHERE session_id = ${sessionID} AND settled IS NULL ORDER BY seq`
-  ).pipe(
-    Effect.flatMap((rows) =>
-      Either.all(rows.filter(({ kind }) => kind === "tool").map((row) => unsettled(sessionID, row)))
-    )
+    Effect.gen(function* () {
+      const rows = yield* sql<PartRow>`SELECT * FROM session_part
+        WHERE session_id = ${sessionID} AND settled IS NULL AND kind = 'tool' ORDER BY seq`
+      const seqs = rows.flatMap(({ called }) => (called === null ? [] : [called]))
+      const events = yield* selectEvents(sql, sessionID, seqs)
+      return yield* Either.all(rows.map((row) => unsettled(sessionID, row, events)))
+    })
   )
 
 /** Turns are sequential, so only the last step can be open. */
 export const openStep = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (sessionID: SessionID) {
     const [row] = yield* reading(
-      sql<{ readonly id: string; readonly settled: string | null }>`SELECT id, settled FROM session_message
+      sql<{ readonly id: string; readonly settled: number | null }>`SELECT id, settled FROM session_message
         WHERE session_id = ${sessionID} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
     )
     if (row?.settled !== null) return undefined

@@ -94,16 +94,15 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL`,
       sql`CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL`,
       sql`CREATE TABLE session_input (
-        id TEXT PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
-        prompt TEXT NOT NULL,
         delivery TEXT NOT NULL,
         admitted_seq INTEGER NOT NULL,
         promoted_seq INTEGER,
-        time_created INTEGER NOT NULL,
         withdrawn_seq INTEGER,
+        PRIMARY KEY (session_id, admitted_seq),
         UNIQUE (session_id, promoted_seq)
-      ) STRICT`,
+      ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_input_waiting ON session_input (session_id, admitted_seq) WHERE promoted_seq IS NULL`,
       // A removal leaves no event; this table tells consumers that keep copies of sessions.
       sql`CREATE TABLE session_removal (
@@ -112,15 +111,15 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         position INTEGER NOT NULL
       ) STRICT`,
       sql`CREATE TABLE session_message (
-        id TEXT PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
         type TEXT NOT NULL,
-        data TEXT,
-        settled TEXT,
+        call_id TEXT,
+        first_kept INTEGER,
+        settled INTEGER,
         time_created INTEGER NOT NULL,
-        time_settled INTEGER,
-        UNIQUE (session_id, seq)
+        PRIMARY KEY (session_id, seq)
       ) STRICT, WITHOUT ROWID`,
       // Partial indexes: they hold only the few messages that are searched by type.
       sql`CREATE INDEX session_message_compaction ON session_message (session_id, seq) WHERE type = 'compaction'`,
@@ -133,23 +132,20 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         seq INTEGER NOT NULL,
         name TEXT,
         status TEXT NOT NULL,
-        opened TEXT,
-        raw TEXT,
-        called TEXT,
-        progress TEXT,
-        settled TEXT,
+        opened INTEGER,
+        raw INTEGER,
+        called INTEGER,
+        progress INTEGER,
+        settled INTEGER,
         time_created INTEGER NOT NULL,
-        time_ran INTEGER,
-        time_settled INTEGER,
         PRIMARY KEY (session_id, message_id, kind, key)
-      ) STRICT`,
+      ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL`,
       // A session's todo list is the result of the last call of one tool.
       sql`CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo'`,
       sql`CREATE TABLE session_instruction (
         session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
-        paths TEXT NOT NULL,
         PRIMARY KEY (session_id, seq)
       ) STRICT, WITHOUT ROWID`,
       // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
