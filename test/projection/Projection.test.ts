@@ -298,7 +298,7 @@ it.layer(memoryLog)("rebuild", (it) => {
       }
       const live = yield* contents
       yield* sql`DELETE FROM session_part`
-      yield* sql`UPDATE session_message SET data = 'broken', settled = NULL`
+      yield* sql`UPDATE session_message SET type = 'broken', settled = NULL`
       yield* sql`DELETE FROM session_input WHERE promoted_seq IS NULL`
       yield* sql`UPDATE session SET title = 'broken', cost = 7, epoch = 0, baseline_seq = NULL`
       const rebuilt = yield* Rebuild.rebuild("all")

@@ -94,7 +94,7 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   ["positions out of order", `UPDATE event SET position = -position WHERE seq = 7`, /event 7 has a position before/],
   [
     "a changed part",
-    `UPDATE session_part SET settled = replace(settled, 'hello', 'hellp')`,
+    `UPDATE session_part SET settled = settled + 1`,
     /session_part differs from event 6: settled/
   ],
   [
@@ -109,9 +109,9 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   ],
   ["a changed session", `UPDATE session SET title = 'another'`, /session differs .*: title/],
   [
-    "another file of instructions",
-    `UPDATE session_instruction SET paths = '["/b/AGENTS.md"]'`,
-    /session_instruction differs from event 9: paths/
+    "other instructions",
+    `UPDATE session_instruction SET seq = 8`,
+    /session_instruction has a row for event 8 where that of event 9 belongs/
   ],
   [
     "a promotion elsewhere",

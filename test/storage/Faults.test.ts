@@ -28,8 +28,7 @@ const rich = (): NonEmptyReadonlyArray<Draft> => {
 
 const hook = SqlHook.make(
   (sql, id) =>
-    sql`INSERT INTO session_instruction VALUES (${id}, 0, '[]')
-      ON CONFLICT (session_id, seq) DO UPDATE SET paths = '[1]'`
+    sql`INSERT INTO session_instruction VALUES (${id}, 0) ON CONFLICT (session_id, seq) DO UPDATE SET seq = 0`
 )
 
 it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for every N", () =>

@@ -26,7 +26,7 @@ CREATE INDEX session_message_compaction ON session_message (session_id, seq) WHE
 CREATE INDEX session_message_system ON session_message (session_id, seq) WHERE type = 'system';
 CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo';
-CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL;
+CREATE INDEX session_part_unsettled ON session_part (session_id, seq) WHERE settled IS NULL;
 CREATE INDEX session_running ON session (id) WHERE activity_state = 'running';
 CREATE INDEX session_title ON session (title) WHERE title IS NOT NULL;
 CREATE INDEX session_updated ON session (time_updated, id);

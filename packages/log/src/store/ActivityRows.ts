@@ -86,7 +86,10 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
       WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
     const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
     const inputs = yield* Either.all(asked.map((row) => inputOf(row, events)))
-    const wishes = inputs.reduce<Wishes>((held, { prompt }) => join(held, Struct.pick(prompt, "tools", "output")), noWishes)
+    const wishes = inputs.reduce<Wishes>(
+      (held, { prompt }) => join(held, Struct.pick(prompt, "tools", "output")),
+      noWishes
+    )
     // Prompts of one boundary are one append, so their sequence numbers are contiguous.
     const [first] = asked
     const together = asked.filter(({ promoted_seq: seq }, at) => seq === (first?.promoted_seq ?? 0) + at)

@@ -1,11 +1,15 @@
-/** Reads the events that projected rows refer to, in one statement however many. Spec: PJ-15. */
+/**
+ * Reads the events that projected rows refer to, in one statement however many, and those that retention removed from
+ * their blocks (`Content.ts`). Spec: PJ-15, ST-34.
+ */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Effect, type Either, Option } from "effect"
+import { Effect, Either, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import type { EventUnreadable } from "../log/EventLog.ts"
+import { EventUnreadable } from "../log/EventLog.ts"
 import { toEvent } from "../log/EventRow.ts"
+import { selectContent } from "./Content.ts"
 
 /** Events of one session by sequence number. Events that are missing, or of an unknown type, are absent. */
 export type EventsBySeq = ReadonlyMap<number, Either.Either<SessionEvent, EventUnreadable>>
@@ -19,16 +23,27 @@ export const selectEvents = (
   const wanted = [...new Set(seqs)]
   if (wanted.length === 0) return Effect.succeed(new Map())
   // One text for any number of keys, so that the driver prepares it once.
-  return Effect.map(
+  return Effect.flatMap(
     sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
       WHERE session_id = ${sessionID} AND seq IN (SELECT value FROM json_each(${JSON.stringify(wanted)}))`,
     (rows) => {
       const events = new Map<number, Either.Either<SessionEvent, EventUnreadable>>()
-      for (const row of rows) {
+      const add = (row: Readonly<Record<string, unknown>>) => {
         const event = toEvent(row)
         if (Option.isSome(event)) events.set(Number(row["seq"]), event.value)
       }
-      return events
+      rows.forEach(add)
+      if (rows.length === wanted.length) return Effect.succeed(events)
+      const stored = new Set(rows.map((row) => row["seq"]))
+      const missing = wanted.filter((seq) => !stored.has(seq))
+      return Effect.map(selectContent(sql, sessionID, missing), (kept) => {
+        for (const [seq, found] of kept) {
+          if (Either.isRight(found)) add({ ...found.right, session_id: sessionID })
+          else
+            events.set(seq, Either.left(new EventUnreadable({ sessionID, seq, type: "unknown", details: found.left })))
+        }
+        return events
+      })
     }
   )
 }

@@ -39,8 +39,7 @@ const make = Effect.gen(function* () {
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),
     messages: TranscriptRows.messages(sql),
-    continued: (sessionID, opening) =>
-      readingTogether(sql)(selectContinued(sql, sessionID, opening)),
+    continued: (sessionID, opening) => readingTogether(sql)(selectContinued(sql, sessionID, opening)),
     contextRows,
     contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>
       readingTogether(sql)(selectContextStart(sql, sessionID, at))

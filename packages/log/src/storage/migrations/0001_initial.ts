@@ -140,7 +140,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         time_created INTEGER NOT NULL,
         PRIMARY KEY (session_id, message_id, kind, key)
       ) STRICT, WITHOUT ROWID`,
-      sql`CREATE INDEX session_part_unsettled ON session_part (session_id) WHERE settled IS NULL`,
+      sql`CREATE INDEX session_part_unsettled ON session_part (session_id, seq) WHERE settled IS NULL`,
       // A session's todo list is the result of the last call of one tool.
       sql`CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo'`,
       sql`CREATE TABLE session_instruction (
@@ -148,6 +148,15 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         seq INTEGER NOT NULL,
         PRIMARY KEY (session_id, seq)
       ) STRICT, WITHOUT ROWID`,
+      // Blocks of events that retention removed and that rows still refer to. Not WITHOUT ROWID: blocks are long.
+      sql`CREATE TABLE content (
+        session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        lines BLOB NOT NULL,
+        prompts TEXT,
+        PRIMARY KEY (session_id, last)
+      ) STRICT`,
       // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
       sql`CREATE TABLE approval (
         number INTEGER PRIMARY KEY AUTOINCREMENT,

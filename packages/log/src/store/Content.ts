@@ -1,0 +1,155 @@
+/**
+ * Keeps events that retention removed from `event` while rows or requests still need their content: compressed blocks
+ * of lines, a line per event. A block is never changed. Events keep position, id and checksum, so that a read verifies
+ * them and a restore puts them back exactly. `EventsBySeq.ts` reads both places. Spec: ST-33..ST-35.
+ */
+import { deflateSync, inflateSync } from "node:zlib"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Array as Arr, Effect, Either, Option, Schema } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+
+/** An event's row without its session. */
+export const KeptEvent = Schema.Struct({
+  seq: Schema.Int,
+  position: Schema.Int,
+  /** The stored name: type and version. */
+  type: Schema.String,
+  created: Schema.Int,
+  /** As the row has it. */
+  id: Schema.NullOr(Schema.String),
+  checksum: Schema.Int,
+  data: Schema.String
+})
+export type KeptEvent = typeof KeptEvent.Type
+
+/** Events `first` to `last` of one session; not all of them need to be in it. */
+export interface Block {
+  readonly first: number
+  readonly last: number
+  /** The lines, deflated. */
+  readonly lines: Uint8Array
+  /** The texts of its prompts as a JSON array, for searches; null if it has none. */
+  readonly prompts: string | null
+}
+
+/** Bytes of lines per block, before compression. A longer line is a block of its own. */
+export const blockBytes = 64 * 1024
+
+const lineOf = ({ checksum, created, data, id, position, seq, type }: KeptEvent): string =>
+  `${JSON.stringify({ seq, position, type, created, id, checksum, data })}\n`
+
+const Admission = Schema.parseJson(Schema.Struct({ prompt: Schema.Struct({ text: Schema.String }) }))
+const decodeAdmission = Schema.decodeUnknownOption(Admission)
+
+const promptOf = ({ data, type }: KeptEvent): Option.Option<string> =>
+  /^session\.next\.(prompt\.admitted|prompted)\.\d+$/.test(type)
+    ? Option.map(decodeAdmission(data), ({ prompt }) => prompt.text)
+    : Option.none()
+
+const toBlock = (events: Arr.NonEmptyReadonlyArray<KeptEvent>, text: string): Block => {
+  const prompts = Arr.getSomes(events.map(promptOf))
+  return {
+    first: Arr.headNonEmpty(events).seq,
+    last: Arr.lastNonEmpty(events).seq,
+    lines: deflateSync(text),
+    prompts: prompts.length === 0 ? null : JSON.stringify(prompts)
+  }
+}
+
+/** Packs events, ordered by sequence number, into blocks. */
+export const pack = (events: ReadonlyArray<KeptEvent>): ReadonlyArray<Block> => {
+  const blocks: Array<Block> = []
+  let [held, text, bytes]: [Array<KeptEvent>, string, number] = [[], "", 0]
+  const close = () => {
+    if (Arr.isNonEmptyReadonlyArray(held)) blocks.push(toBlock(held, text))
+    ;[held, text, bytes] = [[], "", 0]
+  }
+  for (const event of events) {
+    const line = lineOf(event)
+    const length = Buffer.byteLength(line)
+    if (bytes + length > blockBytes) close()
+    held.push(event)
+    text += line
+    bytes += length
+  }
+  close()
+  return blocks
+}
+
+const decodeLines = Schema.decodeUnknownEither(Schema.Array(Schema.parseJson(KeptEvent)))
+
+/** The events of a block; the reason if it is damaged. */
+export const unpack = (lines: Uint8Array): Either.Either<ReadonlyArray<KeptEvent>, string> =>
+  Either.try({
+    try: () => inflateSync(lines).toString().split("\n").slice(0, -1),
+    catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
+  }).pipe(Either.flatMap((texts) => Either.mapLeft(decodeLines(texts), ({ message }) => message)))
+
+/** Stores the events, ordered by sequence number, as blocks of the session. All must be newer than its blocks. */
+export const insertContent = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  events: ReadonlyArray<KeptEvent>
+): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.forEach(
+    pack(events),
+    ({ first, last, lines, prompts }) =>
+      sql`INSERT INTO content (session_id, first, last, lines, prompts)
+        VALUES (${sessionID}, ${first}, ${last}, ${lines}, ${prompts})`,
+    { discard: true }
+  )
+
+interface BlockRow {
+  readonly last: number
+  readonly lines: Uint8Array
+}
+
+/** Kept events by sequence number; the reason if an event's block is damaged. */
+export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptEvent, string>>
+
+/** Reads these events of a session from its blocks, each block once. Events without a block are absent. */
+export const selectContent = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  seqs: ReadonlyArray<number>
+): Effect.Effect<KeptBySeq, SqlError.SqlError> =>
+  Effect.gen(function* () {
+    const found = new Map<number, Either.Either<KeptEvent, string>>()
+    let last = -1
+    for (const seq of seqs.toSorted((a, b) => a - b)) {
+      if (seq <= last) continue
+      const [block] = yield* sql<BlockRow>`SELECT last, lines FROM content
+        WHERE session_id = ${sessionID} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
+      if (block === undefined) continue
+      last = block.last
+      const wanted = new Set(seqs.filter((each) => each >= seq && each <= block.last))
+      Either.match(unpack(block.lines), {
+        onLeft: (reason) => wanted.forEach((each) => found.set(each, Either.left(`its block is damaged: ${reason}`))),
+        onRight: (events) => {
+          for (const event of events) if (wanted.has(event.seq)) found.set(event.seq, Either.right(event))
+        }
+      })
+    }
+    return found
+  })
+
+/** The events after `from`, up to `through`, that hold the content of the session's rows, in order. */
+export const selectReferenced = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  { from, through }: { readonly from: number; readonly through: number }
+): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> =>
+  Effect.map(
+    sql<{ readonly seq: number }>`WITH part AS (SELECT * FROM session_part WHERE session_id = ${sessionID}),
+      referred (seq) AS (
+        SELECT seq FROM session_message WHERE session_id = ${sessionID} AND type <> 'user'
+        UNION SELECT settled FROM session_message WHERE session_id = ${sessionID}
+        UNION SELECT admitted_seq FROM session_input WHERE session_id = ${sessionID}
+        UNION SELECT seq FROM session_instruction WHERE session_id = ${sessionID}
+        UNION SELECT opened FROM part UNION SELECT raw FROM part UNION SELECT called FROM part
+        UNION SELECT progress FROM part UNION SELECT settled FROM part
+      )
+      SELECT seq FROM referred WHERE seq > ${from} AND seq <= ${through} ORDER BY seq`,
+    (rows) => rows.map(({ seq }) => seq)
+  )

@@ -1,0 +1,163 @@
+/** Events below the floor that rows still need: the blocks' codec, and reads that find an event in its block. */
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Effect, Either, FastCheck as fc, Layer } from "effect"
+import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import {
+  blockBytes,
+  insertContent,
+  type KeptEvent,
+  pack,
+  selectReferenced,
+  unpack
+} from "../../packages/log/src/store/Content.ts"
+import { Inbox } from "../../packages/log/src/store/Inbox.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import { layerStore } from "../../packages/log/src/Store.ts"
+import { cases } from "../support/Cases.ts"
+import { memoryLog } from "../support/Database.ts"
+import { admitted, begin, created, message, readAll, session, unique } from "../support/Logs.ts"
+import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
+
+const texts = fc.oneof(fc.string(), fc.string({ unit: "binary" }), fc.lorem({ maxCount: 3000 }))
+
+const keptEvents: fc.Arbitrary<ReadonlyArray<KeptEvent>> = fc
+  .array(
+    fc.record({
+      step: fc.integer({ min: 1, max: 1000 }),
+      type: fc.string(),
+      created: fc.maxSafeNat(),
+      id: fc.option(fc.string()),
+      checksum: fc.nat(0xffffffff),
+      data: texts
+    }),
+    { maxLength: 40 }
+  )
+  .map((events) => {
+    let seq = -1
+    return events.map(({ step, ...event }) => {
+      seq += step
+      return { ...event, seq, position: seq + 7 }
+    })
+  })
+
+it("ST-33: events come out of their blocks as they went in, in blocks that follow each other and are bounded", () => {
+  fc.assert(
+    fc.property(keptEvents, (events) => {
+      const blocks = pack(events)
+      const unpacked = blocks.map(({ lines }) => Either.getOrThrow(unpack(lines)))
+      assert.deepStrictEqual(unpacked.flat(), events)
+      for (const [index, held] of unpacked.entries()) {
+        assert.deepStrictEqual([blocks[index]?.first, blocks[index]?.last], [held[0]?.seq, held.at(-1)?.seq])
+        const bytes = held.reduce((total, event) => total + Buffer.byteLength(`${JSON.stringify(event)}\n`), 0)
+        assert.isTrue(bytes <= blockBytes || held.length === 1)
+        // Two neighbours would not fit into one block.
+        const next = unpacked[index + 1]?.[0]
+        if (next !== undefined) assert.isAbove(bytes + Buffer.byteLength(`${JSON.stringify(next)}\n`), blockBytes)
+      }
+    }),
+    { numRuns: cases(100) }
+  )
+})
+
+it("ST-33: a damaged block has a reason, never other events", () => {
+  const [block] = pack([{ seq: 1, position: 1, type: "t", created: 0, id: null, checksum: 1, data: "x".repeat(500) }])
+  const lines = block?.lines ?? new Uint8Array()
+  for (let at = 0; at < lines.length; at++) {
+    const damaged = Uint8Array.from(lines)
+    damaged[at] = (damaged[at] ?? 0) ^ 4
+    assert.isTrue(Either.isLeft(unpack(damaged)), `byte ${at}`)
+  }
+  assert.isTrue(Either.isLeft(unpack(lines.subarray(0, lines.length >> 1))))
+})
+
+/** Moves the events that rows refer to into blocks and deletes all events up to the floor, as retention does. */
+const pruneTo = Effect.fnUntraced(function* (sessionID: SessionID, floor: number) {
+  const sql = yield* SqlClient.SqlClient
+  const referenced = new Set(yield* selectReferenced(sql, sessionID, { from: -1, through: floor }))
+  const rows = yield* sql<KeptEvent>`SELECT seq, position, type, created, id, checksum, data FROM event
+    WHERE session_id = ${sessionID} AND seq <= ${floor} ORDER BY seq`
+  yield* insertContent(
+    sql,
+    sessionID,
+    rows.filter(({ seq }) => referenced.has(seq))
+  )
+  yield* sql`DELETE FROM event WHERE session_id = ${sessionID} AND seq <= ${floor}`
+  yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${sessionID}`
+})
+
+/** What the store shows of rows. */
+const shown = Effect.fnUntraced(function* (sessionID: SessionID, inputs: ReadonlyArray<MessageID>) {
+  const [store, inbox] = [yield* SessionStore, yield* Inbox]
+  return {
+    messages: yield* store.messages({ sessionID, limit: 500 }),
+    context: yield* store.context(sessionID, -1),
+    inputs: yield* Effect.forEach(inputs, inbox.get),
+    waiting: yield* inbox.waiting(sessionID, { limit: 500 }),
+    instructions: yield* store.instructionFiles(sessionID, 100),
+    unsettled: yield* store.unsettledTools(sessionID),
+    openStep: yield* store.openStep(sessionID),
+    todos: yield* store.todos(sessionID)
+  }
+})
+
+it.layer(Layer.provideMerge(layerStore, memoryLog))("content below the floor", (it) => {
+  it.effect("ST-34: messages, inputs, contexts and lists read the same when events below a floor are in blocks", () =>
+    Effect.gen(function* () {
+      const runtime = yield* Effect.runtime<EventLog | SqlClient.SqlClient | SessionStore | Inbox>()
+      const logs = fc.constant(null).chain(() => plausibleLog(unique(), 80))
+      const property = fc.asyncProperty(logs, fc.nat(100), fc.nat(100), (drafts, one, other) =>
+        Effect.gen(function* () {
+          const [log, id] = [yield* EventLog, session()]
+          for (const run of cut<Draft>(drafts, [5, 2])) yield* log.append(id, run)
+          const events = yield* readAll(id)
+          const inputs = events.flatMap(({ data, type }) =>
+            type === "session.next.prompt.admitted" || type === "session.next.prompted" ? [data.messageID] : []
+          )
+          const read = Effect.either(shown(id, inputs))
+          const before = yield* read
+          for (const part of [one, other].toSorted((a, b) => a - b)) {
+            const floor = Math.floor((events.length * part) / 101)
+            yield* pruneTo(id, floor)
+            assert.deepStrictEqual(yield* read, before)
+          }
+          yield* log.remove(id)
+          assert.deepStrictEqual(yield* (yield* SqlClient.SqlClient)`SELECT * FROM content`, [])
+        }).pipe(Effect.provide(runtime), Effect.runPromise)
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(40) }))
+    })
+  )
+
+  it.effect("ST-35: a search finds the prompts of a session whose events are in blocks, each on its own", () =>
+    Effect.gen(function* () {
+      const [log, store, id] = [yield* EventLog, yield* SessionStore, session()]
+      yield* begin(id)
+      yield* log.append(id, [admitted(message(), "a 50% share"), admitted(message(), 'quoted "words"\nhere')])
+      yield* pruneTo(id, 2)
+      const found = (search: string) => Effect.map(store.list({ search }), ({ items }) => items.map((one) => one.id))
+      for (const search of ["50% SHARE", '"words"\nhere', "a 50"]) assert.deepStrictEqual(yield* found(search), [id])
+      for (const search of ['share","quoted', "50_", "[", "\\n"]) assert.deepStrictEqual(yield* found(search), [])
+    })
+  )
+
+  it.effect("ST-34: a message whose event is gone, or whose block is damaged, is named; the others are read", () =>
+    Effect.gen(function* () {
+      const [log, sql, store, id] = [yield* EventLog, yield* SqlClient.SqlClient, yield* SessionStore, session()]
+      const [first, second] = [message(), message()]
+      const note = (messageID: MessageID) => draft("session.next.synthetic", { messageID, text: "note" })
+      yield* log.append(id, [created, note(first), note(second)])
+      yield* pruneTo(id, 1)
+      const details = Effect.map(Effect.flip(store.message(id, first)), (error) =>
+        error._tag === "MessageUnreadable" ? error.details : error._tag
+      )
+      yield* sql`UPDATE content SET lines = ${new Uint8Array([1, 2, 3])}`
+      assert.match(yield* details, /event 1 .*damaged/)
+      yield* sql`DELETE FROM content`
+      assert.match(yield* details, /event 1.* missing/)
+      assert.deepInclude(yield* store.message(id, second), { id: second, text: "note" })
+    })
+  )
+})
