@@ -76,15 +76,11 @@ it("ST-33: a damaged block has a reason, never other events", () => {
 /** Moves the events that rows refer to into blocks and deletes all events up to the floor, as retention does. */
 const pruneTo = Effect.fnUntraced(function* (sessionID: SessionID, floor: number) {
   const sql = yield* SqlClient.SqlClient
-  const referenced = new Set(yield* selectReferenced(sql, sessionID, { from: -1, through: floor }))
-  const rows = yield* sql<KeptEvent>`SELECT seq, position, type, created, id, checksum, data FROM event
-    WHERE session_id = ${sessionID} AND seq <= ${floor} ORDER BY seq`
-  yield* insertContent(
-    sql,
-    sessionID,
-    rows.filter(({ seq }) => referenced.has(seq))
-  )
-  yield* sql`DELETE FROM event WHERE session_id = ${sessionID} AND seq <= ${floor}`
+  const [head] = yield* sql<{ readonly session: number; readonly floor: number }>`
+    SELECT session, floor FROM event_sequence WHERE session_id = ${sessionID}`
+  const from = head?.floor ?? -1
+  yield* insertContent(sql, sessionID, yield* selectReferenced(sql, sessionID, { from, through: floor }))
+  yield* sql`DELETE FROM event WHERE session = ${head?.session ?? 0} AND seq <= ${floor}`
   yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${sessionID}`
 })
 

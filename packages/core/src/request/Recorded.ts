@@ -109,7 +109,13 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
 ): Effect.fn.Return<ReadonlyArray<Message>, ReadError | StoreError, EventLog | SessionStore> {
   const log = yield* EventLog
-  const { events: earlier, from, inputs, kept, told } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
+  const {
+    events: earlier,
+    from,
+    inputs,
+    kept,
+    told
+  } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
   const tables = MemoryTables.make()
   const events = new Map(earlier)
   for (const row of inputs) tables.load("session_input", row)

@@ -8,7 +8,13 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { type CursorAhead, type CursorExpired, EventLog, type EventUnreadable, type ReadError } from "@daybook/log/log/EventLog"
+import {
+  type CursorAhead,
+  type CursorExpired,
+  EventLog,
+  type EventUnreadable,
+  type ReadError
+} from "@daybook/log/log/EventLog"
 import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
 import type { InputRow, MessageRow, PartRow } from "@daybook/log/projection/Tables"

@@ -11,7 +11,7 @@ import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
 import type { InputRow } from "../projection/Tables.ts"
 import { eventsOf, inputOf } from "./Assemble.ts"
-import { selectEvents } from "./EventsBySeq.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 import { selectOfTypes } from "./RequestRows.ts"
 
 type Failure = SqlError.SqlError | EventUnreadable
@@ -84,7 +84,7 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
         : sql`${start}`
     const asked = yield* sql<InputRow>`SELECT * FROM session_input
       WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
-    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
+    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
     const inputs = yield* Either.all(asked.map((row) => inputOf(row, events)))
     const wishes = inputs.reduce<Wishes>(
       (held, { prompt }) => join(held, Struct.pick(prompt, "tools", "output")),

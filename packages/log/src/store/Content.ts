@@ -8,6 +8,8 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
+import * as EventIds from "../log/EventIds.ts"
+import { ofSession } from "../log/EventRow.ts"
 
 /** An event's row without its session. */
 export const KeptEvent = Schema.Struct({
@@ -16,7 +18,7 @@ export const KeptEvent = Schema.Struct({
   /** The stored name: type and version. */
   type: Schema.String,
   created: Schema.Int,
-  /** As the row has it. */
+  /** Null if the position gives the event its id. */
   id: Schema.NullOr(Schema.String),
   checksum: Schema.Int,
   data: Schema.String
@@ -86,27 +88,41 @@ export const unpack = (lines: Uint8Array): Either.Either<ReadonlyArray<KeptEvent
     catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
   }).pipe(Either.flatMap((texts) => Either.mapLeft(decodeLines(texts), ({ message }) => message)))
 
-/** Stores the events, ordered by sequence number, as blocks of the session. All must be newer than its blocks. */
+/**
+ * Copies these events of the session into blocks. All must be newer than the events in its blocks. Run it in the
+ * transaction that deletes them from `event`.
+ */
 export const insertContent = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  events: ReadonlyArray<KeptEvent>
+  seqs: ReadonlyArray<number>
 ): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.forEach(
-    pack(events),
-    ({ first, last, lines, prompts }) =>
-      sql`INSERT INTO content (session_id, first, last, lines, prompts)
+  Effect.flatMap(
+    sql<KeptEvent>`SELECT e.seq, e.position, t.name AS type, e.created, e.id, e.checksum, e.data
+      FROM event e JOIN event_type t ON t.type = e.type
+      WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))
+      ORDER BY e.seq`,
+    (events) =>
+      Effect.forEach(
+        pack(events),
+        ({ first, last, lines, prompts }) =>
+          sql`INSERT INTO content (session_id, first, last, lines, prompts)
         VALUES (${sessionID}, ${first}, ${last}, ${lines}, ${prompts})`,
-    { discard: true }
+        { discard: true }
+      )
   )
 
 interface BlockRow {
+  readonly identity: string
   readonly last: number
   readonly lines: Uint8Array
 }
 
-/** Kept events by sequence number; the reason if an event's block is damaged. */
-export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptEvent, string>>
+/** A kept event's row as `toEvent` reads it. */
+type Row = Omit<KeptEvent, "id"> & { readonly id: string; readonly session_id: string }
+
+/** Rows of kept events by sequence number; the reason if an event's block is damaged. */
+export type KeptBySeq = ReadonlyMap<number, Either.Either<Row, string>>
 
 /** Reads these events of a session from its blocks, each block once. Events without a block are absent. */
 export const selectContent = (
@@ -115,19 +131,25 @@ export const selectContent = (
   seqs: ReadonlyArray<number>
 ): Effect.Effect<KeptBySeq, SqlError.SqlError> =>
   Effect.gen(function* () {
-    const found = new Map<number, Either.Either<KeptEvent, string>>()
+    const found = new Map<number, Either.Either<Row, string>>()
     let last = -1
     for (const seq of seqs.toSorted((a, b) => a - b)) {
       if (seq <= last) continue
-      const [block] = yield* sql<BlockRow>`SELECT last, lines FROM content
+      const [block] = yield* sql<BlockRow>`SELECT identity, last, lines FROM content, log_identity
         WHERE session_id = ${sessionID} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
       if (block === undefined) continue
       last = block.last
+      const idAt = EventIds.make(block.identity)
+      const rowOf = (event: KeptEvent): Row => ({
+        ...event,
+        id: event.id ?? idAt(event.created, event.position),
+        session_id: sessionID
+      })
       const wanted = new Set(seqs.filter((each) => each >= seq && each <= block.last))
       Either.match(unpack(block.lines), {
         onLeft: (reason) => wanted.forEach((each) => found.set(each, Either.left(`its block is damaged: ${reason}`))),
         onRight: (events) => {
-          for (const event of events) if (wanted.has(event.seq)) found.set(event.seq, Either.right(event))
+          for (const event of events) if (wanted.has(event.seq)) found.set(event.seq, Either.right(rowOf(event)))
         }
       })
     }

@@ -8,14 +8,14 @@ import { Effect, Either, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
-import { toEvent } from "../log/EventRow.ts"
+import { ofSession, selectEvents, toEvent } from "../log/EventRow.ts"
 import { selectContent } from "./Content.ts"
 
 /** Events of one session by sequence number. Events that are missing, or of an unknown type, are absent. */
 export type EventsBySeq = ReadonlyMap<number, Either.Either<SessionEvent, EventUnreadable>>
 
 /** Reads these events of a session, each by its key. */
-export const selectEvents = (
+export const selectBySeq = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   seqs: Iterable<number>
@@ -24,8 +24,10 @@ export const selectEvents = (
   if (wanted.length === 0) return Effect.succeed(new Map())
   // One text for any number of keys, so that the driver prepares it once.
   return Effect.flatMap(
-    sql<Record<string, unknown>>`SELECT position, id, session_id, seq, type, created, data, checksum FROM event
-      WHERE session_id = ${sessionID} AND seq IN (SELECT value FROM json_each(${JSON.stringify(wanted)}))`,
+    selectEvents(
+      sql,
+      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(wanted)}))`
+    ),
     (rows) => {
       const events = new Map<number, Either.Either<SessionEvent, EventUnreadable>>()
       const add = (row: Readonly<Record<string, unknown>>) => {
@@ -38,7 +40,7 @@ export const selectEvents = (
       const missing = wanted.filter((seq) => !stored.has(seq))
       return Effect.map(selectContent(sql, sessionID, missing), (kept) => {
         for (const [seq, found] of kept) {
-          if (Either.isRight(found)) add({ ...found.right, session_id: sessionID })
+          if (Either.isRight(found)) add(found.right)
           else
             events.set(seq, Either.left(new EventUnreadable({ sessionID, seq, type: "unknown", details: found.left })))
         }

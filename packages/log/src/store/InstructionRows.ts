@@ -2,7 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Array as Arr, Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import { selectEvents } from "./EventsBySeq.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 
 /** The first `limit` files, in order of discovery. */
 export const selectInstructionFiles = (sql: SqlClient.SqlClient, sessionID: SessionID, limit: number) =>
@@ -10,7 +10,7 @@ export const selectInstructionFiles = (sql: SqlClient.SqlClient, sessionID: Sess
     const rows = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_instruction
       WHERE session_id = ${sessionID} ORDER BY seq LIMIT ${limit}`
     const seqs = rows.map(({ seq }) => seq)
-    const events = yield* selectEvents(sql, sessionID, seqs)
+    const events = yield* selectBySeq(sql, sessionID, seqs)
     const paths = seqs.flatMap((seq) => {
       const event = events.get(seq)
       return event !== undefined && Either.isRight(event) && event.right.type === "session.next.instructions.discovered"

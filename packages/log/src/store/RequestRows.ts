@@ -11,7 +11,7 @@ import type { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { eventsOf } from "./Assemble.ts"
-import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>
 
@@ -164,7 +164,7 @@ export const selectFramedStep = (
     const row = yield* selectStep(sql, sessionID, at)
     if (row === undefined) return undefined
     const framed = yield* selectFramed(sql, sessionID, row.seq)
-    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: [row], parts: [], inputs: [] }))
+    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: [row], parts: [], inputs: [] }))
     return { row, events, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
@@ -213,6 +213,6 @@ export const selectContextStart = (
       AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
     const inputs = [...prompts, ...waiting]
-    const events = yield* selectEvents(sql, sessionID, eventsOf({ messages: told, parts: [], inputs }))
+    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: told, parts: [], inputs }))
     return { from, told, kept, inputs, events }
   })

@@ -65,7 +65,8 @@ const inHouse = (sql: SqlClient.SqlClient, house: House) => {
 const matching = (sql: SqlClient.SqlClient, search: string) => {
   const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
   return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM session_input i
-    JOIN event e ON e.session_id = i.session_id AND e.seq = i.admitted_seq
+    JOIN event_sequence q ON q.session_id = i.session_id
+    JOIN event e ON e.session = q.session AND e.seq = i.admitted_seq
     WHERE i.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
     OR EXISTS (SELECT 1 FROM content c JOIN json_each(c.prompts) p
       WHERE c.session_id = s.id AND c.prompts IS NOT NULL AND p.value LIKE ${pattern} ESCAPE '\\'))`

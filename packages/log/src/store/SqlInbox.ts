@@ -11,7 +11,7 @@ import type { InputRow, SessionRow } from "../projection/Tables.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
-import { selectEvents } from "./EventsBySeq.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 import { type Admission, Inbox } from "./Inbox.ts"
 import { reading } from "./Reading.ts"
 import type { StoreError } from "./StoreError.ts"
@@ -51,7 +51,7 @@ const makeReads = Effect.gen(function* () {
     if (first === undefined) return Effect.succeed([])
     const sessionID = SessionID.make(first.session_id, { disableValidation: true })
     const seqs = eventsOf({ messages: [], parts: [], inputs: rows })
-    return Effect.flatMap(reading(selectEvents(sql, sessionID, seqs)), (events) =>
+    return Effect.flatMap(reading(selectBySeq(sql, sessionID, seqs)), (events) =>
       Either.all(rows.map((row) => inputOf(row, events)))
     )
   }

@@ -8,7 +8,7 @@ import { type CommitHook, EventLog } from "../log/EventLog.ts"
 import { ofSession } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
 import { reading } from "./Reading.ts"
 
@@ -65,7 +65,7 @@ const make = Effect.gen(function* () {
             WHERE session_id = ${sessionID} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
             AND status = 'running' ORDER BY seq`
           const open = yield* Effect.filter(asked, (row) => Effect.map(closings(sql, sessionID, row), (n) => n === 0))
-          const events = yield* selectEvents(
+          const events = yield* selectBySeq(
             sql,
             sessionID,
             open.map(({ called }) => called)

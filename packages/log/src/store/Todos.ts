@@ -4,7 +4,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { TodoItem, TodoItems } from "../domain/Todo.ts"
-import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 
 type CallRow = { readonly seq: number; readonly called: number | null; readonly settled: number }
 
@@ -44,7 +44,7 @@ export const selectTodos = (
         WHERE session_id = ${sessionID} AND name = 'todo' AND status = 'completed' AND seq < ${before}
         ORDER BY seq DESC LIMIT ${portion}`
       const seqs = calls.flatMap(({ called, settled }) => (called === null ? [settled] : [called, settled]))
-      const events = yield* selectEvents(sql, sessionID, seqs)
+      const events = yield* selectBySeq(sql, sessionID, seqs)
       for (const call of calls) {
         const list = listOf(call, events)
         if (list !== undefined) return list

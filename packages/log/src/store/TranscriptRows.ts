@@ -6,7 +6,7 @@ import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { assemble, eventsOf, type MessageRows, partOwner } from "./Assemble.ts"
-import { selectEvents } from "./EventsBySeq.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 import type { MessagesOptions } from "./Pages.ts"
 import { readingTogether } from "./Reading.ts"
 import { selectPrompts } from "./RequestRows.ts"
@@ -35,7 +35,7 @@ export const withParts = (
     const parts = yield* selectParts(sql, sessionID, messages)
     const inputs = [...(yield* selectPrompts(sql, sessionID, messages)), ...waiting]
     const rows = { messages, parts, inputs }
-    return { ...rows, events: yield* selectEvents(sql, sessionID, eventsOf(rows)) }
+    return { ...rows, events: yield* selectBySeq(sql, sessionID, eventsOf(rows)) }
   })
 
 export const message = (sql: SqlClient.SqlClient) =>

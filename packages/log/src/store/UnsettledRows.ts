@@ -3,7 +3,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Schema } from "effect"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import type { PartRow } from "../projection/Tables.ts"
-import { type EventsBySeq, selectEvents } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { reading } from "./Reading.ts"
 import { MessageUnreadable } from "./StoreError.ts"
 import { message } from "./TranscriptRows.ts"
@@ -53,7 +53,7 @@ export const unsettledTools = (sql: SqlClient.SqlClient) => (sessionID: SessionI
       const rows = yield* sql<PartRow>`SELECT * FROM session_part
         WHERE session_id = ${sessionID} AND settled IS NULL AND kind = 'tool' ORDER BY seq`
       const seqs = rows.flatMap(({ called }) => (called === null ? [] : [called]))
-      const events = yield* selectEvents(sql, sessionID, seqs)
+      const events = yield* selectBySeq(sql, sessionID, seqs)
       return yield* Either.all(rows.map((row) => unsettled(sessionID, row, events)))
     })
   )
