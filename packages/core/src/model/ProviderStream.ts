@@ -7,6 +7,7 @@ import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import { Clock, Duration, Effect, Random, Stream } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
+import { joined } from "../support/Joined.ts"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
 import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "./ProviderError.ts"
@@ -104,6 +105,17 @@ const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPa
     })
   })
 
+/** Parts that only begin or end something: what follows them at once is stored with them (EX-110). */
+const boundaries: ReadonlySet<StreamPart["type"]> = new Set([
+  "text-start",
+  "text-end",
+  "reasoning-start",
+  "reasoning-end",
+  "tool-params-start",
+  "tool-params-end",
+  "response-metadata"
+])
+
 /** Sends one request. The finish part ends the answer; later parts are not read. */
 export const partsOf = (
   { info, model, policy }: ResolvedModel,
@@ -124,7 +136,8 @@ export const partsOf = (
           () => broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true),
           inactivity
         )
-  return Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
+  const answer = Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
+  return joined(answer, ({ type }) => boundaries.has(type))
 }
 
 /** Limits the duration of a whole attempt. */

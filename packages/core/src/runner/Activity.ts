@@ -26,6 +26,8 @@ export interface Activity extends Continued {
   readonly trigger: Trigger
   /** Its start is in the log. */
   readonly started: boolean
+  /** Its end is in the log. */
+  readonly ended: boolean
   /** Completed turns. */
   readonly turns: number
   readonly turnLimit: number
@@ -38,6 +40,7 @@ export const begin = (id: ActivityID, trigger: Trigger): Activity => ({
   id,
   trigger,
   started: false,
+  ended: false,
   turns: 0,
   turnLimit: defaultTurnLimit,
   ...nothingContinued,
@@ -58,6 +61,9 @@ export const withInputs = (activity: Activity, before: Continued, inputs: Readon
   opening: before.opening.length > 0 ? before.opening : inputs.map(({ id }) => id),
   output: inputs.length > 0 ? noOutput() : activity.output
 })
+
+/** Notes that its end is in the log. */
+export const withEnd = (activity: Activity): Activity => ({ ...activity, ended: true })
 
 /** Counts a completed turn. */
 export const withTurn = (activity: Activity): Activity => ({ ...activity, turns: activity.turns + 1 })

@@ -46,6 +46,8 @@ export interface Arrival {
   /** Which inputs may be promoted. */
   readonly mode: Trigger
   readonly again: Smaller | undefined
+  /** The session, if it was just read. */
+  readonly session: Session | undefined
 }
 
 /** A request that is ready to be sent. */
@@ -71,9 +73,9 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
   const compaction = yield* Compaction
 
   /** `nothing`: the input that would have opened the activity was withdrawn. */
-  return Effect.fnUntraced(function* ({ activity: state, again, mode, owned }: Arrival) {
+  return Effect.fnUntraced(function* ({ activity: state, again, mode, owned, session: found }: Arrival) {
     const { owner, sessionID } = owned
-    const session = yield* store.get(sessionID)
+    const session = found ?? (yield* store.get(sessionID))
     if (locationKey(session.location) !== locationKey(here)) return yield* new LocationLeft({ sessionID })
     yield* compactOnRequest(owned, session)
     const agent = yield* lineage.agentOf(session)
@@ -84,7 +86,7 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
     const observed = yield* registry.observe({ sessionID, agent, model })
     const initial = yield* epochs.prepare(sessionID, observed)
     // A turn that is assembled again keeps its inputs (CM-9).
-    if (again === undefined && !(yield* promote(owned, state, mode))) return "nothing" as const
+    if (again === undefined && !(yield* promote(owned, session, state, mode))) return "nothing" as const
     const epoch = yield* epochs.advance(sessionID, initial, observed, { owner, fence: fenced.fence })
     const { baseline, baselineSeq } = epoch
     const { info } = yield* resolved

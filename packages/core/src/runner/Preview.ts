@@ -3,7 +3,7 @@
  * model, and their frame. Writes nothing. Does not compact.
  * Spec: RQ-37..RQ-39.
  */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { join, type Wishes } from "@daybook/log/domain/Wishes"
@@ -16,7 +16,7 @@ import { initialize, type Observed, reconcile, replace } from "../context/System
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
 import type { History } from "./History.ts"
-import type { Eligibility } from "./Eligibility.ts"
+import { type Eligibility, pick } from "./Eligibility.ts"
 import { modelOf, type Preparation } from "./Preparation.ts"
 import type { RunError } from "./RunError.ts"
 
@@ -64,7 +64,8 @@ export const make = Effect.fnUntraced(function* ({ eligibility, history, prepara
   return Effect.fn("Preview.request")(function* (
     sessionID: SessionID
   ): Effect.fn.Return<ShownRequest, RunError | ReadError> {
-    const session = yield* store.get(sessionID)
+    const standing = yield* store.standing(sessionID)
+    const { session } = standing
     const agent = yield* lineage.agentOf(session)
     const { info } = yield* preparation.resolve(modelOf(session, agent), agent.settings ?? {})
     const observed = yield* registry.observe({ sessionID, agent, model: info })
@@ -72,7 +73,7 @@ export const make = Effect.fnUntraced(function* ({ eligibility, history, prepara
     const stored = yield* history.load(sessionID, epoch?.baselineSeq ?? -1)
     const compacted = stored.findLast(({ type }) => type === "compaction")
     const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
-    const next = Option.getOrElse(yield* eligibility.pick(sessionID), () => "resume" as const)
+    const next = pick(standing) ?? "resume"
     const inputs = yield* eligibility.eligible(sessionID, next)
     const { wishes: held } = yield* store.continued(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
     const seq = stored.at(-1)?.seq ?? 0

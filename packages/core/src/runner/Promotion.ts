@@ -4,7 +4,7 @@
  */
 import { Array as Arr, Effect, Ref } from "effect"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
-import type { Input } from "@daybook/log/domain/Message"
+import type { Input, Session } from "@daybook/log/domain/Message"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { lastTurn, steered } from "../request/Reminders.ts"
@@ -22,6 +22,10 @@ const remindersFor = (activity: Activity.Activity, inputs: ReadonlyArray<Input>)
   ...(Activity.isLastTurn(activity) ? [lastTurn] : [])
 ]
 
+/** Whether the activity may continue the session's last one: then the log is asked where that began (RQ-45). */
+const mayContinue = ({ activity }: Session, trigger: Eligibility.Trigger): boolean =>
+  trigger === "resume" || (trigger === "steer" && activity !== undefined && activity.state !== "completed")
+
 /** The event that opens the activity, unless it is in the log. */
 const opening = ({ id, started, trigger }: Activity.Activity): ReadonlyArray<Draft> =>
   started ? [] : [draft("session.next.activity.started", { activityID: id, trigger })]
@@ -33,6 +37,7 @@ export const make = Effect.fnUntraced(function* (eligibility: Eligibility.Eligib
   /** Returns false when no input is left to open the activity, because it was withdrawn. */
   return Effect.fnUntraced(function* (
     owned: Activity.Owned,
+    session: Session,
     state: Ref.Ref<Activity.Activity>,
     mode: Eligibility.Trigger
   ) {
@@ -42,7 +47,10 @@ export const make = Effect.fnUntraced(function* (eligibility: Eligibility.Eligib
       const inputs = yield* eligibility.eligible(owned.sessionID, mode)
       if (!started && trigger !== "resume" && inputs.length === 0) return false
       const [{ admittedSeq } = { admittedSeq: undefined }] = inputs
-      const before = started ? activity : yield* store.continued(owned.sessionID, { trigger, admittedSeq })
+      const before =
+        started || !mayContinue(session, trigger)
+          ? activity
+          : yield* store.continued(owned.sessionID, { trigger, admittedSeq })
       const drafts: ReadonlyArray<Draft> = [
         ...opening(activity),
         ...inputs.map(Eligibility.promotion),

@@ -15,12 +15,20 @@ import type { Repeats } from "./Repeats.ts"
 import * as Recorder from "./TurnRecorder.ts"
 import * as TurnState from "./TurnState.ts"
 
+/** Events that end the activity together with the turn. `stored` notes that they are in the log. */
+export interface Ending {
+  readonly drafts: ReadonlyArray<Draft>
+  readonly stored: Effect.Effect<void>
+}
+
 export interface PublicationInput {
   readonly sessionID: SessionID
   readonly owner: OwnerToken
   readonly repeats: Repeats
   /** The answer before its first part. */
   readonly begun: Recorder.State
+  /** Decides at the end of an answer that left nothing open whether the activity ends with it (EX-111). */
+  readonly ending: Effect.Effect<Ending | undefined>
 }
 
 /** A turn that is being published. Only the functions below change its state. */
@@ -43,8 +51,9 @@ const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Dr
   Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
 
 /** Stores a step's events, then advances the answer; uninterruptible in between. */
-const commit = (publication: Publication, step: TurnState.Step): Effect.Effect<void, AppendError> =>
-  append(publication, step.drafts).pipe(
+const commit = (publication: Publication, step: TurnState.Step, ending?: Ending): Effect.Effect<void, AppendError> =>
+  append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts]).pipe(
+    Effect.zipRight(ending === undefined ? Effect.void : ending.stored),
     Effect.zipRight(Ref.update(publication.state, (state) => ({ ...state, answer: step.state }))),
     Effect.zipRight(Effect.forEach(step.live, publication.log.publishLive, { discard: true })),
     Effect.zipRight(Effect.forEach(step.drafts, countTokens, { discard: true })),
@@ -80,7 +89,8 @@ export const take = (
   publication.inOrder(
     Effect.gen(function* () {
       const { calls, fault, held, step } = TurnState.take(yield* Ref.get(publication.state), parts)
-      yield* commit(publication, step)
+      const isLast = fault === undefined && Recorder.isComplete(step.state)
+      yield* commit(publication, step, isLast ? yield* publication.ending : undefined)
       yield* Ref.update(publication.state, (state) => ({ ...state, held }))
       yield* Effect.forEach(calls, start, { discard: true })
       if (fault !== undefined) return yield* Effect.fail(fault)

@@ -8,14 +8,13 @@
  *
  * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
-import { Array as Arr, Context, Effect, Layer, Metric, Option, Ref } from "effect"
+import { Array as Arr, Context, Effect, Layer, Metric, Ref } from "effect"
 import { type ActivityID, Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { Budget } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken, type ReadError } from "@daybook/log/log/EventLog"
-import { Inbox } from "@daybook/log/store/Inbox"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolDeclined } from "../domain/ToolError.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
@@ -42,6 +41,10 @@ export interface RunnerOptions {
 }
 
 export interface RunInput extends Activity.Owned {
+  /** The session and its inbox, read after it was acquired. */
+  readonly standing: Standing
+  /** Nothing was left open: there is nothing to recover. */
+  readonly clean: boolean
   /** Run at least one provider turn, even when no input waits (PR-6). */
   readonly force: boolean
   /** Called with the activity's id before its start is logged, and with undefined after its end is logged. */
@@ -69,38 +72,46 @@ const makeParts = Effect.fnUntraced(function* (options: RunnerOptions) {
   const approach = yield* Boundary.make({ history, preparation, budget, fenced, promote, compactOnRequest })
   const turns = yield* TurnLoop.make({ approach, budget, fenced, eligibility })
   const preview = yield* Preview.make({ history, preparation, eligibility })
-  return { compactOnRequest, eligibility, preview, turns }
+  return { compactOnRequest, preview, turns }
 })
 
 const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
-  const inbox = yield* Inbox
   const identifiers = yield* Identifiers
   const recovery = yield* Recovery.make
-  const { compactOnRequest, eligibility, preview, turns } = yield* makeParts(options)
+  const { compactOnRequest, preview, turns } = yield* makeParts(options)
 
-  /** Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). */
+  /**
+   * Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). Returns
+   * whether there was something.
+   */
   const recover = Effect.fn("SessionRunner.recover")(function* (session: Session, owner: OwnerToken) {
     const drafts = yield* recovery(session)
-    if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
+    if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
+    yield* log.append(session.id, drafts, { owner })
+    return true
   })
 
   /** Runs one activity and logs its end, however it ends. */
-  const runActivity = Effect.fn("SessionRunner.activity")(function* (input: RunInput, trigger: Eligibility.Trigger) {
+  const runActivity = Effect.fn("SessionRunner.activity")(function* (
+    input: RunInput,
+    session: Session,
+    trigger: Eligibility.Trigger
+  ) {
     const { owner, running, sessionID } = input
     const activityID = yield* identifiers.activity
     const activity = yield* Ref.make(Activity.begin(activityID, trigger))
     const work = Effect.zipRight(
       Effect.sync(() => running(activityID)),
-      turns({ sessionID, owner }, activity)
+      turns({ sessionID, owner }, session, activity)
     )
     return yield* Effect.onExit(work, (exit) => {
       const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit) })
       return Ref.get(activity).pipe(
-        Effect.flatMap(({ started }) =>
+        Effect.flatMap(({ ended, started }) =>
           // A replaced owner must not write: its successor settles this activity.
-          started ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
+          started && !ended ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
         ),
         Effect.ensuring(Effect.sync(() => running(undefined)))
       )
@@ -108,21 +119,23 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   })
 
   const run = Effect.fn("SessionRunner.run")(function* (input: RunInput) {
-    const session = yield* store.get(input.sessionID)
-    yield* recover(session, input.owner)
+    let { standing } = input
+    if (!input.clean && (yield* recover(standing.session, input.owner))) {
+      standing = yield* store.standing(input.sessionID)
+    }
     let forced = input.force
     for (;;) {
-      const next = yield* eligibility.pick(input.sessionID)
-      const trigger = Option.isSome(next) ? next.value : forced ? "resume" : undefined
+      const trigger = Eligibility.pick(standing) ?? (forced ? "resume" : undefined)
       if (trigger === undefined) {
-        yield* compactOnRequest(input, yield* store.get(input.sessionID))
+        yield* compactOnRequest(input, standing.session)
         return { _tag: "Drained" } as const
       }
-      const result: ActivityResult = yield* runActivity(input, trigger)
+      const result: ActivityResult = yield* runActivity(input, standing.session, trigger)
+      standing = yield* store.standing(input.sessionID)
       if (result._tag === "Nothing") continue
       forced = false
       if (result._tag === "Moved") return result
-      yield* Effect.flatMap(inbox.count(input.sessionID), (depth) => Metric.set(Metrics.inboxDepth, depth))
+      yield* Metric.set(Metrics.inboxDepth, standing.steers + standing.queued)
     }
   })
 

@@ -54,6 +54,7 @@ export interface TurnInput<E> {
   /** Estimated tokens of the request. */
   readonly inputEstimate: number
   readonly repeats: Repeats
+  readonly ending: Publication.PublicationInput["ending"]
   /** Opens the step in the log. After it, the turn guarantees that the step is closed. */
   readonly open: Effect.Effect<unknown, E>
 }
@@ -161,9 +162,9 @@ const end = Effect.fnUntraced(function* (
 
 /** Runs the turn. On `ProviderFailed`, the step is settled as failed in the log. */
 export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
-  const { agent, inputEstimate, location, messageID, model, owner, repeats, sessionID, tools } = input
+  const { agent, ending, inputEstimate, location, messageID, model, owner, repeats, sessionID, tools } = input
   const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
-  const publication = yield* Publication.make({ sessionID, owner, begun, repeats })
+  const publication = yield* Publication.make({ sessionID, owner, begun, repeats, ending })
   const fibers = yield* ToolFibers.make({ publication, tools, call: { sessionID, messageID, agent, location } })
   const turn: Turn = { ...input, publication, fibers }
   return yield* Effect.uninterruptibleMask((restore) =>

@@ -5,6 +5,7 @@
 import { Array as Arr, Effect, Ref, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Compaction } from "../compaction/Compaction.ts"
@@ -18,7 +19,7 @@ import type { FencedAppend } from "./FencedAppend.ts"
 import { reminder } from "./Promotion.ts"
 import * as Repeats from "./Repeats.ts"
 import * as RequestFrames from "./RequestFrames.ts"
-import { ProviderFailed, runTurn } from "./Turn.ts"
+import { ProviderFailed, runTurn, type TurnInput } from "./Turn.ts"
 
 /** The activity used all its provider turns, and work remains (TU-4). */
 export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
@@ -37,6 +38,8 @@ export interface TurnLoopParts {
   readonly eligibility: Eligibility
 }
 
+type Ending = TurnInput<never>["ending"]
+
 /** `pruned`, `compacted`: assemble the turn again. `nothing`: its input was withdrawn. */
 type Outcome = "continue" | "done" | "moved" | "nothing" | Smaller
 
@@ -53,7 +56,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
   const location = yield* CurrentLocation
   const frameChange = RequestFrames.make()
 
-  return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready) {
+  return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready, ending: Ending) {
     const { agent, epoch, messages, prepared, session, wishes } = ready
     const { model, request, tools } = prepared
     const messageID = yield* identifiers.message
@@ -74,6 +77,7 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
       prompt: promptOf(request),
       tools,
       repeats: Repeats.make(messages),
+      ending,
       inputEstimate,
       toolChoice: wishes.output === undefined ? "auto" : "required",
       open: Effect.suspend(() => fenced.append(owned, Arr.append(frameChange(session, request.frame, epoch), step)))
@@ -81,6 +85,27 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
     return yield* Effect.provideService(turn, EventLog, log)
   })
 })
+
+/** The end of an activity that completes with this answer: no steer waits, and no structured answer is due (EX-111). */
+const endingOf = (
+  eligibility: Eligibility,
+  { sessionID }: Activity.Owned,
+  activity: Ref.Ref<Activity.Activity>,
+  { wishes }: Ready
+): Ending =>
+  wishes.output !== undefined
+    ? Effect.succeed(undefined)
+    : Effect.zipWith(eligibility.waits(sessionID, "steer"), Ref.get(activity), (waits, { id }) =>
+        waits
+          ? undefined
+          : {
+              drafts: [draft("session.next.activity.settled", { activityID: id, outcome: "completed" })],
+              stored: Ref.update(activity, Activity.withEnd)
+            }
+      ).pipe(
+        // The check after the turn fails again, and with it the run.
+        Effect.orElseSucceed(() => undefined)
+      )
 
 /** Decides from the state of the structured answer whether the activity continues after a turn. */
 const makeCheckOutput = Effect.gen(function* () {
@@ -115,29 +140,35 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, eli
     owned: Activity.Owned,
     activity: Ref.Ref<Activity.Activity>,
     mode: Trigger,
-    again: Smaller | undefined
+    again: Smaller | undefined,
+    session: Session | undefined
   ) {
-    const ready = yield* approach({ owned, activity, mode, again })
+    const ready = yield* approach({ owned, activity, mode, again, session })
     if (typeof ready === "string") return ready
-    const result = yield* Effect.catchIf(send(owned, ready), isOverflow, (error) =>
+    const ending = endingOf(eligibility, owned, activity, ready)
+    const result = yield* Effect.catchIf(send(owned, ready, ending), isOverflow, (error) =>
       again === "compacted"
         ? error
         : Effect.flatMap(compactAfterOverflow(ready), (compacted) => (compacted ? Effect.succeed(undefined) : error))
     )
     if (result === undefined) return "compacted"
+    if ((yield* Ref.get(activity)).ended) return "done"
     const goesOn =
       ready.wishes.output === undefined ? result.continue : yield* checkOutput(owned, ready.output, result.continue)
     return goesOn || (yield* eligibility.waits(owned.sessionID, "steer")) ? "continue" : "done"
   })
 
-  return Effect.fnUntraced(function* (owned: Activity.Owned, activity: Ref.Ref<Activity.Activity>) {
+  /** `standing`: the session as it was when the activity began. */
+  return Effect.fnUntraced(function* (owned: Activity.Owned, standing: Session, activity: Ref.Ref<Activity.Activity>) {
     const { trigger } = yield* Ref.get(activity)
+    let session: Session | undefined = standing
     let mode = trigger
     let again: Smaller | undefined
     for (;;) {
-      const outcome: Outcome = yield* Effect.catchTag(turn(owned, activity, mode, again), "LocationLeft", () =>
+      const outcome: Outcome = yield* Effect.catchTag(turn(owned, activity, mode, again, session), "LocationLeft", () =>
         Effect.succeed("moved" as const)
       )
+      session = undefined
       if (outcome === "moved") {
         const { started } = yield* Ref.get(activity)
         return { _tag: "Moved", unfinished: started || trigger === "resume" } as const

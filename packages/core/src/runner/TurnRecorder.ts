@@ -452,6 +452,10 @@ export const settled = (state: State, callID: string): State => {
   return before === undefined ? state : withCall(state, callID, { ...before, phase: "settled" })
 }
 
+/** Whether the answer is finished and left nothing to run, to read or to close. */
+export const isComplete = ({ calls, ended }: State): boolean =>
+  ended === "finished" && [...calls.values()].every(({ executed, phase }) => executed && phase === "settled")
+
 /** Whether the turn called a local tool: then the model has results to read (TU-9). */
 export const calledLocally = (state: State): boolean =>
   [...state.calls.values()].some(({ executed, phase }) => !executed && (phase === "called" || phase === "settled"))

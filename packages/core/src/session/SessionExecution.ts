@@ -3,7 +3,7 @@
  * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
 import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
-import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import { type Ownership, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
@@ -11,7 +11,6 @@ import {
   type AppendError,
   EventLog,
   type LogUnavailable,
-  type OwnerToken,
   type ReadError,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
@@ -74,21 +73,23 @@ type Running = Map<SessionID, ActivityID>
 const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
   const store = yield* SessionStore
 
-  return Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken, force: boolean) {
+  return Effect.fnUntraced(function* (sessionID: SessionID, { kept, token: owner }: Ownership, force: boolean) {
     let forced = force
     for (;;) {
-      const session = yield* store.get(sessionID)
+      const standing = yield* store.standing(sessionID)
       const result = yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) =>
           runner.run({
             sessionID,
             owner,
+            standing,
+            clean: kept,
             force: forced,
             running: (activityID) =>
               void (activityID === undefined ? running.delete(sessionID) : running.set(sessionID, activityID))
           })
         ),
-        runnerAt(session.location)
+        runnerAt(standing.session.location)
       )
       if (result._tag === "Drained") return
       // The session moved while it ran: unfinished work continues in the new Location (TU-11).
@@ -106,7 +107,6 @@ interface Stops {
 
 /** Owns a session and runs its work, until it is done or another process requests a stop. */
 const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
-  const store = yield* SessionStore
   const inbox = yield* Inbox
   const owners = yield* SessionOwner
   const work = yield* makeWork(runnerAt, running)
@@ -115,10 +115,9 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
     Effect.gen(function* () {
       // A wake without work costs one read and takes no ownership (TU-1).
       if (!force && !(yield* inbox.hasWork(sessionID))) return
-      if (force) yield* store.get(sessionID)
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
       yield* firstOf(
-        Effect.catchTag(work(sessionID, ownership.token, force), "ToolDeclined", () => Effect.interrupt),
+        Effect.catchTag(work(sessionID, ownership, force), "ToolDeclined", () => Effect.interrupt),
         // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
         Effect.repeat(
           Effect.flatMap(ownership.stopRequested, (activityID) =>

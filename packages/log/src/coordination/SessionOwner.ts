@@ -13,6 +13,8 @@ import * as OwnerID from "./OwnerID.ts"
 /** A session that this process owns, for the life of the scope. */
 export interface Ownership {
   readonly token: OwnerToken
+  /** The session was kept since the last work of this process, which succeeded: nothing is left open in it. */
+  readonly kept: boolean
   /**
    * Completes when another process asks this owner to stop. With an activity id, only that activity is to stop; run the
    * effect again to wait for the next request. Fails when another process has taken over the session.

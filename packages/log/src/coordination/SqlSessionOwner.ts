@@ -84,7 +84,11 @@ const makeHold = (
       Duration.millis(Math.max(0, Lease.heartbeatMs(leaseMs) - Number(now - renewed) / 1e6))
     )
 
-  return (sessionID: SessionID, taken: KeptSessions.Held): Effect.Effect<Ownership, never, Scope.Scope> =>
+  return (
+    sessionID: SessionID,
+    taken: KeptSessions.Held,
+    again: boolean
+  ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       const { token } = taken
       const own = yield* Ref.make(taken)
@@ -100,7 +104,7 @@ const makeHold = (
       // before it.
       const later = Effect.delay(renewals(sessionID, own, heard), yield* untilRenewal(taken))
       yield* Effect.forkScoped(Effect.interruptible(later))
-      return { token, stopRequested: Effect.flatten(Queue.take(heard)) }
+      return { token, kept: again, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
 
@@ -131,10 +135,10 @@ const makeAcquire = (
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
-          if (again !== undefined) return yield* hold(sessionID, again)
+          if (again !== undefined) return yield* hold(sessionID, again, true)
           const claimed = yield* claim(sessionID, judge)
           if (claimed.token === undefined) return claimed
-          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos })
+          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos }, false)
         })
       )
 

@@ -26,6 +26,22 @@ export const get = (sql: SqlClient.SqlClient) =>
     return row === undefined ? yield* new SessionNotFound({ sessionID }) : yield* sessionOf(row)
   })
 
+type StandingRow = SessionRow & { readonly steers: number; readonly queued: number }
+
+export const standing = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.standing")(function* (sessionID: SessionID) {
+    const [row] = yield* reading(
+      sql<StandingRow>`SELECT s.*,
+          (SELECT count(*) FROM session_input i
+            WHERE i.session_id = s.id AND i.promoted_seq IS NULL AND i.delivery = 'steer') AS steers,
+          (SELECT count(*) FROM session_input i
+            WHERE i.session_id = s.id AND i.promoted_seq IS NULL AND i.delivery = 'queue') AS queued
+        FROM session s WHERE s.id = ${sessionID}`
+    )
+    if (row === undefined) return yield* new SessionNotFound({ sessionID })
+    return { session: yield* sessionOf(row), steers: row.steers, queued: row.queued }
+  })
+
 export const addressed = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.addressed")(function* (address: Address) {
     const [row] = yield* reading(sql<SessionRow>`SELECT * FROM session WHERE address = ${addressKey(address)}`)

@@ -27,6 +27,8 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
   SessionStore,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
+    /** The session and the numbers of its waiting inputs, in one read. */
+    readonly standing: (sessionID: SessionID) => Effect.Effect<Standing, SessionNotFound | StoreError>
     /** The session at this address, if any. */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, StoreError>
     /** At most ten sessions with exactly this title, last used first. */
@@ -86,6 +88,13 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }
 >() {}
+
+/** A session with its waiting inputs. */
+export interface Standing {
+  readonly session: Session
+  readonly steers: number
+  readonly queued: number
+}
 
 /** The rows that the model is shown. */
 export interface ContextRows extends MessageRows {

@@ -25,6 +25,7 @@ const make = Effect.gen(function* () {
 
   return SessionStore.of({
     get: SessionRows.get(sql),
+    standing: SessionRows.standing(sql),
     addressed: SessionRows.addressed(sql),
     titled: SessionRows.titled(sql),
     list: SessionRows.list(sql),

@@ -98,6 +98,23 @@ export const sessionsContract = <E>({ layer, name }: ReadModel<SessionStore, E>)
       })
     )
 
+    it.effect("CR-5: `standing` counts the waiting inputs of one session by delivery, beside its row", () =>
+      Effect.gen(function* () {
+        const [log, store, id] = [yield* EventLog, yield* SessionStore, yield* create()]
+        yield* log.append(yield* create(), [admitted(message())])
+        const promoted = message()
+        yield* log.append(id, [admitted(promoted), admitted(message()), admitted(message(), "hello", "queue")])
+        yield* log.append(id, [
+          draft("session.next.prompt.promoted", { messageID: promoted, prompt: { text: "hello" }, timeCreated: 1 })
+        ])
+        const { queued, session: found, steers } = yield* store.standing(id)
+        assert.deepStrictEqual([steers, queued], [1, 1])
+        assert.deepStrictEqual(found, yield* store.get(id))
+        const missing = session()
+        assert.deepInclude(yield* Effect.flip(store.standing(missing)), { _tag: "SessionNotFound", sessionID: missing })
+      })
+    )
+
     it.effect("IB-5: the list has the last used session first", () =>
       Effect.gen(function* () {
         const [log, directory] = [yield* EventLog, folder()]
