@@ -63,10 +63,10 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
 
 /**
  * Steps that walk: lists of our own values, the list of all consumers, what a limited query found, tables of a row or two, the few rows that a
- * recursion has found so far, and the partial indexes of what runs and what waits, they may.
+ * recursion has found so far, the few names of types, and the partial indexes of what runs and what waits, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|json_each |CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|consumer_poison USING INDEX consumer_poison_stop)/.test(
+  /^SCAN (?!v$|line$|tree$|json_each |CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|consumer_poison USING INDEX consumer_poison_stop)/.test(
     step
   )
 

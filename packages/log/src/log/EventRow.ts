@@ -2,7 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
-import { Effect, Either, Option, ParseResult } from "effect"
+import { Effect, Either, Option, ParseResult, Schema } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { compile } from "../events/Conforms.ts"
 import * as Registry from "../events/Registry.ts"
@@ -11,7 +11,7 @@ import { insertRows } from "../projection/SqlTables.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
-import { idColumn, positionIn } from "./EventIds.ts"
+import * as EventIds from "./EventIds.ts"
 import { typesOf } from "./EventTypes.ts"
 
 export interface EventRow {
@@ -95,7 +95,7 @@ const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT
 
 /** The columns that `toEvent` reads. */
 const readable = (data: string) =>
-  `e.position, ${idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
+  `e.position, ${EventIds.idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
 
 /** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
 export const selectEvents = (
@@ -109,10 +109,6 @@ export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statemen
   sql`e.session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
 
 type Raw = Readonly<Record<string, unknown>>
-
-/** Requests rows as arrays and names the columns here, which takes half the time of the driver's objects. */
-const rowsOf = (statement: Statement.Statement<unknown>, name: (row: ReadonlyArray<unknown>) => Raw) =>
-  Effect.map(statement.values, (rows): ReadonlyArray<Raw> => rows.map(name))
 
 /** A page is read without long payloads (the row's header holds their length) and ends before the first one. */
 const payload = (limit: number) =>
@@ -142,44 +138,66 @@ export const selectCheckedPage = (
     }
   )
 
+/** What the rows of a page have in common. The page's first row holds it: every further column slows every row. */
+const common = (sequence: string): string =>
+  `(SELECT json_array(seq, coalesce(incarnation, 0), (SELECT identity FROM log_identity WHERE one = 1),
+    (SELECT json_group_object(type, name) FROM event_type)) FROM event_sequence WHERE ${sequence})`
+
+const Common = Schema.parseJson(
+  Schema.Tuple(Schema.Number, Schema.Number, Schema.String, Schema.Record({ key: Schema.String, value: Schema.String }))
+)
+
+/** The columns of a page: numbers where `common` or the caller has the text. */
+const paged = (limit: number) => `e.position, e.seq, e.type, e.created, e.checksum, e.id, ${payload(limit)}`
+
+/** A page's rows, and the session's head and incarnation in the same snapshot, if the first row follows the cursor. */
+export interface RawPage {
+  readonly rows: ReadonlyArray<Raw>
+  readonly latest: number
+  readonly incarnation: number
+}
+
+/** Gives rows their ids and the names of their types. Each ends with its session's id and what the page has in common. */
+const named = (found: ReadonlyArray<ReadonlyArray<unknown>>, sessionID?: string): RawPage => {
+  const [latest, incarnation, identity, names] = Option.getOrElse(
+    Schema.decodeUnknownOption(Common)(found[0]?.[8]),
+    () => [0, 0, "", {}] as typeof Common.Type
+  )
+  const idAt = EventIds.make(identity)
+  const rows = found.map(([position, seq, type, created, checksum, id, data, session_id]) => ({
+    position,
+    id: id ?? (typeof created === "number" && typeof position === "number" ? idAt(created, position) : undefined),
+    session_id: sessionID ?? session_id,
+    seq,
+    type: names[String(type)],
+    created,
+    data,
+    checksum
+  }))
+  return { rows, latest, incarnation }
+}
+
 /**
- * Selects one page of a session's rows after a cursor. Long payloads are null unless the limit is 1. The first row also
- * holds the session's head and incarnation, of the same snapshot, as one text: every further column slows every row.
+ * Selects one page of a session's rows after a cursor. Long payloads are null unless the limit is 1. Arrays take
+ * half the time of the driver's objects.
  */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
-  rowsOf(
-    sql`SELECT e.position, ${sql.literal(idColumn)}, e.seq, t.name, e.created, ${sql.literal(payload(limit))}, e.checksum,
-        iif(e.seq = ${after + 1}, (SELECT seq || ' ' || coalesce(incarnation, 0) FROM event_sequence
-          WHERE session_id = ${sessionID}), NULL) FROM event e LEFT JOIN event_type t ON t.type = e.type
-      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`,
-    ([position, id, seq, type, created, data, checksum, head]) => ({
-      position,
-      id,
-      session_id: sessionID,
-      seq,
-      type,
-      created,
-      data,
-      checksum,
-      head
-    })
+  Effect.map(
+    sql`SELECT ${sql.literal(paged(limit))}, NULL,
+        iif(e.seq = ${after + 1}, ${sql.literal(common("session = e.session"))}, NULL) FROM event e
+      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`.values,
+    (rows) => named(rows, sessionID)
   )
 
 /** Selects one page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
-  rowsOf(
-    sql`SELECT ${sql.literal(readable(payload(limit)))} FROM ${sql.literal(joined)}
-      WHERE e.position > ${after} ORDER BY e.position LIMIT ${limit}`,
-    ([position, id, session_id, seq, type, created, data, checksum]) => ({
-      position,
-      id,
-      session_id,
-      seq,
-      type,
-      created,
-      data,
-      checksum
-    })
+  Effect.map(
+    sql`SELECT ${sql.literal(paged(limit))}, s.session_id,
+        iif(e.position = (SELECT min(position) FROM event WHERE position > ${after}),
+          ${sql.literal(common("session = e.session"))}, NULL)
+      FROM event e LEFT JOIN event_sequence s ON s.session = e.session
+      WHERE e.position > ${after} ORDER BY e.position LIMIT ${limit}`.values,
+    (rows) => named(rows)
   )
 
 /** The part of this database in the ids of its events. */
@@ -195,8 +213,8 @@ export const selectIdentity = (sql: SqlClient.SqlClient) =>
 export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
     sql<{ readonly session_id: string; readonly seq: number; readonly id: string }>`
-      SELECT s.session_id, e.seq, ${sql.literal(idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
-        WHERE e.position = ${positionIn(id) ?? null} AND e.id IS NULL
+      SELECT s.session_id, e.seq, ${sql.literal(EventIds.idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
+        WHERE e.position = ${EventIds.positionIn(id) ?? null} AND e.id IS NULL
       UNION ALL
       SELECT s.session_id, e.seq, e.id FROM event e JOIN event_sequence s ON s.session = e.session WHERE e.id = ${id}`,
     (rows) => rows.find((row) => row.id === id)

@@ -20,7 +20,7 @@ import {
   type ReplayComplete,
   SessionNotFound
 } from "./EventLog.ts"
-import { beforeLong, pageSize, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
+import { beforeLong, pageSize, type RawPage, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
 type Page = {
@@ -90,9 +90,8 @@ const following = (place: Place, rows: Rows): number => {
 const contiguous = (
   place: Place,
   rows: Rows,
-  first: Rows[number]
+  { incarnation, latest }: RawPage
 ): Either.Either<SessionPage, EventUnreadable | SessionNotFound> => {
-  const [latest = 0, incarnation = 0] = String(first["head"]).split(" ").map(Number)
   if (incarnation !== (place.incarnation ?? incarnation)) return Either.left(removed(place))
   const { events, rows: read, stopped } = toEvents(rows)
   if (read === 0 && stopped !== undefined) return Either.left(stopped)
@@ -107,13 +106,13 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
         retryBusy(selectPage(sql, place.sessionID, place.after, most)),
         unavailable("read")
       )
-      const { limit, rows } = beforeLong(found, most)
+      const { limit, rows } = beforeLong(found.rows, most)
       // The next row has a long payload: read it alone.
       if (limit === 0) return yield* page(sql, place, 1)
       const [first] = rows
       const good = following(place, rows)
       if (first !== undefined && good > 0) {
-        return yield* contiguous(place, good === rows.length ? rows : rows.slice(0, good), first)
+        return yield* contiguous(place, good === rows.length ? rows : rows.slice(0, good), found)
       }
       const { incarnation, seq } = yield* checkPlace(sql, place)
       if (first !== undefined) return yield* missing(place)
@@ -136,7 +135,7 @@ const feedPage = (
     retryBusy,
     Effect.mapError(unavailable("read")),
     Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
-      const { limit, rows } = beforeLong(found, most)
+      const { limit, rows } = beforeLong(found.rows, most)
       if (limit === 0) return feedPage(sql, after, 1)
       const { events, rows: read, stopped } = toEvents(rows)
       if (read === 0 && stopped !== undefined) return stopped
