@@ -5,8 +5,8 @@ import { LanguageModel, type Response } from "@effect/ai"
 import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
-import { Exporter } from "../packages/files/src/Exporter.ts"
 import { serve } from "../packages/server/src/SessionSocket.ts"
+import { exporterAt } from "./ExportThread.ts"
 import * as Workload from "./Workload.ts"
 
 /** The usage that the model reports; the benchmarks ignore it. */
@@ -40,7 +40,7 @@ export const serving = Effect.fnUntraced(function* (
   const daybook = (filename: string) => Layer.provide(Daybook.layer({ filename }), resolver)
   const core = yield* Layer.build(daybook(join(directory, "daybook.sqlite")))
   const files = yield* Layer.build(
-    Layer.provide(Exporter.layer({ root: directory, uid: 1000 }), Layer.succeedContext(core))
+    Layer.provide(exporterAt(join(directory, "daybook.sqlite"), directory), Layer.succeedContext(core))
   )
   const [socket] = yield* serve({
     root: directory,

@@ -1,17 +1,20 @@
 /**
  * Measures the export of a store into files against a plain loop that writes the same lines with `JSON.stringify` and an
- * append per page: the cost of schemas, fold, index, checks and the ledger. Memory is the peak resident size during the
- * export, of the process that also made the store.
+ * append per page: the cost of reading, schemas, fold, index, checks and the ledger. The export runs in a process of its own,
+ * in the exporter's thread; memory is the peak resident size of that process. `PromptBeside.ts` measures a server's turns
+ * meanwhile.
  */
+import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Layer } from "effect"
-import { Exporter } from "../packages/files/src/Exporter.ts"
+import { Array as Arr, Effect, Schema } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as Store from "../packages/log/src/Store.ts"
 import { median } from "./Figures.ts"
+import * as PromptBeside from "./PromptBeside.ts"
 import { freshFile, removeFile } from "./Stores.ts"
 import * as Workload from "./Workload.ts"
 
@@ -28,10 +31,13 @@ export interface Result {
   readonly ratio: number
   /** Peak resident megabytes. */
   readonly memory: number
+  readonly prompt: PromptBeside.Result
 }
 
+const Child = Schema.parseJson(Schema.Struct({ ms: Schema.Number, memory: Schema.Number }))
+
 /** Fills a store with this many messages: a prompt and an answer per turn. */
-export const fill = Effect.fnUntraced(function* (messages: number) {
+const fill = Effect.fnUntraced(function* (messages: number) {
   const log = yield* EventLog
   yield* (yield* SqlClient.SqlClient)`PRAGMA synchronous = OFF`
   for (let session = 0; session < sessions; session++) {
@@ -65,16 +71,11 @@ const writePlainly = (from: string, to: string): number => {
   return performance.now() - began
 }
 
-const round = async (filename: string, root: string) => {
-  let most = process.memoryUsage().rss
-  const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20)
-  const began = performance.now()
-  await Effect.flatMap(Exporter, ({ catchUp }) => catchUp).pipe(
-    Effect.provide(Layer.provide(Exporter.layer({ root }), Store.layer({ filename }))),
-    Effect.runPromise
+const round = (filename: string, root: string) => {
+  const child = fileURLToPath(new URL("./ExportChild.mjs", import.meta.url))
+  const { memory, ms: exportMs } = Schema.decodeSync(Child)(
+    execFileSync(process.execPath, [child, filename, root], { encoding: "utf8" })
   )
-  const exportMs = performance.now() - began
-  clearInterval(watch)
   const files = lineFiles(root)
   const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0)
   const copies = join(root, "plain")
@@ -82,14 +83,14 @@ const round = async (filename: string, root: string) => {
   const plainMs = files.reduce((sum, file, index) => sum + writePlainly(file, join(copies, `${index}.jsonl`)), 0)
   rmSync(root, { recursive: true })
   const rate = (ms: number) => bytes / 1e6 / (ms / 1000)
-  return { megabytes: bytes / 1e6, plain: rate(plainMs), exported: rate(exportMs), memory: most / 1e6 }
+  return { megabytes: bytes / 1e6, plain: rate(plainMs), exported: rate(exportMs), memory }
 }
 
 export const measure = async (directory: string, messages: number, rounds: number): Promise<Result> => {
   const filename = freshFile(directory)
   await Effect.runPromise(Effect.provide(fill(messages), Store.layer({ filename })))
-  const found: Array<Awaited<ReturnType<typeof round>>> = []
-  for (let n = 0; n < rounds; n++) found.push(await round(filename, join(directory, `root${n}`)))
+  const found = Array.from({ length: rounds }, (_, n) => round(filename, join(directory, `root${n}`)))
+  const prompt = await PromptBeside.measure(filename, directory)
   removeFile(filename)
   const of = (figure: (one: (typeof found)[number]) => number) => median(found.map(figure))
   return {
@@ -97,6 +98,7 @@ export const measure = async (directory: string, messages: number, rounds: numbe
     plain: of(({ plain }) => plain),
     exported: of(({ exported }) => exported),
     ratio: of(({ exported, plain }) => exported / plain),
-    memory: Math.max(...found.map(({ memory }) => memory))
+    memory: Math.max(...found.map(({ memory }) => memory)),
+    prompt
   }
 }

@@ -11,7 +11,6 @@ const bench = dirname(fileURLToPath(import.meta.url))
 // Inside node_modules, so that the bundle finds the same dependencies and git sees nothing.
 const cache = join(bench, "..", "node_modules", ".cache", "daybook-bench")
 mkdirSync(cache, { recursive: true })
-const outfile = join(cache, "run.mjs")
 /** Keeps installed packages external; our own packages are bundled from their sources. */
 const installed = {
   name: "installed",
@@ -21,8 +20,13 @@ const installed = {
     )
 }
 await build({
-  entryPoints: [join(bench, "run.ts")],
-  outfile,
+  entryPoints: {
+    run: join(bench, "run.ts"),
+    ExportChild: join(bench, "ExportChild.ts"),
+    ExporterProgram: join(bench, "..", "packages", "files", "src", "ExporterProgram.ts")
+  },
+  outdir: cache,
+  outExtension: { ".js": ".mjs" },
   bundle: true,
   plugins: [installed],
   conditions: ["@daybook/source"],
@@ -32,5 +36,5 @@ await build({
   sourcemap: true,
   logLevel: "warning"
 })
-const { main } = await import(pathToFileURL(outfile).href)
+const { main } = await import(pathToFileURL(join(cache, "run.mjs")).href)
 process.exitCode = await main(process.argv.slice(2), cache)

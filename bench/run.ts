@@ -135,13 +135,18 @@ const turn = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArra
 const files = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
   const messages = quick ? 10_000 : 100_000
   const found = await FilesExport.measure(directory, messages, Math.min(rounds, 3))
+  const { beside, quiet } = found.prompt
   const count = messages.toLocaleString("en-GB")
   return [
     { name: `lines of ${count} messages`, value: found.megabytes, unit: "MB" },
     { name: "plain JSON.stringify and append", value: found.plain, unit: "MB/s" },
     { name: "export", value: found.exported, unit: "MB/s" },
-    { name: "export, against plain", value: found.ratio, unit: "x" },
-    { name: "export, memory", value: found.memory, unit: "MB", note: "resident, all of the process" }
+    { name: "export, against plain", value: found.ratio, unit: "x", bar: atLeast(0.5) },
+    { name: "export, memory", value: found.memory, unit: "MB", note: "resident, all of the process", bar: atMost(150) },
+    { name: "turn, p50 before an export", value: quiet.p50, unit: "ms" },
+    { name: "turn, p95 before an export", value: quiet.p95, unit: "ms" },
+    { name: "turn, p50 during an export, against before", value: beside.p50 / quiet.p50, unit: "x", bar: atMost(2) },
+    { name: "turn, p95 during an export, against before", value: beside.p95 / quiet.p95, unit: "x" }
   ]
 }
 

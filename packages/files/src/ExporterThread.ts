@@ -19,9 +19,17 @@ export interface ExporterThreadOptions extends Omit<ExporterOptions, "before"> {
   readonly spawn?: (() => Worker) | undefined
 }
 
+/**
+ * The limits of the thread's heap. V8 collects a heap with a limit earlier; without one, garbage grows to several times the
+ * live data. An event of the longest text takes less than half.
+ */
+export const resourceLimits = { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 16 }
+
 /** Starts the compiled program; the sources have it in `dist`. */
-const spawnCompiled = () =>
-  new Worker(new URL(`${import.meta.url.endsWith(".ts") ? "../dist" : "."}/ExporterProgram.js`, import.meta.url))
+const spawnCompiled = () => {
+  const folder = import.meta.url.endsWith(".ts") ? "../dist" : "."
+  return new Worker(new URL(`${folder}/ExporterProgram.js`, import.meta.url), { resourceLimits })
+}
 
 /** From 200 ms, doubling, to at most 30 seconds. */
 const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spaced("30 seconds")).pipe(

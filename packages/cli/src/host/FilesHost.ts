@@ -49,6 +49,7 @@ export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Co
 const spawn = () =>
   new Worker("const { workerData: at } = require('node:worker_threads'); require(at.loader).load(at.program)", {
     eval: true,
+    resourceLimits: ExporterThread.resourceLimits,
     workerData: { loader: join(__dirname, "..", "..", "bin", "load.js"), program: join(__dirname, "exporter.js") }
   })
 

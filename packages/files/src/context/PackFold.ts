@@ -42,18 +42,16 @@ const ofMessage = (
   return { kind: "tool", message: id.slice(0, colon), call: id.slice(colon + 1) }
 }
 
-const withLine = (state: PackState, event: SessionEvent, { bytes, row }: WrittenLine): PackState => ({
-  ...state,
-  lines: state.lines + 1,
-  bytes: state.bytes + bytes,
-  shown: Chunk.append(state.shown, {
-    line: state.lines + 1,
-    at: state.bytes,
-    bytes,
-    seq: event.seq,
-    ...ofMessage(event, row)
-  })
-})
+const withLines = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine>): PackState => {
+  if (lines.length === 0) return state
+  let { bytes: at, lines: line, shown } = state
+  for (const { bytes, row } of lines) {
+    line += 1
+    shown = Chunk.append(shown, { line, at, bytes, seq: event.seq, ...ofMessage(event, row) })
+    at += bytes
+  }
+  return { ...state, lines: line, bytes: at, shown }
+}
 
 type Compacted = PackState["pending"]["compacted"][number]
 
@@ -208,7 +206,4 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
 
 /** The state after an event and the lines that it wrote. */
 export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine> = []): PackState =>
-  fold(
-    lines.reduce((state, line) => withLine(state, event, line), state),
-    event
-  )
+  fold(withLines(state, event, lines), event)

@@ -47,14 +47,15 @@ export const from = ({ fold, pack }: Rendering): Run => {
     rendering: now,
     take: (event) => {
       const { blobs, events, messages } = Fold.evolveOwn(now.fold, event)
-      const lines = messages.map((row) => ({ row, pieces: lineOf(row) }))
-      const written = lines.map(({ pieces, row }) => ({ row, bytes: sizeOf(pieces) }))
-      now.pack = PackFold.evolve(now.pack, event, written)
-      return {
-        messages: lines.flatMap(({ pieces }) => pieces),
-        events: events.map((row) => `${JSON.stringify(row)}\n`),
-        blobs
+      const pieces: Array<Piece> = []
+      const written: Array<PackFold.WrittenLine> = []
+      for (const row of messages) {
+        const line = lineOf(row)
+        pieces.push(...line)
+        written.push({ row, bytes: sizeOf(line) })
       }
+      now.pack = PackFold.evolve(now.pack, event, written)
+      return { messages: pieces, events: events.map((row) => `${JSON.stringify(row)}\n`), blobs }
     }
   }
 }

@@ -2,7 +2,7 @@
  * Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
  * time; the ledger's checkpoint and the log restore it. Spec: FI-65, FI-69 in specs/files.md.
  */
-import { Effect } from "effect"
+import { Chunk, Effect } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { FileRecord, SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
@@ -11,8 +11,9 @@ import * as Adoption from "./Adoption.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
 import { replay } from "./Replay.ts"
 
-/** The number of cached sessions. */
+/** The number of cached sessions, and of lines that their context packs show. One session is always cached. */
 export const remembered = 64
+const rememberedLines = 16_384
 /**
  * Events between two checkpoints. A larger checkpoint is written less often, so that its cost per event stays bounded.
  */
@@ -40,10 +41,14 @@ export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker
     Effect.gen(function* () {
       known.delete(id)
       known.set(id, session)
-      const [oldest] = known
-      if (known.size <= remembered || oldest === undefined) return
-      known.delete(oldest[0])
-      if (oldest[1].record.seq > oldest[1].record.checkpointSeq) yield* keep(oldest[1], new Map(), 1)
+      let lines = 0
+      for (const { rendering } of known.values()) lines += Chunk.size(rendering.pack.shown)
+      for (const [oldest, other] of known) {
+        if (other === session || (known.size <= remembered && lines <= rememberedLines)) return
+        known.delete(oldest)
+        lines -= Chunk.size(other.rendering.pack.shown)
+        if (other.record.seq > other.record.checkpointSeq) yield* keep(other, new Map(), 1)
+      }
     })
 
   const load = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
