@@ -75,6 +75,7 @@ export const logDependencies: ReadonlyArray<string> = [
   "@effect/platform",
   "@effect/sql",
   "@effect/sql-sqlite-node",
+  "better-sqlite3",
   "effect",
   "ulid"
 ]

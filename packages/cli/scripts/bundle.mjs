@@ -65,6 +65,7 @@ const reader = await build({
   external: [
     ...options.external,
     "*/Host.ts",
+    "*/BackupWork.ts",
     "*/Checkup.ts",
     "*/Rehearsal.ts",
     "*/Configuration.ts",

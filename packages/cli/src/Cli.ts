@@ -7,6 +7,7 @@ import * as Arguments from "./arguments/Arguments.ts"
 import type { Verb } from "./arguments/Verb.ts"
 import { agents } from "./commands/agents.ts"
 import { answer } from "./commands/answer.ts"
+import { backup, restore } from "./commands/backup.ts"
 import { budget } from "./commands/budget.ts"
 import { compact } from "./commands/compact.ts"
 import { context } from "./commands/context.ts"
@@ -50,6 +51,8 @@ export const verbs: ReadonlyArray<Verb> = [
   trust,
   serve,
   files,
+  backup,
+  restore,
   doctor
 ]
 
@@ -75,6 +78,8 @@ const root = Command.make("daybook").pipe(
     trust.command,
     serve.command,
     files.command,
+    backup.command,
+    restore.command,
     doctor.command
   ])
 )

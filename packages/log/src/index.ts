@@ -4,6 +4,7 @@
  * @module @daybook/log
  */
 export * as Address from "./domain/Address.ts"
+export * as Backup from "./maintenance/Backup.ts"
 export * as Consumer from "./consumer/Consumer.ts"
 export * as CurrentLocation from "./domain/CurrentLocation.ts"
 export * as Database from "./storage/Database.ts"

@@ -57,6 +57,7 @@ const codes = new Map<string, number>([
   ["ModelUnreachable", exitCode.model],
   ["DatabaseProblem", exitCode.database],
   ["DatabaseUnsound", exitCode.database],
+  ["BackupFailed", exitCode.database],
   ["DatabaseError", exitCode.database],
   ["TrustError", exitCode.database],
   ["LogUnavailable", exitCode.database],
@@ -84,6 +85,9 @@ const codes = new Map<string, number>([
   ["Interrupted", exitCode.interrupted],
   ["RunInterrupted", exitCode.interrupted]
 ])
+
+/** Reasons of database errors that are conflicts with another process, or with an existing file. */
+const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
 
 /** Advice by the reason of a database error. */
 const advices = new Map([
@@ -117,7 +121,7 @@ export const failureOf = (error: unknown): Failure => {
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {
-    code: code === exitCode.database && reason === "busy" ? exitCode.conflict : code,
+    code: code === exitCode.database && conflicts.has(reason) ? exitCode.conflict : code,
     sentence: advice === undefined ? words(error) : `${words(error)}; ${advice}`
   }
 }
