@@ -156,11 +156,11 @@ describe("restore", () => {
         assert.deepInclude(yield* Effect.flip(Backup.restore({ database, file: bad })), { reason })
       }
       assert.strictEqual((yield* eventsIn(database, one)).length, 4)
-      assert.deepStrictEqual(readdirSync(folder).toSorted(), [
-        // Written by the copy's own readers: it is in write-ahead mode.
-        ...["changed", "changed-shm", "changed-wal"],
-        ...["copy", "daybook.db", "text"]
-      ])
+      // The copy's own readers left two files beside it, because it is in write-ahead mode.
+      assert.deepStrictEqual(
+        readdirSync(folder).filter((name) => !name.startsWith("changed-")),
+        ["changed", "copy", "daybook.db", "text"]
+      )
     })
   )
 
