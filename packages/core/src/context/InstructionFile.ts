@@ -7,6 +7,7 @@ import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
 import { quotedPath } from "../support/QuotedPath.ts"
+import { realpath } from "../support/RealPath.ts"
 import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 
@@ -142,7 +143,7 @@ export const makeReader = () => {
   const read = Effect.fnUntraced(function* (name: string, within?: string) {
     const found = yield* Effect.promise(async (): Promise<Read> => {
       try {
-        const real = await fs.realpath(name)
+        const real = await realpath(name)
         return within !== undefined && !isWithin(within, real)
           ? { _tag: "Refused", why: `its real path is outside ${quotedPath(within)}` }
           : await readReal(real)

@@ -15,6 +15,7 @@ import { showIssues } from "../definition/Yaml.ts"
 import { quotedPath } from "../support/QuotedPath.ts"
 import { isWithin } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
+import { realpath } from "../support/RealPath.ts"
 import { notCounting, type Project, projectAt } from "../trust/Project.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
@@ -120,7 +121,7 @@ const make = Effect.gen(function* () {
   })
 
   const shelf = Effect.fnUntraced(function* ({ folder, within }: Shelf) {
-    const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(folder)))
+    const real = yield* Effect.option(Effect.tryPromise(() => realpath(folder)))
     if (real._tag === "None") return []
     if (within !== undefined && !isWithin(within, real.value)) {
       yield* warn(`the skills in ${quotedPath(folder)} are ignored: the folder leads out of its project`)

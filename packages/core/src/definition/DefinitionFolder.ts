@@ -5,6 +5,7 @@
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Either } from "effect"
+import { realpath } from "../support/RealPath.ts"
 import { isWithin, readText, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
 import { type Frontmatter, parseFrontmatter } from "./Frontmatter.ts"
 import { type Issue, showIssues } from "./Yaml.ts"
@@ -61,7 +62,7 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
   })
 
   const inside = Effect.fnUntraced(function* (folder: string, within: string | undefined) {
-    const real = yield* tryFile(folder, () => fs.realpath(folder))
+    const real = yield* tryFile(folder, () => realpath(folder))
     if (within === undefined || isWithin(within, real)) return real
     const details = "it leads out of its project through a symbolic link"
     return yield* new TextFileError({ path: folder, reason: "refused", details })

@@ -3,10 +3,10 @@
  * trusted.
  * Spec: CF-6, TR-20.
  */
-import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
+import { realpath } from "../support/RealPath.ts"
 import { projectAt } from "../trust/Project.ts"
 import type { Trust } from "../trust/ProjectTrust.ts"
 
@@ -20,7 +20,7 @@ export const projectFolder = Effect.fnUntraced(function* (
 ) {
   // A removed folder has no files either.
   const real = yield* Effect.orElseSucceed(
-    Effect.tryPromise(() => fs.realpath(directory)),
+    Effect.tryPromise(() => realpath(directory)),
     () => path.resolve(directory)
   )
   const { root, standing } = yield* projectAt(trust, real)

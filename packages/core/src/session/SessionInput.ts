@@ -11,7 +11,7 @@ import type { Input } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
 import { Delivery, type Prompt, PromptInput } from "@daybook/log/domain/Values"
 import { Inbox } from "@daybook/log/store/Inbox"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
@@ -43,12 +43,10 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const hooks = yield* HostRequests
 
   /** Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer. */
-  const checkFull = (sessionID: SessionID) =>
-    Effect.filterOrFail(
-      inbox.count(sessionID),
-      (depth) => depth < inboxLimit,
-      () => new InboxFullError({ sessionID, limit: inboxLimit })
-    )
+  const checkFull = ({ queued, session, steers }: Standing) =>
+    queued + steers < inboxLimit
+      ? Effect.void
+      : Effect.fail(new InboxFullError({ sessionID: session.id, limit: inboxLimit }))
 
   const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
     const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
@@ -57,12 +55,13 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     yield* checkBounds(asked)
     const messageID =
       options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
-    const session = yield* store.get(sessionID)
+    const standing = yield* store.standing(sessionID)
+    const { session } = standing
     const before =
       options.id === undefined ? undefined : yield* inbox.receipt({ sessionID, messageID, prompt: asked, delivery })
     if (before !== undefined) return before
     yield* checkSaid(asked)
-    yield* checkFull(sessionID)
+    yield* checkFull(standing)
     if (asked.output !== undefined) {
       yield* Either.mapLeft(
         checkOf(asked.output),

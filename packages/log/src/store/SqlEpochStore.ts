@@ -10,13 +10,14 @@ import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
-import { readingTogether } from "./Reading.ts"
+import { reading, readingTogether } from "./Reading.ts"
 
 type Row = {
   readonly epoch: number | null
   readonly baseline_seq: number | null
   readonly compacted_seq: number | null
   readonly told_seq: number | null
+  readonly incarnation: number | null
 }
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
@@ -32,15 +33,46 @@ const apply = (before: Context | undefined, event: SessionEvent): Context | unde
   return before && { ...before, snapshot: advance(before.snapshot, event.data.snapshot, event.data.text) }
 }
 
+/** Sessions whose epoch is kept decoded. */
+const keptSessions = 64
+
+type Kept = { readonly row: Row; readonly context: Context }
+
+/** Whether a row still describes the kept epoch: no new baseline, no update since, and the same life of the session. */
+const isSame = (kept: Row, row: Row): boolean =>
+  kept.incarnation === row.incarnation && kept.epoch === row.epoch && kept.told_seq === row.told_seq
+
+const stored = ({ baseline_seq, compacted_seq, told_seq }: Row, context: Context): StoredEpoch => ({
+  ...context,
+  baselineSeq: baseline_seq ?? -1,
+  compactedSeq: compacted_seq ?? -1,
+  toldSeq: told_seq ?? -1
+})
+
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
+  const kept = new Map<SessionID, Kept>()
+
+  const keep = (sessionID: SessionID, one: Kept) => {
+    kept.delete(sessionID)
+    kept.set(sessionID, one)
+    const [oldest] = kept.keys()
+    if (kept.size > keptSessions && oldest !== undefined) kept.delete(oldest)
+  }
+
+  const selectRow = (sessionID: SessionID) =>
+    // All subqueries are one index step.
+    Effect.map(
+      sql<Row>`SELECT epoch, baseline_seq,
+        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'compaction') AS compacted_seq,
+        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'system') AS told_seq,
+        (SELECT incarnation FROM event_sequence q WHERE q.session_id = s.id) AS incarnation
+      FROM session s WHERE id = ${sessionID}`,
+      ([row]) => row
+    )
 
   const read = Effect.fnUntraced(function* (sessionID: SessionID) {
-    // Both subqueries are one index step.
-    const [row] = yield* sql<Row>`SELECT epoch, baseline_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'compaction') AS compacted_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'system') AS told_seq
-      FROM session s WHERE id = ${sessionID}`
+    const row = yield* selectRow(sessionID)
     if (row === undefined || row.epoch === null) return undefined
     const rows = yield* selectEvents(
       sql,
@@ -53,6 +85,12 @@ const make = Effect.gen(function* () {
 
   return EpochStore.of({
     get: Effect.fn("EpochStore.get")(function* (sessionID) {
+      const before = kept.get(sessionID)
+      if (before !== undefined) {
+        const row = yield* reading(selectRow(sessionID))
+        if (row !== undefined && isSame(before.row, row)) return stored(row, before.context)
+        kept.delete(sessionID)
+      }
       const found = yield* readingTogether(sql)(read(sessionID))
       if (found?.stopped !== undefined) return yield* found.stopped
       // The event may have been pruned.
@@ -63,12 +101,8 @@ const make = Effect.gen(function* () {
         const type = "session.next.request.framed"
         return yield* new EventUnreadable({ sessionID, seq: epoch, type, details: "it introduces no baseline" })
       }
-      return {
-        ...context,
-        baselineSeq: row.baseline_seq ?? -1,
-        compactedSeq: row.compacted_seq ?? -1,
-        toldSeq: row.told_seq ?? -1
-      }
+      keep(sessionID, { row, context })
+      return stored(row, context)
     })
   })
 })

@@ -145,6 +145,19 @@ export const epochStoreContract = <E>({ layer, name }: ReadModel<EpochStore, E>)
       })
     )
 
+    it.effect("CX-51: a session that was removed and created again under its id has an epoch of its own", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, yield* withEpoch]
+        yield* epochOf(id)
+        yield* log.remove(id)
+        assert.isUndefined(yield* epochOf(id))
+        yield* begin(id)
+        const fresh: Snapshot = { "daybook/date": { value: "Wednesday" } }
+        yield* log.append(id, [introduced(fresh, "Today is Wednesday.", 0)])
+        assert.deepInclude(yield* epochOf(id), { baseline: "Today is Wednesday.", snapshot: fresh })
+      })
+    )
+
     it.effect("EP-9: a move ends the epoch, and the next frame that introduces a baseline begins another", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, yield* withEpoch]
