@@ -1,8 +1,11 @@
 /**
  * Compares a turn in a session of 100 messages with one in a session of 100,000. Both models get the same context, so both
- * turns should cost the same (EX-R9). Everything is real but the model, which answers immediately. Statements and rows are
- * counted at the driver, on both connections. Each fresh session ends with a checkpoint and the same turns after it.
+ * turns should cost the same (EX-R9). Everything is real but the model, which answers immediately, part by part. Statements
+ * and rows are counted at the driver, on both connections; commits and WAL pages are read from the WAL's index. Each fresh
+ * session ends with a checkpoint and the same turns after it.
  */
+import { closeSync, mkdirSync, openSync, readSync } from "node:fs"
+import { endianness } from "node:os"
 import { dirname } from "node:path"
 import { LanguageModel, type Response } from "@effect/ai"
 import { SqlClient } from "@effect/sql"
@@ -17,6 +20,7 @@ import { type Draft, draft } from "../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median } from "./Figures.ts"
 import { freshFile, ours, removeFile } from "./Stores.ts"
+import * as TurnCalls from "./TurnCalls.ts"
 import * as Workload from "./Workload.ts"
 
 const sessionID = SessionID.make("ses_turn")
@@ -91,7 +95,7 @@ const model = layerLanguageModel({ ref: Workload.model }).pipe(
       LanguageModel.LanguageModel,
       ProviderModel.make({
         generateText: () => Effect.dieMessage("the runner streams"),
-        streamText: () => Stream.fromIterable(answer)
+        streamText: () => Stream.rechunk(Stream.fromIterable(answer), 1)
       })
     )
   )
@@ -100,8 +104,27 @@ const model = layerLanguageModel({ ref: Workload.model }).pipe(
 /** The cost of one turn. */
 export interface Cost {
   readonly ms: number
+  /** Processor time of the whole process. */
+  readonly cpuMs: number
   readonly statements: number
   readonly rows: number
+  /** Write transactions, each with an fsync of the WAL. */
+  readonly commits: number
+  /** Pages written to the WAL. */
+  readonly pages: number
+}
+
+/** Where the header of SQLite's WAL index has the number of write transactions, and of valid pages. */
+const [changeAt, pagesAt, headerBytes] = [8, 16, 48]
+
+/** The counters of a database's WAL index: SQLite's own, exact and without a statement. */
+const walOf = (filename: string): { readonly commits: number; readonly pages: number } => {
+  const header = Buffer.alloc(headerBytes)
+  const file = openSync(`${filename}-shm`, "r")
+  readSync(file, header, 0, headerBytes, 0)
+  closeSync(file)
+  const at = (offset: number) => (endianness() === "LE" ? header.readUInt32LE(offset) : header.readUInt32BE(offset))
+  return { commits: at(changeAt), pages: at(pagesAt) }
 }
 
 /** Statements and rows of every connection since the process started. */
@@ -128,13 +151,30 @@ const countStatements = (): void => {
 /** A prompt and its turn. */
 const turn = Effect.gen(function* () {
   const sessions = yield* Sessions
-  const before = { ...counted }
-  const started = performance.now()
   yield* sessions.prompt({ sessionID, prompt: { text: "And the last one?" }, resume: false })
   yield* sessions.resume(sessionID)
-  const ms = performance.now() - started
-  return { ms, statements: counted.statements - before.statements, rows: counted.rows - before.rows } satisfies Cost
 })
+
+const turnCost = (filename: string) =>
+  Effect.gen(function* () {
+    const before = { ...counted }
+    const wal = walOf(filename)
+    const cpu = process.cpuUsage()
+    const started = performance.now()
+    yield* turn
+    const ms = performance.now() - started
+    const { system, user } = process.cpuUsage(cpu)
+    const after = walOf(filename)
+    return {
+      ms,
+      cpuMs: (user + system) / 1000,
+      statements: counted.statements - before.statements,
+      rows: counted.rows - before.rows,
+      commits: after.commits - wal.commits,
+      // After a checkpoint the WAL begins anew.
+      pages: after.pages < wal.pages ? after.pages : after.pages - wal.pages
+    } satisfies Cost
+  })
 
 /** Pairs of warm turns in a round. */
 const warmTurns = 30
@@ -156,7 +196,7 @@ interface Pair<A> {
 const round = (filenames: Pair<string>): Promise<Round> =>
   Effect.gen(function* () {
     const services = { small: yield* runtime(filenames.small), large: yield* runtime(filenames.large) }
-    const turnOf = (size: keyof Pair<string>) => Effect.provide(turn, services[size])
+    const turnOf = (size: keyof Pair<string>) => Effect.provide(turnCost(filenames[size]), services[size])
     const cold = { small: yield* turnOf("small"), large: yield* turnOf("large") }
     const warm: Pair<Array<Cost>> = { small: [], large: [] }
     for (let pair = 0; pair < warmTurns; pair++) {
@@ -169,8 +209,11 @@ const round = (filenames: Pair<string>): Promise<Round> =>
 
 const middle = (costs: ReadonlyArray<Cost>): Cost => ({
   ms: median(costs.map(({ ms }) => ms)),
+  cpuMs: median(costs.map(({ cpuMs }) => cpuMs)),
   statements: median(costs.map(({ statements }) => statements)),
-  rows: median(costs.map(({ rows }) => rows))
+  rows: median(costs.map(({ rows }) => rows)),
+  commits: median(costs.map(({ commits }) => commits)),
+  pages: median(costs.map(({ pages }) => pages))
 })
 
 export interface Compared extends Pair<Cost> {
@@ -181,6 +224,25 @@ export interface Compared extends Pair<Cost> {
 export interface Result {
   readonly cold: Compared
   readonly warm: Compared
+  /** Undefined where system calls cannot be counted. */
+  readonly calls: TurnCalls.Calls | undefined
+}
+
+/** Runs turns in a new session of a new database, for `TurnCalls`. */
+export const run = (directory: string, turns: number): Promise<void> => {
+  mkdirSync(directory, { recursive: true })
+  const filename = freshFile(directory)
+  return Effect.gen(function* () {
+    const log = yield* EventLog
+    yield* log.append(sessionID, [Workload.createdAt(directory)])
+  }).pipe(
+    Effect.provide(ours(filename)),
+    Effect.zipRight(
+      Effect.flatMap(runtime(filename), (services) => Effect.provide(Effect.repeatN(turn, turns - 1), services))
+    ),
+    Effect.scoped,
+    Effect.runPromise
+  )
 }
 
 const compared = (pairs: ReadonlyArray<Pair<Cost>>): Compared => ({
@@ -201,5 +263,6 @@ export const measure = async (directory: string, messages: number, rounds: numbe
   for (let nth = 0; nth < rounds; nth++) found.push(await round(filenames))
   removeFile(filenames.small)
   removeFile(filenames.large)
-  return { cold: compared(found.map(({ cold }) => cold)), warm: compared(found.map(({ warm }) => warm)) }
+  const calls = TurnCalls.measure(directory)
+  return { cold: compared(found.map(({ cold }) => cold)), warm: compared(found.map(({ warm }) => warm)), calls }
 }
