@@ -72,6 +72,7 @@ const reader = await build({
     "*/FilesWork.ts",
     "*/ModelList.ts",
     "*/ServeWork.ts",
+    "*/StatsWork.ts",
     "*/Telemetry.ts",
     "*/Trusting.ts",
     "*/TrustText.ts",

@@ -22,6 +22,7 @@ import { prompt } from "./commands/prompt.ts"
 import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
+import { stats } from "./commands/stats.ts"
 import { trust } from "./commands/trust.ts"
 import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
@@ -51,6 +52,7 @@ export const verbs: ReadonlyArray<Verb> = [
   trust,
   serve,
   files,
+  stats,
   backup,
   restore,
   doctor
@@ -78,6 +80,7 @@ const root = Command.make("daybook").pipe(
     trust.command,
     serve.command,
     files.command,
+    stats.command,
     backup.command,
     restore.command,
     doctor.command

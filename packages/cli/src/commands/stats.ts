@@ -1,0 +1,49 @@
+/** `daybook stats`: where the bytes of the database are. Spec: CL-194, CL-195. */
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import { Effect, Option } from "effect"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { withReader } from "../host/Runtime.ts"
+
+const work = Effect.promise(() => import("../host/StatsWork.ts"))
+
+const exact = Flags.toggle("exact", "read everything, also if the database is large")
+
+/** The id of a session that is named by id or title. */
+const idOf = (session: string) =>
+  withReader(
+    Effect.flatMap(Folder.current, (directory) =>
+      Effect.map(SessionReference.resolve(session, directory), ({ id }) => id)
+    )
+  )
+
+export const stats = {
+  name: "stats",
+  summary: "show where the bytes of the database are",
+  words: "[SESSION]",
+  details: [
+    "It prints the size of the file and of its free pages, and the bytes by table, type of event, day and session. With " +
+      "SESSION, an id or a title, it counts that session's events only. The columns are bytes, events, name.",
+    "Nothing is changed. Numbers of a database with more than 500,000 events are estimated from a sample, and the tables of " +
+      "one above 1 GiB are omitted, unless --exact is given."
+  ],
+  flags: [exact, Flags.json],
+  examples: [
+    ["daybook stats", "shows what takes the space"],
+    ["daybook stats --json | jq '.largest[0]'", "prints the largest session"]
+  ],
+  command: Command.make(
+    "stats",
+    { session: Args.optional(Args.text({ name: "SESSION" })), exact: exact.options, json: Flags.json.options },
+    ({ exact, json, session }) =>
+      Effect.gen(function* () {
+        const database = yield* DatabasePath.existing
+        const sessionID = Option.isSome(session) ? yield* idOf(session.value) : undefined
+        yield* (yield* work).run({ database, sessionID, exact, json })
+      })
+  )
+} satisfies Verb
