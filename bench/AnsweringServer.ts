@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { LanguageModel, type Response } from "@effect/ai"
 import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
+import * as Garbage from "../packages/cli/src/support/Garbage.ts"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import { serve } from "../packages/server/src/SessionSocket.ts"
 import { exporterAt } from "./ExportThread.ts"
@@ -28,6 +29,8 @@ export const serving = Effect.fnUntraced(function* (
     Effect.sync(() => mkdirSync(directory, { recursive: true })),
     () => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
   )
+  // As `daybook serve` does.
+  Garbage.bound()
   const gate = yield* Deferred.make<void>()
   const model = Layer.effect(
     LanguageModel.LanguageModel,

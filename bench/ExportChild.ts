@@ -3,10 +3,13 @@
  * held. Arguments: database, root.
  */
 import { Effect, Layer } from "effect"
+import * as Garbage from "../packages/cli/src/support/Garbage.ts"
 import { Exporter } from "../packages/files/src/Exporter.ts"
 import * as Store from "../packages/log/src/Store.ts"
 import { exporterAt } from "./ExportThread.ts"
 
+// As `daybook serve` does.
+Garbage.bound()
 const [, , filename = "", root = ""] = process.argv
 const began = performance.now()
 await Effect.flatMap(Exporter, ({ catchUp }) => catchUp).pipe(

@@ -172,7 +172,13 @@ const slowClient = async ({ directory, quick, rounds }: Options): Promise<Readon
   const run = `run of ${megabytes} MB of deltas`
   return [
     { name: `${run}, a client that reads`, value: alone.seconds * 1000, unit: "ms" },
-    { name: `${run}, memory`, value: alone.memory, unit: "MB", note: "resident, all of the process" },
+    {
+      name: `${run}, memory`,
+      value: alone.memory,
+      unit: "MB",
+      note: "resident, all of the process",
+      bar: atMost(250)
+    },
     { name: `${run}, and one that does not`, value: beside.seconds * 1000, unit: "ms" },
     { name: `${run}, and one that does not, memory`, value: beside.memory, unit: "MB" },
     { name: "a client that does not read, time", value: ratio, unit: "x", note: "1 is no difference" },

@@ -2,6 +2,8 @@
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream, TestClock } from "effect"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Tails from "../../packages/log/src/log/Tails.ts"
 import { following, settled, take, takeSeqs } from "../../packages/log/src/testing/TailContract.ts"
@@ -67,6 +69,37 @@ for (const [store, layer] of Object.entries(stores)) {
         yield* Fiber.interrupt(interrupted)
         tails.ringAll()
         yield* tail.wake(Effect.void)
+      })
+    )
+
+    it.effect("LG-33: the kept events hold at most 1 Mi characters, and always the newest event", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const id = session()
+        yield* begin(id)
+        const tails = Tails.make()
+        const tail = tails.follow(id)
+        const said = (characters: number) =>
+          Effect.gen(function* () {
+            const text = "x".repeat(characters)
+            const messageID = MessageID.make(`msg_${yield* log.latest(id)}`)
+            const events = yield* log.append(id, [draft("session.next.synthetic", { messageID, text })])
+            tails.announce([{ incarnation: (yield* log.head(id)).incarnation, events }])
+            return events[0].seq
+          })
+        const kept = (after: number) =>
+          Effect.map(log.head(id), ({ incarnation }) => [...(tail.recent(after, incarnation) ?? [])])
+        const first = yield* said(300_000)
+        yield* said(300_000)
+        const third = yield* said(300_000)
+        assert.lengthOf(yield* kept(first - 1), 3)
+        const fourth = yield* said(300_000)
+        assert.deepStrictEqual(yield* kept(first - 1), [])
+        assert.lengthOf(yield* kept(third), 1)
+        yield* said(2_000_000)
+        assert.deepStrictEqual(yield* kept(third), [])
+        assert.lengthOf(yield* kept(fourth), 1)
+        tail.close()
       })
     )
 

@@ -11,6 +11,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import { findingJson, findingLine } from "../render/FindingText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { FilesDiffer } from "../support/Errors.ts"
+import * as Garbage from "../support/Garbage.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Warnings from "../terminal/Warnings.ts"
 import { layer, rootOf, shared } from "./FilesHost.ts"
@@ -79,6 +80,7 @@ const patience = Effect.gen(function* () {
 
 /** Runs the requested action. */
 export const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
+  Garbage.bound()
   const root = yield* rootOf(request.root)
   yield* Effect.gen(function* () {
     yield* patience

@@ -14,6 +14,7 @@ import { Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@da
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
@@ -132,6 +133,7 @@ const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: 
 
 /** Serves the request until a signal. */
 export const run = Effect.fn("Command.serve")(function* (request: Request) {
+  Garbage.bound()
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))

@@ -8,8 +8,18 @@ import { Chunk, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 
-/** Decoded events kept per followed session or feed. */
+/** Decoded events kept per followed session or feed, and their code units. The newest event is always kept. */
 const recentLimit = 512
+const recentLength = 1_048_576
+
+/** The code units of all texts in a value. */
+const lengthOf = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 0
+  let length = 0
+  for (const part of Object.values(value)) length += lengthOf(part)
+  return length
+}
 
 /** The events of one append and the incarnation of their session. */
 export interface Commit {
@@ -24,6 +34,8 @@ class Followed {
   rings = 0
   /** Contiguous by `at` and of one incarnation; the last one is this process's newest commit. */
   private recent: Array<SessionEvent> = []
+  /** The code units of the kept events. */
+  private length = 0
   /** The session's incarnation; undefined for the feed. */
   private incarnation: number | undefined
   /** The kept events after a cursor, as one chunk for all tails that are there. */
@@ -37,16 +49,30 @@ class Followed {
   keep(event: SessionEvent, incarnation?: number): void {
     const last = this.recent.at(-1)
     const joins = last === undefined || this.at(last) + 1 === this.at(event)
-    if (!joins || this.incarnation !== incarnation) this.recent = []
+    if (!joins || this.incarnation !== incarnation) this.clear()
     this.incarnation = incarnation
     this.shared = undefined
     this.recent.push(event)
-    // Truncated in halves, not event by event, so that the cost per commit stays constant.
-    if (this.recent.length > 2 * recentLimit) this.recent = this.recent.slice(-recentLimit)
+    this.length += lengthOf(event.data)
+    if (this.recent.length > 2 * recentLimit || this.length > recentLength) this.truncate()
+  }
+
+  /** Keeps at most half of each limit, so that the cost per commit stays constant. */
+  private truncate(): void {
+    let [from, length] = [this.recent.length, 0]
+    for (const event of this.recent.slice(-recentLimit).toReversed()) {
+      const next = length + lengthOf(event.data)
+      if (length > 0 && next > recentLength / 2) break
+      length = next
+      from -= 1
+    }
+    this.recent = this.recent.slice(from)
+    this.length = length
   }
 
   clear(): void {
     this.recent = []
+    this.length = 0
     this.shared = undefined
   }
 

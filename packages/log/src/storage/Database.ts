@@ -349,7 +349,11 @@ const writer = (options: DatabaseOptions) =>
 
 const openReading = ({ filename }: DatabaseOptions) =>
   Effect.tap(open({ filename, readonly: true, disableWAL: true }), (client) =>
-    Effect.mapError(client`PRAGMA busy_timeout = 1000`, (error) => refuse(filename, error))
+    Effect.mapError(
+      // Pages that it reads again are in the system's cache.
+      Effect.zipRight(client`PRAGMA busy_timeout = 1000`, client`PRAGMA cache_size = -8000`),
+      (error) => refuse(filename, error)
+    )
   )
 
 const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
