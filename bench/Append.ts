@@ -58,7 +58,10 @@ const publishBeside = (beside: Beside) =>
     })
     /** Like a full inbox: reads, then refuses. */
     const full = SqlHook.make((sql, id) =>
-      Effect.zipRight(sql`SELECT count(*) FROM session_input WHERE session_id = ${id}`, Effect.fail("full"))
+      Effect.zipRight(
+        sql`SELECT count(*) FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`,
+        Effect.fail("full")
+      )
     )
     const forever = (id: (typeof others)[number]) => {
       const drafts = Workload.events()

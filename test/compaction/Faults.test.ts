@@ -58,7 +58,7 @@ it.scopedLive(
         assert.isAtLeast(tried, 7)
         const rows = yield* sql<{
           readonly type: string
-        }>`SELECT type FROM session_message WHERE session_id = ${id} ORDER BY seq`
+        }>`SELECT type FROM session_message WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) ORDER BY seq`
         assert.deepStrictEqual(
           rows.map(({ type }) => type),
           ["user", "compaction"]

@@ -13,10 +13,10 @@ import { insertEvents, type NewEvent, toEvent } from "../../packages/log/src/log
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
-import { tableNames, tables } from "../../packages/log/src/projection/Tables.ts"
+import { tableNames } from "../../packages/log/src/projection/Tables.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
 import { memoryLog } from "../support/Database.ts"
-import { readAll } from "../support/Logs.ts"
+import { projected, readAll } from "../support/Logs.ts"
 import { readModels } from "../support/ReadModels.ts"
 
 const goldenURL = (version: string, name: string) => new URL(`../golden/${version}/${name}`, import.meta.url)
@@ -96,13 +96,10 @@ for (const version of versions) {
     `RP-7: the log of release ${version}, in a database of today, is rebuilt to the rows that it recorded`,
     () =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
         const rows = rowsOf(version, "event")
         assert.deepStrictEqual(yield* rebuilt(version), { sessions: 1, events: rows.length })
         for (const table of tableNames) {
-          const stored = yield* sql.unsafe(
-            `SELECT ${tables[table].columns.join(", ")} FROM ${table} ORDER BY ${order[table]}`
-          )
+          const stored = yield* projected(table, `ORDER BY ${order[table]}`)
           assert.strictEqual(lines(stored), golden(version, `${table}.jsonl`))
         }
         assert.strictEqual((yield* readAll(id)).length, rows.length - 1)

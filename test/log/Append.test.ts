@@ -15,12 +15,16 @@ for (const [store, layer] of Object.entries(stores)) {
     it.effect("EV-1: an append stores its events, their projections and what its hook wrote, and returns them", () =>
       Effect.gen(function* () {
         const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
-        const hook = SqlHook.make((sql) => sql`INSERT INTO session_instruction VALUES (${id}, 1)`)
+        const hook = SqlHook.make(
+          (sql) => sql`INSERT INTO session_instruction SELECT session, 1 FROM event_sequence WHERE session_id = ${id}`
+        )
         const stored = yield* log.append(id, [created, admitted(input)], { commit: hook })
         assert.deepStrictEqual(yield* readAll(id), stored)
-        const inbox = yield* sql`SELECT id, admitted_seq FROM session_input WHERE session_id = ${id}`
+        const inbox =
+          yield* sql`SELECT id, admitted_seq FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
         assert.deepStrictEqual(inbox, [{ id: input, admitted_seq: 1 }])
-        const written = yield* sql`SELECT seq FROM session_instruction WHERE session_id = ${id}`
+        const written =
+          yield* sql`SELECT seq FROM session_instruction WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
         assert.deepStrictEqual(written, [{ seq: 1 }])
         const heads = yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`
         assert.deepStrictEqual(heads, [{ seq: 1 }])

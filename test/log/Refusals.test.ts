@@ -190,7 +190,7 @@ it.layer(counted)("refusals", (it) => {
       const [id = session()] = yield* sessions(1)
       const commit = SqlHook.make((sql, id) =>
         Effect.flatMap(
-          sql`SELECT 1 FROM session_input WHERE session_id = ${id}`,
+          sql`SELECT 1 FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`,
           (rows): Effect.Effect<void, string> => (rows.length > 1 ? Effect.fail("full") : Effect.void)
         )
       )

@@ -9,10 +9,21 @@ import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as Change from "../../packages/log/src/projection/Change.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
-import { type TableName, tableNames, tables } from "../../packages/log/src/projection/Tables.ts"
+import { type TableName, tableNames } from "../../packages/log/src/projection/Tables.ts"
 import { cases } from "../support/Cases.ts"
 import { fileLog, memoryLog } from "../support/Database.ts"
-import { admitted, begin, contents, created, message, readAll, renamed, session, unique } from "../support/Logs.ts"
+import {
+  admitted,
+  begin,
+  contents,
+  created,
+  message,
+  projected,
+  readAll,
+  renamed,
+  session,
+  unique
+} from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
 
 const order: Record<TableName, string> = {
@@ -25,13 +36,8 @@ const order: Record<TableName, string> = {
 
 /** A session's projected rows as the database holds them. */
 const stored = Effect.fnUntraced(function* (id: SessionID) {
-  const sql = yield* SqlClient.SqlClient
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(
-      `SELECT ${tables[table].columns.join(", ")} FROM ${table} WHERE ${table === "session" ? "id" : "session_id"} = ?
-        ORDER BY ${order[table]}`,
-      [id]
-    )
+    projected(table, `WHERE ${table === "session" ? "id" : "session_id"} = ? ORDER BY ${order[table]}`, [id])
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })

@@ -26,7 +26,8 @@ const stored = (sessionID: SessionID) =>
     return {
       latest: yield* log.latest(sessionID),
       session: yield* sql`SELECT * FROM session WHERE id = ${sessionID}`,
-      inbox: yield* sql`SELECT * FROM session_input WHERE session_id = ${sessionID}`
+      inbox:
+        yield* sql`SELECT * FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
     }
   })
 

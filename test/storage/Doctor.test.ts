@@ -122,10 +122,9 @@ for (const [name, statement, what] of damages) {
       const [sql, sound, damaged] = [yield* SqlClient.SqlClient, session("a"), session("b")]
       yield* begin(sound, 3)
       yield* full(damaged)
-      const id = statement.includes("UPDATE session SET") ? "id" : "session_id"
-      const mine = / event /.test(statement)
-        ? `session = (SELECT session FROM event_sequence WHERE session_id = '${damaged}')`
-        : `${id} = '${damaged}'`
+      const mine = statement.includes("UPDATE session SET")
+        ? `id = '${damaged}'`
+        : `session = (SELECT session FROM event_sequence WHERE session_id = '${damaged}')`
       yield* sql.unsafe(`${statement}${statement.includes("WHERE") ? " AND" : " WHERE"} ${mine}`)
       const found = yield* findings
       assert.isAbove(found.length, 0)

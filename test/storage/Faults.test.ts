@@ -28,7 +28,8 @@ const rich = (): NonEmptyReadonlyArray<Draft> => {
 
 const hook = SqlHook.make(
   (sql, id) =>
-    sql`INSERT INTO session_instruction VALUES (${id}, 0) ON CONFLICT (session_id, seq) DO UPDATE SET seq = 0`
+    sql`INSERT INTO session_instruction SELECT session, 0 FROM event_sequence WHERE session_id = ${id}
+      ON CONFLICT (session, seq) DO UPDATE SET seq = 0`
 )
 
 it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for every N", () =>

@@ -221,9 +221,9 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
     const walking = asked.filter((text) => planOf(database, text).some(walks))
     assert.deepStrictEqual(walking, [])
     for (const [part, index] of [
-      ["name = 'todo'", "session_part_todo (session_id=? AND seq<?)"],
+      ["name = 'todo'", "session_part_todo (session=? AND seq<?)"],
       ["WITH RECURSIVE tree", "session_parent (parent_id=?)"],
-      ["status = 'running' ORDER BY seq", "session_part_unsettled (session_id=?)"],
+      ["status = 'running' ORDER BY seq", "session_part_unsettled (session=?)"],
       ["WHERE address =", "session_address (address=?)"]
     ] as const) {
       const plans = asked.filter((text) => text.includes(part)).map((text) => planOf(database, text).join("; "))
@@ -236,7 +236,9 @@ it.scopedLive("ST-10: no statement of the log, the rebuild, the verification or 
 /** A search by the row's identity, in whichever tree holds it: an id, or all of a part's key. */
 const byIdentity = (step: string, key: ReadonlyArray<string>): boolean =>
   /^SEARCH .* USING (INDEX|PRIMARY KEY)/.test(step) &&
-  (key.includes("id") ? ["id"] : key).every((column) => new RegExp(`\\b${column}=\\?`).test(step))
+  (key.includes("id") ? ["id"] : key.map((column) => (column === "session_id" ? "session" : column))).every((column) =>
+    new RegExp(`\\b${column}=\\?`).test(step)
+  )
 
 it.scopedLive("ST-10: an update of many rows finds each by its key, from the list of values", () =>
   Effect.gen(function* () {

@@ -4,12 +4,21 @@ import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Checked, checksumOf } from "../../packages/log/src/log/Checksum.ts"
 import { selectEvents } from "../../packages/log/src/log/EventRow.ts"
+import { type TableName, tables } from "../../packages/log/src/projection/Tables.ts"
 
 export * from "../../packages/log/src/testing/Samples.ts"
 
 /** The stored rows of a session, as the log reads them. */
 export const rowsOf = (sessionID: SessionID) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => selectEvents(sql, sql`WHERE s.session_id = ${sessionID} ORDER BY e.seq`))
+
+/** Selects rows of a projected table as the fold makes them: with the ids of sessions in place of their numbers. */
+export const projected = (table: TableName, rest: string, parameters: ReadonlyArray<string> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const from =
+      table === "session" ? table : `${table} JOIN (SELECT session, session_id FROM event_sequence) USING (session)`
+    return sql.unsafe<object>(`SELECT ${tables[table].columns.join(", ")} FROM ${from} ${rest}`, parameters)
+  })
 
 /** Replaces the type and payload of a stored row, and their checksum, as if a later build had written it. */
 export const storeAs = Effect.fnUntraced(function* (

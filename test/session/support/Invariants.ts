@@ -7,8 +7,8 @@ import type { SessionEvent } from "../../../packages/log/src/events/SessionEvent
 import * as Doctor from "../../../packages/log/src/maintenance/Doctor.ts"
 import * as MemoryTables from "../../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../../packages/log/src/projection/Projection.ts"
-import { tableNames, tables } from "../../../packages/log/src/projection/Tables.ts"
-import { readAll } from "../../support/Logs.ts"
+import { tableNames } from "../../../packages/log/src/projection/Tables.ts"
+import { projected, readAll } from "../../support/Logs.ts"
 
 const byKey = <Row extends object>(rows: ReadonlyArray<Row>) =>
   rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))).toSorted()
@@ -46,7 +46,7 @@ export const invariants = Effect.gen(function* () {
     calls.push(...callsOf(events))
   }
   for (const table of tableNames) {
-    const stored = yield* sql.unsafe<object>(`SELECT ${tables[table].columns.join(", ")} FROM ${table}`)
+    const stored = yield* projected(table, "")
     assert.deepStrictEqual(byKey(stored), byKey(fold.rows(table)), table)
   }
   const astray = yield* sql`SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id

@@ -12,7 +12,7 @@ import type { Encoded } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import { join, type Refusal } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
-import { eachRun, write } from "../projection/SqlTables.ts"
+import { eachRun, type SessionKeys, write } from "../projection/SqlTables.ts"
 import { execute, executeRaw, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
@@ -161,14 +161,15 @@ const isRefusal = (error: unknown): error is Refusal =>
 export const writeProjections = (
   sql: SqlClient.SqlClient,
   projectors: ReadonlyArray<Projector<never>>,
-  events: NonEmptyReadonlyArray<SessionEvent>
+  events: NonEmptyReadonlyArray<SessionEvent>,
+  keys: SessionKeys
 ): Effect.Effect<void, SqlError.SqlError | EventRefused> => {
   const { sessionID } = Arr.headNonEmpty(events)
   const misplaced = events.find(({ seq, type }) => (seq === 0) !== (type === "session.created"))
   if (misplaced !== undefined) return refused(misplaced.sessionID, beginning(misplaced))
   const joined = join(events.flatMap(project))
   if (Either.isLeft(joined)) return refused(sessionID, joined.left)
-  const core = Effect.mapError(write(sql, joined.right), (error) =>
+  const core = Effect.mapError(write(sql, joined.right, keys), (error) =>
     isRefusal(error)
       ? refused(sessionID, error)
       : reasonOf(error) === "constraint"
@@ -242,7 +243,8 @@ export const writeBatch = Effect.fnUntraced(function* (
   if (!Arr.isNonEmptyArray(written)) return answers
   yield* writeHeads(sql, moved)
   yield* insertEvents(sql, rows)
-  yield* writeProjections(sql, projectors, written)
+  const keys = new Map(Array.from(moved, ([id, { session }]) => [id, session]))
+  yield* writeProjections(sql, projectors, written, keys)
   for (const [index, answer] of answers.entries()) {
     const request = requests[index]
     if (request?.commit === undefined || Exit.isFailure(answer)) continue

@@ -104,9 +104,13 @@ export const selectEvents = (
 ): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
   sql<Raw>`SELECT ${sql.literal(readable("e.data"))} FROM ${sql.literal(joined)} ${rest}`
 
-/** The number of the session with an id, in a statement on `e`. */
+/** The number of the session with an id, in a statement. */
+export const sessionKey = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
+  sql`(SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
+
+/** The events of the session with an id, in a statement on `e`. */
 export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
-  sql`e.session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
+  sql`e.session = ${sessionKey(sql, sessionID)}`
 
 type Raw = Readonly<Record<string, unknown>>
 

@@ -151,8 +151,9 @@ export const replay = ({ idAt, projectors, sql }: Target) =>
     if (newest !== undefined && Arr.isNonEmptyArray(fresh)) {
       yield* writeHeads(sql, new Map([[sessionID, { session, seq: newest.seq, incarnation }]]))
       yield* insertEvents(sql, rows)
+      const keys = new Map([[sessionID, session]])
       // Paged, so that no statement grows with the length of the replay.
-      yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page), {
+      yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page, keys), {
         discard: true
       })
     }

@@ -11,6 +11,7 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
+import { columnsOf } from "../projection/SqlTables.ts"
 import { type TableName, tableNames, tables } from "../projection/Tables.ts"
 import { applicationID, type DatabaseError, ReadSql, schemaVersion, scratch, snapshot } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
@@ -27,7 +28,7 @@ export interface Finding {
 }
 
 type Sql = SqlClient.SqlClient
-type Head = { readonly session_id: string; readonly seq: number; readonly floor: number }
+type Head = { readonly session: number; readonly session_id: string; readonly seq: number; readonly floor: number }
 
 const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
 const rebuildIt = "nothing is lost: `daybook doctor --rebuild SESSION` rebuilds this session's rows from its events"
@@ -109,7 +110,7 @@ const makeFold = Effect.gen(function* () {
 /**
  * Reads the events, folds them into the scratch database, and reports wrong sequence numbers, positions and contents.
  */
-const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session_id }: Head) {
+const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session, session_id }: Head) {
   const sessionID = SessionID.make(session_id, { disableValidation: true })
   const findings: Array<Finding> = []
   const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
@@ -130,11 +131,14 @@ const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, 
     // Projections are compared only if every event folds.
     folded &&= findings.length === 0
     if (folded) {
-      yield* Effect.catchTag(fold.aside(writePage(fold.sql, sessionID, events)), "EventRefused", (refusal) =>
-        Effect.sync(() => {
-          folded = false
-          found(`its events contradict each other: ${refusal.message}`, restore)
-        })
+      yield* Effect.catchTag(
+        fold.aside(writePage(fold.sql, { session, sessionID }, events)),
+        "EventRefused",
+        (refusal) =>
+          Effect.sync(() => {
+            folded = false
+            found(`its events contradict each other: ${refusal.message}`, restore)
+          })
       )
     }
     if (rows.length === 0 || findings.length > enough) break
@@ -164,13 +168,13 @@ const listings: ReadonlyArray<Listing> = [
   { table: "session_instruction", where: "TRUE", order: ["seq"], made: "seq" }
 ]
 
-const selectRows = (sql: Sql, { order, table, where }: Listing, sessionID: string, after: AnyRow | undefined) => {
+const selectRows = (sql: Sql, { order, table, where }: Listing, session: number, after: AnyRow | undefined) => {
   const key = order.join(", ")
   const beyond = after === undefined ? "" : `AND (${key}) > (${order.map(() => "?").join(", ")}) `
   return sql.unsafe<AnyRow>(
-    `SELECT ${tables[table].columns.join(", ")} FROM ${table} WHERE session_id = ? AND ${where} ` +
+    `SELECT ${columnsOf(table).join(", ")} FROM ${table} WHERE session = ? AND ${where} ` +
       `${beyond}ORDER BY ${key} LIMIT ${pageSize}`,
-    [sessionID, ...(after === undefined ? [] : order.map((column) => after[column]))]
+    [session, ...(after === undefined ? [] : order.map((column) => after[column]))]
   )
 }
 
@@ -196,12 +200,12 @@ const compareRows = Effect.fnUntraced(function* (
   sql: Sql,
   fold: Fold,
   listing: Listing,
-  sessionID: string
+  session: number
 ): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
   let after: AnyRow | undefined
   for (;;) {
-    const stored = yield* selectRows(sql, listing, sessionID, after)
-    const folded = yield* fold.aside(selectRows(fold.sql, listing, sessionID, after))
+    const stored = yield* selectRows(sql, listing, session, after)
+    const folded = yield* fold.aside(selectRows(fold.sql, listing, session, after))
     for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
       const found = difference(listing, stored[index], folded[index])
       if (found !== undefined) return Option.some(found)
@@ -224,21 +228,21 @@ const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessio
   return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
 })
 
-const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
+const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { session, session_id }: Head) {
   const differences = [
-    yield* compareSession(sql, fold, sessionID),
-    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, sessionID)))
+    yield* compareSession(sql, fold, session_id),
+    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, session)))
   ]
-  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, sessionID))
+  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, session_id))
 })
 
 /** A promoted prompt must be the message of its promotion; a withdrawn prompt must not be a message. */
-const checkPromoted = Effect.fnUntraced(function* (sql: Sql, sessionID: string) {
+const checkPromoted = Effect.fnUntraced(function* (sql: Sql, { session, session_id }: Head) {
   const rows = yield* sql<{ readonly id: string }>`
     SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
-    WHERE i.session_id = ${sessionID} 
+    WHERE i.session = ${session}
       AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
-  return rows.map(({ id }) => error(`the promotion of ${id} does not match its message`, rebuildIt, sessionID))
+  return rows.map(({ id }) => error(`the promotion of ${id} does not match its message`, rebuildIt, session_id))
 })
 
 /** Turns a read of a damaged page into a finding, so that verification continues. */
@@ -251,11 +255,12 @@ const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
 const checkSession = Effect.fnUntraced(
   function* (sql: Sql, fold: Fold, sessionID: string) {
     yield* Effect.forEach(tableNames, (table) => fold.aside(fold.sql.unsafe(`DELETE FROM ${table}`)))
-    const [head] = yield* sql<Head>`SELECT session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
+    const [head] =
+      yield* sql<Head>`SELECT session, session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
     if (head === undefined) return []
     const { findings, folded } = yield* checkEvents(sql, fold, head)
-    const projections = folded ? yield* checkProjections(sql, fold, sessionID) : []
-    const promoted = projections.length === 0 ? yield* checkPromoted(sql, sessionID) : []
+    const projections = folded ? yield* checkProjections(sql, fold, head) : []
+    const promoted = projections.length === 0 ? yield* checkPromoted(sql, head) : []
     return [...findings, ...projections, ...promoted]
   },
   (effect, sql) => snapshot(sql)(effect)

@@ -39,7 +39,7 @@ const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
 /** Writes the changes of one page's events over the existing session row. */
 export const writePage = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  sessionID: SessionID,
+  { session, sessionID }: { readonly session: number; readonly sessionID: SessionID },
   events: ReadonlyArray<SessionEvent>
 ) {
   const joined = join(events.flatMap(project))
@@ -47,7 +47,7 @@ export const writePage = Effect.fnUntraced(function* (
   const { inserts, updates } = joined.right.session
   yield* Effect.forEach(inserts.values(), (row) => writeSession(sql, row), { discard: true })
   const rest: Joined = { ...joined.right, session: { inserts: new Map(), updates } }
-  yield* Effect.mapError(write(sql, rest), (error) =>
+  yield* Effect.mapError(write(sql, rest, new Map([[sessionID, session]])), (error) =>
     error instanceof SqlError.SqlError ? error : new EventRefused({ sessionID, ...error })
   )
 })
@@ -68,12 +68,12 @@ const readPage = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionI
 })
 
 const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, sessionID: SessionID) {
-  const [head] = yield* sql<{ readonly seq: number; readonly floor: number }>`
-    SELECT seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
+  const [head] = yield* sql<{ readonly session: number; readonly seq: number; readonly floor: number }>`
+    SELECT session, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
   if (head === undefined || head.seq < 0) return yield* new SessionNotFound({ sessionID })
   if (head.floor >= 0) return yield* new CursorExpired({ cursor: -1, floor: head.floor })
   for (const table of ["session_instruction", "session_part", "session_message", "session_input"] as const) {
-    yield* sql.unsafe(`DELETE FROM ${table} WHERE session_id = ?`, [sessionID])
+    yield* sql.unsafe(`DELETE FROM ${table} WHERE session = ?`, [head.session])
   }
   let cursor = -1
   while (cursor < head.seq) {
@@ -81,7 +81,7 @@ const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, se
     if (page.cursor === cursor) {
       return yield* new EventUnreadable({ sessionID, seq: cursor + 1, type: "unknown", details: "the row is missing" })
     }
-    yield* writePage(sql, sessionID, page.events)
+    yield* writePage(sql, { session: head.session, sessionID }, page.events)
     cursor = page.cursor
   }
   return { sessions: 1, events: head.seq + 1 } satisfies Rebuilt

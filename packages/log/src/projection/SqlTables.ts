@@ -51,6 +51,22 @@ const placeholders = (columns: number, rows: number): string => {
   return Array.from({ length: rows }, () => row).join(", ")
 }
 
+/** The numbers of sessions. Rows in memory name their session by its id; stored rows hold its number. */
+export type SessionKeys = ReadonlyMap<string, number>
+
+/** The stored name of a column. */
+const storedName = (table: TableName, column: string): string =>
+  table !== "session" && column === "session_id" ? "session" : column
+
+/** The stored columns of a table. */
+export const columnsOf = (table: TableName): ReadonlyArray<string> =>
+  tables[table].columns.map((column) => storedName(table, column))
+
+const stored = (row: AnyRow, keys: SessionKeys): AnyRow => ({
+  ...row,
+  session: keys.get(String(row["session_id"])) ?? null
+})
+
 const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<Value> => {
   const flat: Array<Value> = []
   for (const row of rows) for (const column of columns) flat.push(row[column] ?? null)
@@ -93,7 +109,8 @@ const sums = (
 
 /** Builds the statement for updates of one shape: the same columns set and the same columns added to. */
 export const updateStatement = (table: TableName, { add, set }: Shape, rows: number): string => {
-  const { key, once } = tables[table]
+  const { once } = tables[table]
+  const key = tables[table].key.map((column) => storedName(table, column))
   const guarded = set.filter((column) => (once as ReadonlyArray<string>).includes(column))
   if (rows === 1) {
     const assign = [
@@ -130,7 +147,8 @@ export const updateStatement = (table: TableName, { add, set }: Shape, rows: num
 const updateRows = (
   sql: SqlClient.SqlClient,
   table: TableName,
-  updates: Iterable<AnyUpdate>
+  updates: Iterable<AnyUpdate>,
+  keys: SessionKeys
 ): Effect.Effect<void, SqlError.SqlError | Refusal> => {
   const byShape = new Map<
     string,
@@ -152,7 +170,8 @@ const updateRows = (
         for (const update of run) {
           for (const column of shape.set) parameters.push(update.set[column] ?? null)
           for (const [, amount] of update.add) parameters.push(amount)
-          for (const column of key) parameters.push(update.key[column] ?? null)
+          const at = stored(update.key, keys)
+          for (const column of key) parameters.push(at[storedName(table, column)] ?? null)
         }
         const write = () => updateStatement(table, shape, run.length)
         // Only a rebuild or a replay writes many steps of one session at once: not worth caching.
@@ -197,13 +216,21 @@ const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<un
   )
 }
 
-/** Writes all changes, or refuses them all. */
-export const write = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<void, SqlError.SqlError | Refusal> => {
+/** Writes all changes, or refuses them all. `keys` has every session of the changes. */
+export const write = (
+  sql: SqlClient.SqlClient,
+  joined: Joined,
+  keys: SessionKeys
+): Effect.Effect<void, SqlError.SqlError | Refusal> => {
   const steps: Array<Effect.Effect<unknown, SqlError.SqlError | Refusal>> = []
   for (const table of tableNames) {
     const { inserts, updates } = joined[table]
-    if (inserts.size > 0) steps.push(insertRows(sql, table, tables[table].columns, [...inserts.values()]))
-    if (updates.size > 0) steps.push(updateRows(sql, table, updates.values()))
+    const rows = [...inserts.values()]
+    if (rows.length > 0) {
+      const own = table === "session" ? rows : rows.map((row) => stored(row, keys))
+      steps.push(insertRows(sql, table, columnsOf(table), own))
+    }
+    if (updates.size > 0) steps.push(updateRows(sql, table, updates.values(), keys))
   }
   steps.push(reservedIDs(sql, joined))
   return Effect.forEach(steps, (step) => step, { discard: true })

@@ -9,6 +9,7 @@ import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
 import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow } from "../projection/Tables.ts"
 import { eventsOf, inputOf } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
@@ -43,7 +44,7 @@ const goesOn = (
 const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) =>
   Effect.map(
     sql<{ readonly admitted_seq: number }>`SELECT admitted_seq FROM session_input
-      WHERE session_id = ${sessionID} AND promoted_seq > ${after} AND withdrawn_seq IS NULL
+      WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq > ${after} AND withdrawn_seq IS NULL
       ORDER BY promoted_seq LIMIT 1`,
     ([row]) => row?.admitted_seq
   )
@@ -80,10 +81,10 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
     // Older logs have no activities: then only the last prompt counts.
     const from =
       start === undefined
-        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL)`
+        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL)`
         : sql`${start}`
-    const asked = yield* sql<InputRow>`SELECT * FROM session_input
-      WHERE session_id = ${sessionID} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
+    const asked = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
+      WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
     const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
     const inputs = yield* Either.all(asked.map((row) => inputOf(row, events)))
     const wishes = inputs.reduce<Wishes>(

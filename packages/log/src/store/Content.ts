@@ -9,7 +9,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as EventIds from "../log/EventIds.ts"
-import { ofSession } from "../log/EventRow.ts"
+import { ofSession, sessionKey } from "../log/EventRow.ts"
 
 /** An event's row without its session. */
 export const KeptEvent = Schema.Struct({
@@ -106,8 +106,8 @@ export const insertContent = (
       Effect.forEach(
         pack(events),
         ({ first, last, lines, prompts }) =>
-          sql`INSERT INTO content (session_id, first, last, lines, prompts)
-        VALUES (${sessionID}, ${first}, ${last}, ${lines}, ${prompts})`,
+          sql`INSERT INTO content (session, first, last, lines, prompts)
+        VALUES (${sessionKey(sql, sessionID)}, ${first}, ${last}, ${lines}, ${prompts})`,
         { discard: true }
       )
   )
@@ -136,7 +136,7 @@ export const selectContent = (
     for (const seq of seqs.toSorted((a, b) => a - b)) {
       if (seq <= last) continue
       const [block] = yield* sql<BlockRow>`SELECT identity, last, lines FROM content, log_identity
-        WHERE session_id = ${sessionID} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
+        WHERE session = ${sessionKey(sql, sessionID)} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
       if (block === undefined) continue
       last = block.last
       const idAt = EventIds.make(block.identity)
@@ -163,12 +163,14 @@ export const selectReferenced = (
   { from, through }: { readonly from: number; readonly through: number }
 ): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> =>
   Effect.map(
-    sql<{ readonly seq: number }>`WITH part AS (SELECT * FROM session_part WHERE session_id = ${sessionID}),
+    sql<{
+      readonly seq: number
+    }>`WITH part AS (SELECT * FROM session_part WHERE session = ${sessionKey(sql, sessionID)}),
       referred (seq) AS (
-        SELECT seq FROM session_message WHERE session_id = ${sessionID} AND type <> 'user'
-        UNION SELECT settled FROM session_message WHERE session_id = ${sessionID}
-        UNION SELECT admitted_seq FROM session_input WHERE session_id = ${sessionID}
-        UNION SELECT seq FROM session_instruction WHERE session_id = ${sessionID}
+        SELECT seq FROM session_message WHERE session = ${sessionKey(sql, sessionID)} AND type <> 'user'
+        UNION SELECT settled FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
+        UNION SELECT admitted_seq FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
+        UNION SELECT seq FROM session_instruction WHERE session = ${sessionKey(sql, sessionID)}
         UNION SELECT opened FROM part UNION SELECT raw FROM part UNION SELECT called FROM part
         UNION SELECT progress FROM part UNION SELECT settled FROM part
       )

@@ -2,6 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { assembleOne } from "./Assemble.ts"
 import { readingTogether } from "./Reading.ts"
@@ -15,8 +16,8 @@ const selectShown = (sql: SqlClient.SqlClient, sessionID: SessionID, baselineSeq
     const from = boundary?.seq ?? 0
     const earlier = yield* selectTold(sql, sessionID, baselineSeq, from)
     const kept = yield* selectKept(sql, sessionID, boundary)
-    const shown = yield* sql<MessageRow>`SELECT * FROM session_message
-      WHERE session_id = ${sessionID} AND seq >= ${from} ORDER BY seq`
+    const shown = yield* sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+      WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} ORDER BY seq`
     const checkpoint = shown.slice(0, boundary === undefined ? 0 : 1)
     const since = shown.slice(checkpoint.length).filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
     return [...earlier, ...checkpoint, ...kept, ...since]
@@ -30,8 +31,8 @@ export const contextRows = (sql: SqlClient.SqlClient) =>
           SELECT seq, incarnation FROM event_sequence WHERE session_id = ${sessionID}`
         const shown = yield* selectShown(sql, sessionID, baselineSeq)
         // Waiting inputs too: later events that promote them are folded over these rows.
-        const waiting = yield* sql<InputRow>`SELECT * FROM session_input
-          WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+        const waiting = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
+          WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`
         const rows = yield* withParts(sql, sessionID, shown, waiting)
         return {
           cursor: head?.seq ?? -1,

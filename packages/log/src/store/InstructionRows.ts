@@ -2,13 +2,14 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Array as Arr, Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
 
 /** The first `limit` files, in order of discovery. */
 export const selectInstructionFiles = (sql: SqlClient.SqlClient, sessionID: SessionID, limit: number) =>
   Effect.gen(function* () {
     const rows = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_instruction
-      WHERE session_id = ${sessionID} ORDER BY seq LIMIT ${limit}`
+      WHERE session = ${sessionKey(sql, sessionID)} ORDER BY seq LIMIT ${limit}`
     const seqs = rows.map(({ seq }) => seq)
     const events = yield* selectBySeq(sql, sessionID, seqs)
     const paths = seqs.flatMap((seq) => {

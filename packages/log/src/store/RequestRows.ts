@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
-import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
+import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { eventsOf } from "./Assemble.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
@@ -29,7 +29,7 @@ export const selectCheckpoint = (
 ): Found<Checkpoint | undefined> =>
   Effect.map(
     sql<Checkpoint>`SELECT seq, first_kept AS kept FROM session_message
-      WHERE session_id = ${sessionID} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
 
@@ -44,7 +44,7 @@ export const selectTold = (
 ): Found<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
-    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
         AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
 
 /** Prompts without an answer follow the checkpoint (CP-49). */
@@ -55,14 +55,14 @@ export const selectKept = (
 ): Found<ReadonlyArray<MessageRow>> =>
   typeof checkpoint?.kept !== "number"
     ? Effect.succeed([])
-    : sql<MessageRow>`SELECT * FROM session_message WHERE session_id = ${sessionID}
+    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
         AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
 
 /** The message of the last step at or before an event. */
 const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number): Found<MessageRow | undefined> =>
   Effect.map(
-    sql<MessageRow>`SELECT * FROM session_message
-      WHERE session_id = ${sessionID} AND type = 'assistant' AND seq <= ${at} ORDER BY seq DESC LIMIT 1`,
+    sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at} ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
 
@@ -177,7 +177,7 @@ export const selectPrompts = (
   const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
   return prompted.length === 0
     ? Effect.succeed([])
-    : sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+    : sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
         AND promoted_seq IN (SELECT value FROM json_each(${JSON.stringify(prompted)}))`
 }
 
@@ -209,7 +209,8 @@ export const selectContextStart = (
     const told = yield* selectTold(sql, sessionID, baselineSeq, from)
     const kept = yield* selectKept(sql, sessionID, checkpoint)
     const prompts = yield* selectPrompts(sql, sessionID, kept)
-    const promoted = yield* sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID}
+    const promoted =
+      yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
       AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
     const inputs = [...prompts, ...waiting]

@@ -80,12 +80,11 @@ const inHouse = (sql: SqlClient.SqlClient, house: House) => {
 /** Part of the title or of a prompt's text. LIKE ignores the case of the letters A to Z. */
 const matching = (sql: SqlClient.SqlClient, search: string) => {
   const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
-  return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM session_input i
-    JOIN event_sequence q ON q.session_id = i.session_id
-    JOIN event e ON e.session = q.session AND e.seq = i.admitted_seq
-    WHERE i.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
-    OR EXISTS (SELECT 1 FROM content c JOIN json_each(c.prompts) p
-      WHERE c.session_id = s.id AND c.prompts IS NOT NULL AND p.value LIKE ${pattern} ESCAPE '\\'))`
+  return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM event_sequence q
+    JOIN session_input i ON i.session = q.session JOIN event e ON e.session = i.session AND e.seq = i.admitted_seq
+    WHERE q.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
+    OR EXISTS (SELECT 1 FROM event_sequence q JOIN content c ON c.session = q.session JOIN json_each(c.prompts) p
+      WHERE q.session_id = s.id AND c.prompts IS NOT NULL AND p.value LIKE ${pattern} ESCAPE '\\'))`
 }
 
 const cursorOf = (cursor: string) =>

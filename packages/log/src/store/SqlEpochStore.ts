@@ -7,7 +7,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { advance } from "../domain/Snapshot.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
-import { ofSession, selectEvents, toEvents } from "../log/EventRow.ts"
+import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { reading, readingTogether } from "./Reading.ts"
@@ -64,10 +64,9 @@ const make = Effect.gen(function* () {
     // All subqueries are one index step.
     Effect.map(
       sql<Row>`SELECT epoch, baseline_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'compaction') AS compacted_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session_id = s.id AND m.type = 'system') AS told_seq,
-        (SELECT incarnation FROM event_sequence q WHERE q.session_id = s.id) AS incarnation
-      FROM session s WHERE id = ${sessionID}`,
+        (SELECT max(seq) FROM session_message m WHERE m.session = q.session AND m.type = 'compaction') AS compacted_seq,
+        (SELECT max(seq) FROM session_message m WHERE m.session = q.session AND m.type = 'system') AS told_seq,
+        q.incarnation FROM session s JOIN event_sequence q ON q.session_id = s.id WHERE s.id = ${sessionID}`,
       ([row]) => row
     )
 
@@ -77,7 +76,7 @@ const make = Effect.gen(function* () {
     const rows = yield* selectEvents(
       sql,
       sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT ${row.epoch} UNION ALL
-        SELECT seq FROM session_message WHERE session_id = ${sessionID} AND type = 'system' AND seq > ${row.epoch})
+        SELECT seq FROM session_message WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${row.epoch})
       ORDER BY e.seq`
     )
     return { row, epoch: row.epoch, ...toEvents(rows) }

@@ -5,6 +5,7 @@ import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/Inbox
 import type { Input } from "../domain/Message.ts"
 import { draft } from "../events/SessionEvents.ts"
 import { type AppendError, type CommitHook, EventLog } from "../log/EventLog.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
@@ -33,7 +34,7 @@ const hasRoom = (limit: number): CommitHook<InboxFullError> =>
   SqlHook.make((sql, sessionID) =>
     Effect.flatMap(
       sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
-        WHERE session_id = ${sessionID} AND promoted_seq IS NULL`,
+        WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`,
       ([row]): Effect.Effect<unknown, InboxFullError> => {
         const depth = row?.total ?? 0
         return depth > limit ? new InboxFullError({ sessionID, limit }) : Metric.set(Metrics.inboxDepth, depth)
@@ -57,7 +58,8 @@ const makeReads = Effect.gen(function* () {
   }
 
   const get: (typeof Inbox.Service)["get"] = (messageID) =>
-    reading(sql<InputRow>`SELECT * FROM session_input WHERE id = ${messageID}`).pipe(
+    reading(sql<InputRow>`SELECT i.*, s.session_id FROM session_input i JOIN event_sequence s ON s.session = i.session
+        WHERE i.id = ${messageID}`).pipe(
       Effect.flatMap(inputsOf),
       Effect.map(([input]) => input)
     )
@@ -68,7 +70,7 @@ const makeReads = Effect.gen(function* () {
   ) =>
     Effect.flatMap(
       reading(
-        sql<InputRow>`SELECT * FROM session_input WHERE session_id = ${sessionID} AND promoted_seq IS NULL
+        sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL
           AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
           ORDER BY admitted_seq LIMIT ${limit}`
       ),
@@ -79,7 +81,7 @@ const makeReads = Effect.gen(function* () {
     Effect.map(
       reading(
         sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
-          WHERE session_id = ${sessionID} AND promoted_seq IS NULL`
+          WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`
       ),
       ([row]) => row?.total ?? 0
     )
@@ -88,7 +90,7 @@ const makeReads = Effect.gen(function* () {
     Effect.map(
       reading(
         sql<{ readonly found: number }>`SELECT EXISTS (SELECT 1 FROM session_input
-          WHERE session_id = ${sessionID} AND promoted_seq IS NULL)
+          WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL)
           OR EXISTS (SELECT 1 FROM session WHERE id = ${sessionID} AND compaction_requested IS NOT NULL) AS found`
       ),
       ([row]) => row?.found === 1
@@ -98,7 +100,8 @@ const makeReads = Effect.gen(function* () {
   const sessions = Effect.flatMap(
     reading(
       sql<SessionRow>`SELECT * FROM session
-        WHERE id IN (SELECT session_id FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0)
+        WHERE id IN (SELECT session_id FROM session_input JOIN event_sequence USING (session)
+          WHERE promoted_seq IS NULL AND admitted_seq >= 0)
         ORDER BY id`
     ),
     sessionsOf

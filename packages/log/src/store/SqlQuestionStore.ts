@@ -5,7 +5,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
-import { ofSession } from "../log/EventRow.ts"
+import { ofSession, sessionKey } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
@@ -42,7 +42,7 @@ const wasOpen = ({ callID, messageID, sessionID }: QuestionRef): CommitHook<Ques
   SqlHook.make((sql) =>
     Effect.gen(function* () {
       const [row] = yield* sql<CallRow>`SELECT message_id, key, seq
-        FROM session_part WHERE session_id = ${sessionID} AND message_id = ${messageID} AND kind = 'tool'
+        FROM session_part WHERE session = ${sessionKey(sql, sessionID)} AND message_id = ${messageID} AND kind = 'tool'
         AND key = ${callID} AND name = ${questionTool} AND status = 'running' AND settled IS NULL`
       if (row === undefined || (yield* closings(sql, sessionID, row)) !== 1) {
         return yield* new QuestionClosed({ sessionID, messageID, callID })
@@ -62,7 +62,7 @@ const make = Effect.gen(function* () {
       reading(
         Effect.gen(function* () {
           const asked = yield* sql<AskedRow>`SELECT message_id, key, seq, called FROM session_part
-            WHERE session_id = ${sessionID} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
+            WHERE session = ${sessionKey(sql, sessionID)} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
             AND status = 'running' ORDER BY seq`
           const open = yield* Effect.filter(asked, (row) => Effect.map(closings(sql, sessionID, row), (n) => n === 0))
           const events = yield* selectBySeq(
@@ -76,7 +76,7 @@ const make = Effect.gen(function* () {
     cursorOf: ({ callID, messageID, sessionID }) =>
       Effect.map(
         reading(
-          sql<{ readonly seq: number }>`SELECT seq FROM session_part WHERE session_id = ${sessionID}
+          sql<{ readonly seq: number }>`SELECT seq FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
             AND message_id = ${messageID} AND kind = 'tool' AND key = ${callID}`
         ),
         ([row]) => row?.seq ?? -1

@@ -4,6 +4,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { TodoItem, TodoItems } from "../domain/Todo.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 
 type CallRow = { readonly seq: number; readonly called: number | null; readonly settled: number }
@@ -41,7 +42,7 @@ export const selectTodos = (
     let before = Number.MAX_SAFE_INTEGER
     for (;;) {
       const calls = yield* sql<CallRow>`SELECT seq, called, settled FROM session_part
-        WHERE session_id = ${sessionID} AND name = 'todo' AND status = 'completed' AND seq < ${before}
+        WHERE session = ${sessionKey(sql, sessionID)} AND name = 'todo' AND status = 'completed' AND seq < ${before}
         ORDER BY seq DESC LIMIT ${portion}`
       const seqs = calls.flatMap(({ called, settled }) => (called === null ? [settled] : [called, settled]))
       const events = yield* selectBySeq(sql, sessionID, seqs)

@@ -3,6 +3,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { assemble, eventsOf, type MessageRows, partOwner } from "./Assemble.ts"
@@ -20,7 +21,7 @@ const selectParts = (
   const owners = messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)
   return owners.length === 0
     ? Effect.succeed([])
-    : sql<PartRow>`SELECT * FROM session_part WHERE session_id = ${sessionID}
+    : sql<PartRow>`SELECT *, ${sessionID} AS session_id FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
         AND message_id IN (SELECT value FROM json_each(${JSON.stringify(owners)})) ORDER BY seq`
 }
 
@@ -42,7 +43,7 @@ export const message = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.message")(function* (sessionID: SessionID, messageID: MessageID) {
     const rows = yield* readingTogether(sql)(
       Effect.flatMap(
-        sql<MessageRow>`SELECT * FROM session_message WHERE id = ${messageID} AND session_id = ${sessionID}`,
+        sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE id = ${messageID} AND session = ${sessionKey(sql, sessionID)}`,
         (found) => withParts(sql, sessionID, found)
       )
     )
@@ -51,10 +52,10 @@ export const message = (sql: SqlClient.SqlClient) =>
 
 const selectPage = (sql: SqlClient.SqlClient, { cursor, order = "asc", sessionID }: MessagesOptions, limit: number) =>
   order === "asc"
-    ? sql<MessageRow>`SELECT * FROM session_message
-        WHERE session_id = ${sessionID} AND seq > ${cursor ?? -1} ORDER BY seq LIMIT ${limit}`
-    : sql<MessageRow>`SELECT * FROM session_message
-        WHERE session_id = ${sessionID} AND seq < ${cursor ?? Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT ${limit}`
+    ? sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+        WHERE session = ${sessionKey(sql, sessionID)} AND seq > ${cursor ?? -1} ORDER BY seq LIMIT ${limit}`
+    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+        WHERE session = ${sessionKey(sql, sessionID)} AND seq < ${cursor ?? Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT ${limit}`
 
 export const messages = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.messages")(function* (options: MessagesOptions) {
@@ -64,7 +65,7 @@ export const messages = (sql: SqlClient.SqlClient) =>
       Effect.gen(function* () {
         const found = yield* selectPage(sql, options, limit + 1)
         const [count] = yield* sql<{ readonly total: number }>`
-          SELECT count(*) AS total FROM session_message WHERE session_id = ${sessionID}`
+          SELECT count(*) AS total FROM session_message WHERE session = ${sessionKey(sql, sessionID)}`
         return { found, total: count?.total ?? 0, rows: yield* withParts(sql, sessionID, found.slice(0, limit)) }
       })
     )

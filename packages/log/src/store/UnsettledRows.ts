@@ -2,6 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Schema } from "effect"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import type { PartRow } from "../projection/Tables.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { reading } from "./Reading.ts"
@@ -50,8 +51,8 @@ const unsettled = (
 export const unsettledTools = (sql: SqlClient.SqlClient) => (sessionID: SessionID) =>
   reading(
     Effect.gen(function* () {
-      const rows = yield* sql<PartRow>`SELECT * FROM session_part
-        WHERE session_id = ${sessionID} AND settled IS NULL AND kind = 'tool' ORDER BY seq`
+      const rows = yield* sql<PartRow>`SELECT *, ${sessionID} AS session_id FROM session_part
+        WHERE session = ${sessionKey(sql, sessionID)} AND settled IS NULL AND kind = 'tool' ORDER BY seq`
       const seqs = rows.flatMap(({ called }) => (called === null ? [] : [called]))
       const events = yield* selectBySeq(sql, sessionID, seqs)
       return yield* Either.all(rows.map((row) => unsettled(sessionID, row, events)))
@@ -63,7 +64,7 @@ export const openStep = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (sessionID: SessionID) {
     const [row] = yield* reading(
       sql<{ readonly id: string; readonly settled: number | null }>`SELECT id, settled FROM session_message
-        WHERE session_id = ${sessionID} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
+        WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' ORDER BY seq DESC LIMIT 1`
     )
     if (row?.settled !== null) return undefined
     const step = yield* message(sql)(sessionID, MessageID.make(row.id))

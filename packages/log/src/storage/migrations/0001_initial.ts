@@ -95,15 +95,15 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`CREATE UNIQUE INDEX session_address ON session (address) WHERE address IS NOT NULL`,
       sql`CREATE TABLE session_input (
         id TEXT NOT NULL UNIQUE,
-        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         delivery TEXT NOT NULL,
         admitted_seq INTEGER NOT NULL,
         promoted_seq INTEGER,
         withdrawn_seq INTEGER,
-        PRIMARY KEY (session_id, admitted_seq),
-        UNIQUE (session_id, promoted_seq)
+        PRIMARY KEY (session, admitted_seq),
+        UNIQUE (session, promoted_seq)
       ) STRICT, WITHOUT ROWID`,
-      sql`CREATE INDEX session_input_waiting ON session_input (session_id, admitted_seq) WHERE promoted_seq IS NULL`,
+      sql`CREATE INDEX session_input_waiting ON session_input (session, admitted_seq) WHERE promoted_seq IS NULL`,
       // A removal leaves no event; this table tells consumers that keep copies of sessions.
       sql`CREATE TABLE session_removal (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -112,20 +112,20 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       ) STRICT`,
       sql`CREATE TABLE session_message (
         id TEXT NOT NULL UNIQUE,
-        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
         type TEXT NOT NULL,
         call_id TEXT,
         first_kept INTEGER,
         settled INTEGER,
         time_created INTEGER NOT NULL,
-        PRIMARY KEY (session_id, seq)
+        PRIMARY KEY (session, seq)
       ) STRICT, WITHOUT ROWID`,
       // Partial indexes: they hold only the few messages that are searched by type.
-      sql`CREATE INDEX session_message_compaction ON session_message (session_id, seq) WHERE type = 'compaction'`,
-      sql`CREATE INDEX session_message_system ON session_message (session_id, seq) WHERE type = 'system'`,
+      sql`CREATE INDEX session_message_compaction ON session_message (session, seq) WHERE type = 'compaction'`,
+      sql`CREATE INDEX session_message_system ON session_message (session, seq) WHERE type = 'system'`,
       sql`CREATE TABLE session_part (
-        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         message_id TEXT NOT NULL,
         kind TEXT NOT NULL,
         key TEXT NOT NULL,
@@ -138,24 +138,24 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         progress INTEGER,
         settled INTEGER,
         time_created INTEGER NOT NULL,
-        PRIMARY KEY (session_id, message_id, kind, key)
+        PRIMARY KEY (session, message_id, kind, key)
       ) STRICT, WITHOUT ROWID`,
-      sql`CREATE INDEX session_part_unsettled ON session_part (session_id, seq) WHERE settled IS NULL`,
+      sql`CREATE INDEX session_part_unsettled ON session_part (session, seq) WHERE settled IS NULL`,
       // A session's todo list is the result of the last call of one tool.
-      sql`CREATE INDEX session_part_todo ON session_part (session_id, seq) WHERE name = 'todo'`,
+      sql`CREATE INDEX session_part_todo ON session_part (session, seq) WHERE name = 'todo'`,
       sql`CREATE TABLE session_instruction (
-        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
-        PRIMARY KEY (session_id, seq)
+        PRIMARY KEY (session, seq)
       ) STRICT, WITHOUT ROWID`,
       // Blocks of events that retention removed and that rows still refer to. Not WITHOUT ROWID: blocks are long.
       sql`CREATE TABLE content (
-        session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         first INTEGER NOT NULL,
         last INTEGER NOT NULL,
         lines BLOB NOT NULL,
         prompts TEXT,
-        PRIMARY KEY (session_id, last)
+        PRIMARY KEY (session, last)
       ) STRICT`,
       // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
       sql`CREATE TABLE approval (
