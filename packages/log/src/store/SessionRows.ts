@@ -6,6 +6,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { defaultAgent } from "../domain/Values.ts"
 import { SessionNotFound } from "../log/EventLog.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf } from "./Assemble.ts"
@@ -33,9 +34,9 @@ export const standing = (sql: SqlClient.SqlClient) =>
     const [row] = yield* reading(
       sql<StandingRow>`SELECT s.*,
           (SELECT count(*) FROM session_input i
-            WHERE i.session_id = s.id AND i.promoted_seq IS NULL AND i.delivery = 'steer') AS steers,
+            WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq IS NULL AND i.delivery = 'steer') AS steers,
           (SELECT count(*) FROM session_input i
-            WHERE i.session_id = s.id AND i.promoted_seq IS NULL AND i.delivery = 'queue') AS queued
+            WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq IS NULL AND i.delivery = 'queue') AS queued
         FROM session s WHERE s.id = ${sessionID}`
     )
     if (row === undefined) return yield* new SessionNotFound({ sessionID })
