@@ -100,8 +100,8 @@ const makeReads = Effect.gen(function* () {
   const sessions = Effect.flatMap(
     reading(
       sql<SessionRow>`SELECT * FROM session
-        WHERE id IN (SELECT session_id FROM session_input JOIN event_sequence USING (session)
-          WHERE promoted_seq IS NULL AND admitted_seq >= 0)
+        WHERE id IN (SELECT session_id FROM event_sequence WHERE session IN (
+          SELECT session FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0))
         ORDER BY id`
     ),
     sessionsOf
