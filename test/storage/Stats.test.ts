@@ -93,17 +93,20 @@ it.scopedLive("ST-52: of more events than the bound a sample is read, whose esti
       const id = session()
       yield* begin(id, 1)
       // Rows as the log stores them, but many at once: the numbers need no valid checksums.
-      yield* sql`WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000)
+      yield* sql`WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
         INSERT INTO event (session, seq, type, created, checksum, data)
         SELECT e.session, n.i, e.type, e.created, 0, e.data FROM n CROSS JOIN event e ON e.seq = 1`
     }).pipe(Effect.provide(logAt(database)))
-    const [sampled, exact] = [yield* Stats.stats({ database }), yield* Stats.stats({ database, exact: true })]
-    assert.deepStrictEqual([sampled.sampled, exact.sampled, exact.events], [true, false, 1_500_001])
+    const [sampled, exact] = [
+      yield* Stats.stats({ database, sample: 1_000 }),
+      yield* Stats.stats({ database, exact: true })
+    ]
+    assert.deepStrictEqual([sampled.sampled, exact.sampled, exact.events], [true, false, 30_001])
     for (const [one, other] of [
       [sampled.events, exact.events],
       [sampled.bytes, exact.bytes]
     ] as const) {
-      assert.isBelow(Math.abs(one - other) / other, 0.01)
+      assert.isBelow(Math.abs(one - other) / other, 0.05)
     }
   })
 )

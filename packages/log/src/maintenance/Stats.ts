@@ -52,10 +52,11 @@ export interface StatsOptions {
   readonly sessionID?: string | undefined
   /** Reads everything, however large the database is. */
   readonly exact?: boolean
+  /** Maximum number of positions to read without `exact`; of more, as many as this are sampled. Default: 500,000. */
+  readonly sample?: number
 }
 
-/** Up to so many positions, all events are read; of more, as many as this are sampled. */
-const mostEvents = 500_000
+const standardSample = 500_000
 /** Up to so many bytes, every page is counted. */
 const mostBytes = 1024 ** 3
 
@@ -78,20 +79,24 @@ const numberOf = (db: Sqlite.Database, text: string, ...parameters: ReadonlyArra
 const columns = "e.session, e.type, e.created, octet_length(e.data)"
 
 /** The measured events, and how many each of them represents. */
-const measured = (db: Sqlite.Database, { exact = false }: StatsOptions, session: number | undefined) => {
+const measured = (
+  db: Sqlite.Database,
+  { exact = false, sample = standardSample }: StatsOptions,
+  session: number | undefined
+) => {
   if (session !== undefined) {
     return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e WHERE e.session = ?`).raw().iterate(session) }
   }
   const first = numberOf(db, "SELECT min(position) FROM event")
   const range = numberOf(db, "SELECT max(position) FROM event") - first + 1
-  if (exact || range <= mostEvents) {
+  if (exact || range <= sample) {
     return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e`).raw().iterate() }
   }
   // One position of each stretch, at changing places in it; positions without an event count too.
-  const stretch = Math.ceil(range / mostEvents)
-  const sample = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE (i + 1) * @stretch < @range)
+  const stretch = Math.ceil(range / sample)
+  const text = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE (i + 1) * @stretch < @range)
     SELECT ${columns} FROM n CROSS JOIN event e ON e.position = @first + i * @stretch + (i * 7919) % @stretch`
-  return { weight: stretch, rows: db.prepare(sample).raw().iterate({ first, stretch, range }) }
+  return { weight: stretch, rows: db.prepare(text).raw().iterate({ first, stretch, range }) }
 }
 
 interface Sum {
