@@ -5,10 +5,11 @@ import { Effect, Layer, Schedule } from "effect"
 import * as Consumer from "../../packages/log/src/consumer/Consumer.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { drain } from "../../packages/log/src/testing/ConsumerContract.ts"
 import { memoryLog } from "../support/Database.ts"
-import { begin, session, storeAs, unique } from "../support/Logs.ts"
+import { begin, renamed, session, storeAs, unique } from "../support/Logs.ts"
 
 const store = Layer.provideMerge(Store.layerStore, memoryLog)
 
@@ -39,6 +40,21 @@ it.effect("CN-16: a failure of the database ends the consumer as it is, and is n
       Consumer.runInTransaction({ name, sessionID: id, onPoison: "skip", retry: Schedule.stop, apply: () => twice })
     )
     assert.deepInclude(yield* statusOf(name), { cursor: 0, skipped: 1 })
+  }).pipe(Effect.provide(store))
+)
+
+it.effect("CN-19: an append in a consumer's transaction is refused instead of waiting for itself", () =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const id = session()
+    yield* begin(id)
+    const options = { name: unique(), sessionID: id, follow: false, retry: Schedule.stop }
+    const append = log.append(id, [renamed("from the consumer")])
+    const stopped = yield* Effect.flip(Consumer.runInTransaction({ ...options, apply: () => append }))
+    assert.strictEqual(stopped._tag, "ConsumerStopped")
+    assert.include(stopped.message, "wait for itself")
+    yield* append
+    assert.strictEqual(yield* log.latest(id), 1)
   }).pipe(Effect.provide(store))
 )
 

@@ -6,6 +6,7 @@ import * as OwnerID from "../coordination/OwnerID.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { ofSession, unavailable } from "../log/EventRow.ts"
+import { OwnTransaction } from "../log/OwnTransaction.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import {
   type Claim,
@@ -156,7 +157,7 @@ const together = <A, E, R>(
 ) =>
   Effect.zipRight(
     first,
-    Effect.mapError(work, (error) => new WorkFailed({ error }))
+    Effect.mapError(Effect.provideService(work, OwnTransaction, sql), (error) => new WorkFailed({ error }))
   ).pipe(
     immediately(sql),
     retryBusy,

@@ -14,6 +14,7 @@ import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as Listeners from "./Listeners.ts"
 import * as LiveEvents from "./LiveEvents.ts"
 import * as OpenTexts from "./OpenTexts.ts"
+import { outsideOf } from "./OwnTransaction.ts"
 import * as Reader from "./Reader.ts"
 import { removeSession, selectRemovals } from "./Removals.ts"
 import * as Replay from "./Replay.ts"
@@ -163,8 +164,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
     return notify(events)
   })
 
+  const outside = outsideOf(sql)
+
   return EventLog.of({
-    append,
+    append: (sessionID, drafts, appendOptions) => outside(append(sessionID, drafts, appendOptions)),
     ...makeReads(readSql, tails),
     ...makeReplay(target, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
