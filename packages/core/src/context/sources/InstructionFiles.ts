@@ -79,6 +79,7 @@ export const configuredInstructions = (
     rule: "Where two of them disagree, the later one counts.",
     load: () =>
       Effect.gen(function* () {
+        if (patterns.length === 0) return absent
         const files = yield* Effect.forEach(patterns, (pattern) => matching(pattern, directory))
         const project = yield* projectAt(trust, directory)
         // A file inside the project counts as the project's.
@@ -135,6 +136,7 @@ export const nestedInstructions = (
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
     load: Effect.fnUntraced(function* ({ sessionID }) {
       const inside = (yield* known(sessionID)).filter((each) => isWithin(directory, each))
+      if (inside.length === 0) return absent
       const found = [...new Set(inside.map((each) => path.dirname(each)))]
       const folders = yield* Effect.filter(found, (folder) => isOwnBelow(directory, folder))
       const [first, rest] = [folders.slice(0, maximumShown), folders.slice(maximumShown)]
