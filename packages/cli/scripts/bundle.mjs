@@ -59,7 +59,7 @@ const options = {
 const reader = await build({
   ...options,
   write: false,
-  entryPoints: { reader: join(root, "src", "main.ts") },
+  entryPoints: [join(root, "src", "reader.ts")],
   format: "cjs",
   // No reading verb loads these; bin/daybook.js sends the other verbs to main.js.
   external: [

@@ -1,6 +1,7 @@
 /** What the bundle changes in installed packages, so that commands start fast. Used by bundle.mjs. Spec: CL-60 in specs/cli.md. */
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
+import { fileURLToPath } from "node:url"
 
 /**
  * This module re-exports a CommonJS package; in a split bundle, a dynamic import of it would find no names. It is replaced by a
@@ -37,6 +38,44 @@ const lazyUnicode = {
     })
 }
 
+/** `ulid` for Node loads `node:crypto` for its own random numbers; we pass ours, and its other build loads nothing. */
+const ulid = {
+  name: "ulid",
+  setup: (build) =>
+    build.onResolve({ filter: /^ulid$/ }, () => ({
+      path: fileURLToPath(new URL("../browser/index.js", import.meta.resolve("ulid"))),
+      sideEffects: false
+    }))
+}
+
+/** Replaces one line of an installed module; fails if a new version no longer has it. */
+const edited = (name, filter, line, by) => ({
+  name,
+  setup: (build) =>
+    build.onLoad({ filter }, async ({ path }) => {
+      const source = await readFile(path, "utf8")
+      if (source.split(line).length !== 2) throw new Error(`${path} is no longer as the edit ${name} expects it`)
+      return { contents: source.replace(line, by) }
+    })
+})
+
+/** Effect prints a stack to see whether the compiler kept a function of it; printing one at start takes 2 ms. */
+const noProbe = edited(
+  "no-probe",
+  /effect[\\/]dist[\\/]esm[\\/]Utils\.js$/,
+  'standard.effect_internal_function(() => new Error().stack)?.includes("effect_internal_function") === true',
+  "true"
+)
+
+/** The parser renders a command's help in order to look for its own options, in every command line; now only if one is there. */
+const noHelp = edited(
+  "no-help",
+  /cli[\\/]dist[\\/]esm[\\/]internal[\\/]commandDescriptor\.js$/,
+  "return parseBuiltInArgs(args).pipe(",
+  `const isBuiltIn = (word) => /^(?:-h$|--(?:help|version|wizard|completions|log-level)(?:=|$))/.test(word);
+        return (args.some(isBuiltIn) ? parseBuiltInArgs(args) : Effect.fail(undefined)).pipe(`
+)
+
 /** Schemas can generate test data; the command never does, so the generators are left out. */
 const noGenerators = {
   name: "no-generators",
@@ -68,4 +107,4 @@ const ofModule = (name) => {
 const makesValue =
   /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|Option|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
 
-export const plugins = [undici, lazyUnicode, noGenerators, shakeable]
+export const plugins = [undici, ulid, noProbe, noHelp, lazyUnicode, noGenerators, shakeable]

@@ -1,91 +1,27 @@
-/** Defines the command `daybook`: its verbs, and the way from words to an effect. Spec: CL-1..CL-3 in specs/cli.md. */
+/**
+ * The way from the words after `daybook` to an effect, for all verbs (`Verbs.ts`) or the reading ones (`ReadingVerbs.ts`).
+ * Spec: CL-1..CL-3 in specs/cli.md.
+ */
+import type * as CliApp from "@effect/cli/CliApp"
 import * as CliConfig from "@effect/cli/CliConfig"
-import * as Command from "@effect/cli/Command"
 import * as ValidationError from "@effect/cli/ValidationError"
 import { Console, type Context, Effect } from "effect"
 import * as Arguments from "./arguments/Arguments.ts"
 import type { Verb } from "./arguments/Verb.ts"
-import { agents } from "./commands/agents.ts"
-import { answer } from "./commands/answer.ts"
-import { backup, restore } from "./commands/backup.ts"
-import { budget } from "./commands/budget.ts"
-import { compact } from "./commands/compact.ts"
-import { context } from "./commands/context.ts"
-import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
-import { doctor } from "./commands/doctor.ts"
-import { events } from "./commands/events.ts"
-import { files } from "./commands/files.ts"
-import { messages, show } from "./commands/messages.ts"
-import { models } from "./commands/models.ts"
-import { permissions } from "./commands/permissions.ts"
-import { prompt } from "./commands/prompt.ts"
-import { resume } from "./commands/resume.ts"
-import { serve } from "./commands/serve.ts"
-import { sessions } from "./commands/sessions.ts"
-import { stats } from "./commands/stats.ts"
-import { trust } from "./commands/trust.ts"
 import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
 import { UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
 import { Output } from "./terminal/Output.ts"
 
-/** The verbs, as help lists them. */
-export const verbs: ReadonlyArray<Verb> = [
-  prompt,
-  events,
-  sessions,
-  messages,
-  show,
-  context,
-  resume,
-  answer,
-  interrupt,
-  compact,
-  budget,
-  switchTo,
-  rename,
-  remove,
-  permissions,
-  agents,
-  models,
-  trust,
-  serve,
-  files,
-  stats,
-  backup,
-  restore,
-  doctor
-]
+/** Verbs, as help lists them, and their parser: runs an argument vector. */
+export interface Verbs<E> {
+  readonly verbs: ReadonlyArray<Verb>
+  readonly parser: (version: string) => (argv: ReadonlyArray<string>) => Effect.Effect<void, E, Services>
+}
 
-const root = Command.make("daybook").pipe(
-  Command.withSubcommands([
-    prompt.command,
-    events.command,
-    sessions.command,
-    messages.command,
-    show.command,
-    context.command,
-    resume.command,
-    answer.command,
-    interrupt.command,
-    compact.command,
-    budget.command,
-    switchTo.command,
-    rename.command,
-    remove.command,
-    permissions.command,
-    agents.command,
-    models.command,
-    trust.command,
-    serve.command,
-    files.command,
-    stats.command,
-    backup.command,
-    restore.command,
-    doctor.command
-  ])
-)
+/** What verbs and parser find in the process. */
+export type Services = CliApp.CliApp.Environment | Output
 
 /** Drops the parser's own error output, because `render/Failure.ts` reports errors; its other output goes through Output. */
 const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<Output>): Console.Console => ({
@@ -110,11 +46,11 @@ const tooMany = (before: string, word: string) =>
   new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
 
 /** Runs the words after `daybook`. bin/daybook.js prints help before. */
-export const run = (version: string, words: ReadonlyArray<string>) => {
+export const run = <E>({ parser, verbs }: Verbs<E>, version: string, words: ReadonlyArray<string>) => {
   const parse = (line: ReadonlyArray<string>) =>
     Effect.flatMap(Output, (output) =>
       Effect.consoleWith((console) =>
-        Command.run(root, { name: "daybook", version, executable: "daybook" })(["node", "daybook", ...line]).pipe(
+        parser(version)(["node", "daybook", ...line]).pipe(
           Effect.withConsole(throughOutput(console, output)),
           Effect.provide(CliConfig.layer({ isCaseSensitive: true, autoCorrectLimit: 0 }))
         )

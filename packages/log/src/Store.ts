@@ -29,6 +29,6 @@ export const layerSql = (options: SqlEventLog.Options = {}) =>
 export const layer = (options: Database.DatabaseOptions & SqlEventLog.Options) =>
   layerSql(options).pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(Database.layer(options)))
 
-/** `layerSql` on an existing database, only for reads: for a second thread beside the one that appends. */
+/** `layer` for a process that only reads an existing database: it starts faster, and every append fails. */
 export const layerReading = (options: Database.DatabaseOptions) =>
   layerSql().pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(Database.layerReading(options)))

@@ -23,7 +23,7 @@ export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const filename = yield* DatabasePath.existing
-    return yield* Effect.provide(effect, Store.layer({ filename }))
+    return yield* Effect.provide(effect, Store.layerReading({ filename }))
   })
 
 /** Runs on an existing database without the user's configuration, for work that needs no agent or model. */

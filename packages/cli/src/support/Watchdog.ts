@@ -3,7 +3,6 @@
  * loop and starts a shell. The shell also gets the terminal's signals, and kills this process; sessions survive that. A
  * signal that is sent only to this process still waits for the loop. Spec: LM-24.
  */
-import { Worker } from "node:worker_threads"
 import { Duration, Effect, type Scope } from "effect"
 
 export interface Options {
@@ -46,6 +45,7 @@ export const begin = ({ after = "2 seconds", limit = "4 seconds" }: Options = {}
   Effect.gen(function* () {
     // Most commands end sooner, and need no thread.
     yield* Effect.sleep(after)
+    const { Worker } = yield* Effect.promise(() => import("node:worker_threads"))
     const limitMillis = Duration.toMillis(limit)
     const beat = new Int32Array(new SharedArrayBuffer(4))
     yield* Effect.acquireRelease(

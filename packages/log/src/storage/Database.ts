@@ -313,7 +313,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   )
 })
 
-const writer = (options: DatabaseOptions) =>
+/** Checks the name and the files before SQLite opens them, and makes them private. */
+const checkFiles = (options: DatabaseOptions) =>
   Effect.gen(function* () {
     // SQLite treats an empty name as a temporary file, and reads a name only up to a NUL.
     if (options.filename === "" || options.filename.includes("\0")) {
@@ -330,6 +331,11 @@ const writer = (options: DatabaseOptions) =>
       return yield* new DatabaseError({ filename: options.filename, reason: "read-only", details })
     }
     if (options.filename !== ":memory:") yield* Effect.promise(() => makePrivate(options.filename.trim()))
+  })
+
+const writer = (options: DatabaseOptions) =>
+  Effect.gen(function* () {
+    yield* checkFiles(options)
     const sql = yield* open({ filename: options.filename, disableWAL: true })
     yield* prepare(sql, options.filename).pipe(
       retryBusy,
@@ -361,10 +367,10 @@ const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
 
 const trimEvery = "10 seconds"
 
+type Connections = SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql
+
 /** Opens the database, migrates it, and provides both connections for the life of the layer. */
-export const layer = (
-  options: DatabaseOptions
-): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
+export const layer = (options: DatabaseOptions): Layer.Layer<Connections, DatabaseError> =>
   Layer.scopedContext(
     Effect.gen(function* () {
       const sql = yield* writer(options)
@@ -379,21 +385,28 @@ export const layer = (
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
-/**
- * Opens an existing database only for reads, on one connection, for a second thread or process: an append fails. It
- * neither migrates nor checkpoints, so that another connection of the database should have done it.
- */
-export const layerReading = (
-  options: DatabaseOptions
-): Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql, DatabaseError> =>
+/** One read-only connection to a database with this build's schema. */
+const readingOnly = (options: DatabaseOptions) =>
   Layer.scopedContext(
-    Effect.map(openReading(options), (sql) =>
-      Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
+    Effect.gen(function* () {
+      yield* checkFiles(options)
+      const sql = yield* openReading(options)
+      const latest = yield* snapshot(sql)(checkVersion(sql, options.filename))
+      if (latest !== schemaVersion) return yield* Effect.fail("another schema" as const)
+      return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
         Context.add(SqliteClient.SqliteClient, sql),
-        Context.add(ReadSql, sql)
+        Context.add(ReadSql, sql as SqlClient.SqlClient)
       )
-    )
+    })
   ).pipe(Layer.provide(Reactivity.layer))
+
+/**
+ * Opens an existing database only for reads, on one connection, for a second thread or process: it writes nothing, takes half
+ * the time of `layer`, and an append fails. A database that cannot be opened so, for example one with an older schema, is
+ * opened by `layer`, which migrates it or says what is wrong with it.
+ */
+export const layerReading = (options: DatabaseOptions): Layer.Layer<Connections, DatabaseError> =>
+  options.filename === ":memory:" ? layer(options) : Layer.catchAllCause(readingOnly(options), () => layer(options))
 
 /**
  * Creates an empty database with this build's schema, for comparisons. It is deleted with the scope, and SQLite moves

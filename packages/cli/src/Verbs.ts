@@ -1,0 +1,81 @@
+/** All verbs of `daybook`. */
+import * as Command from "@effect/cli/Command"
+import type { Verb } from "./arguments/Verb.ts"
+import { agents } from "./commands/agents.ts"
+import { answer } from "./commands/answer.ts"
+import { backup, restore } from "./commands/backup.ts"
+import { budget } from "./commands/budget.ts"
+import { compact } from "./commands/compact.ts"
+import { context } from "./commands/context.ts"
+import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
+import { doctor } from "./commands/doctor.ts"
+import { events } from "./commands/events.ts"
+import { files } from "./commands/files.ts"
+import { messages, show } from "./commands/messages.ts"
+import { models } from "./commands/models.ts"
+import { permissions } from "./commands/permissions.ts"
+import { prompt } from "./commands/prompt.ts"
+import { resume } from "./commands/resume.ts"
+import { serve } from "./commands/serve.ts"
+import { sessions } from "./commands/sessions.ts"
+import { stats } from "./commands/stats.ts"
+import { trust } from "./commands/trust.ts"
+
+/** The verbs, as help lists them. */
+export const verbs: ReadonlyArray<Verb> = [
+  prompt,
+  events,
+  sessions,
+  messages,
+  show,
+  context,
+  resume,
+  answer,
+  interrupt,
+  compact,
+  budget,
+  switchTo,
+  rename,
+  remove,
+  permissions,
+  agents,
+  models,
+  trust,
+  serve,
+  files,
+  stats,
+  backup,
+  restore,
+  doctor
+]
+
+const root = Command.make("daybook").pipe(
+  Command.withSubcommands([
+    prompt.command,
+    events.command,
+    sessions.command,
+    messages.command,
+    show.command,
+    context.command,
+    resume.command,
+    answer.command,
+    interrupt.command,
+    compact.command,
+    budget.command,
+    switchTo.command,
+    rename.command,
+    remove.command,
+    permissions.command,
+    agents.command,
+    models.command,
+    trust.command,
+    serve.command,
+    files.command,
+    stats.command,
+    backup.command,
+    restore.command,
+    doctor.command
+  ])
+)
+
+export const parser = (version: string) => Command.run(root, { name: "daybook", version, executable: "daybook" })
