@@ -7,7 +7,7 @@ import { median } from "./Figures.ts"
 const Cost = Schema.parseJson(Schema.Struct({ ms: Schema.Number, heap: Schema.Number }))
 export type Cost = typeof Cost.Type
 
-const root = fileURLToPath(new URL("../../../..", import.meta.url))
+const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 const once = (name: string): Cost => {
   const code = `const started = performance.now()

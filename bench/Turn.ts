@@ -89,7 +89,8 @@ const answer: ReadonlyArray<Response.StreamPartEncoded> = [
   { type: "finish", reason: "stop", usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } }
 ]
 
-const model = layerLanguageModel({ ref: Workload.model }).pipe(
+/** A model that answers at once. */
+export const model = layerLanguageModel({ ref: Workload.model }).pipe(
   Layer.provide(
     Layer.effect(
       LanguageModel.LanguageModel,

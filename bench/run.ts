@@ -6,7 +6,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { cpus } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
+import { Struct } from "effect"
 import * as Append from "./Append.ts"
+import * as ColdStart from "./ColdStart.ts"
 import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
 import * as FilesExport from "./FilesExport.ts"
@@ -17,13 +19,18 @@ import * as Opening from "./Opening.ts"
 import * as Permissions from "./Permissions.ts"
 import * as Replay from "./Replay.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
+import * as Served from "./Served.ts"
 import * as SlowClient from "./SlowClient.ts"
 import * as Turn from "./Turn.ts"
+import * as TurnMemory from "./TurnMemory.ts"
+
+/** For `TurnMemory.ts`, which runs in a process of its own. */
+export { child as turnsInChild } from "./TurnMemory.ts"
 
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports; separated by commas
+                 large-answer, permissions, imports, cold-start, memory, served; separated by commas
   --quick        fewer rounds, and smaller stores
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      the folder for the databases (default: in node_modules, on the project's disk)
@@ -224,11 +231,53 @@ const imports = async ({ rounds }: Options): Promise<ReadonlyArray<Figure>> => {
   return [...costs].flatMap(([name, { heap, ms }]): ReadonlyArray<Figure> => {
     const own: ReadonlyArray<Figure> = [
       { name: `import of ${name}`, value: ms, unit: "ms" },
-      { name: `heap of ${name}`, value: heap / 1e6, unit: "MB" }
+      {
+        name: `heap of ${name}`,
+        value: heap / 1e6,
+        unit: "MB",
+        ...(name === "@daybook/core" ? { bar: atMost(45) } : {})
+      }
     ]
     if (base === undefined || name === "effect") return own
     return [...own, { name: `import of ${name}, against effect`, value: ms / base.ms, unit: "x" }]
   })
+}
+
+const coldStart = async ({ directory, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = ColdStart.measure(directory, rounds * 3)
+  return [
+    { name: "node -e 0", value: found.node, unit: "ms" },
+    { name: "daybook --help, against node -e 0", value: found.help, unit: "x", bar: atMost(1.2) },
+    { name: "daybook events, against node -e 0", value: found.events, unit: "x", bar: atMost(2.2) },
+    { name: "daybook sessions, against node -e 0", value: found.sessions, unit: "x" }
+  ]
+}
+
+const memory = async ({ directory, quick }: Options): Promise<ReadonlyArray<Figure>> => {
+  const turns = quick ? 200 : 1000
+  const { heap, resident } = TurnMemory.measure(directory, turns)
+  const after = `after ${turns.toLocaleString("en-GB")} turns`
+  return [
+    { name: `memory ${after}`, value: resident / 1e6, unit: "MB", note: "resident", bar: atMost(200) },
+    { name: `heap ${after}`, value: heap / 1e6, unit: "MB", note: "without a collection" }
+  ]
+}
+
+const served = async ({ quick }: Options): Promise<ReadonlyArray<Figure>> => {
+  if (process.platform !== "linux") return []
+  const found = await Served.measure(quick ? 20 : 100)
+  const { calls } = found
+  return [
+    { name: "serve, idle", value: found.idle, unit: "MB", note: "resident", bar: atMost(120) },
+    { name: "serve, after its turns", value: found.after, unit: "MB", note: "resident" },
+    { name: "served turn, CPU", value: found.cpu, unit: "ms", note: "of the server, offline model, files included" },
+    { name: "served turn, written", value: found.written / 1e3, unit: "KB" },
+    ...(calls === undefined ? [] : Struct.entries(calls)).map(([name, value]): Figure => ({
+      name: `served turn, ${name}`,
+      value,
+      unit: "a turn"
+    }))
+  ]
 }
 
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
@@ -242,7 +291,10 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   "slow-client": slowClient,
   "large-answer": largeAnswer,
   permissions,
-  imports
+  imports,
+  "cold-start": coldStart,
+  memory,
+  served
 }
 
 /** Runs the measurements that the arguments name; returns the exit code. */
