@@ -124,7 +124,7 @@ describe("daybook context", () => {
     })
   )
 
-  it("CL-180, CL-60: the file of the reading verbs holds neither YAML, MCP, the checks of schemas, files, sockets nor moving lines", () => {
+  it("CL-180, CL-135, CL-60: the file of the reading verbs holds no other verb, and neither YAML, MCP, the checks of schemas, files, sockets nor moving lines", () => {
     const folder = join(dirname(build().bin), "..", "dist", "bundle")
     const marks = [
       "YAMLParseError",
@@ -132,7 +132,8 @@ describe("daybook context", () => {
       "validateFormats",
       "ledger.sqlite",
       "allowHalfOpen",
-      "(Ctrl-C stops)"
+      "(Ctrl-C stops)",
+      "copies the database to a file"
     ]
     const everything = readdirSync(folder)
       .filter((name) => name.endsWith(".js") && name !== "reader.js")
