@@ -42,7 +42,7 @@ export const raw = async (filename: string): Promise<Sqlite.Database> => {
   db.pragma("journal_mode = WAL")
   db.pragma("synchronous = FULL")
   db.pragma("foreign_keys = ON")
-  db.pragma("cache_size = -64000")
+  db.pragma("cache_size = -16000")
   return db
 }
 

@@ -300,7 +300,7 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`PRAGMA foreign_keys = ON`
   // An in-memory database leaves nothing on disk, not even large sorts and statement journals.
   if (filename === ":memory:") yield* sql`PRAGMA temp_store = MEMORY`
-  yield* sql`PRAGMA cache_size = -64000`
+  yield* sql`PRAGMA cache_size = -16000`
   // Pages that many commits touch are copied back once. A log longer than 8 MB only slows each commit's flush.
   yield* sql`PRAGMA wal_autocheckpoint = 2000`
   yield* sql.unsafe(`PRAGMA journal_size_limit = ${walLimit}`)
