@@ -179,14 +179,7 @@ const measure = (db: Sqlite.Database, options: StatsOptions, session: number | u
     freeBytes: numberOf(db, "PRAGMA freelist_count") * pageSize,
     sessions: session === undefined ? numberOf(db, "SELECT count(*) FROM event_sequence WHERE seq >= 0") : 1,
     ...total,
-    contentBytes:
-      session === undefined
-        ? numberOf(db, content)
-        : numberOf(
-            db,
-            `${content} WHERE session_id = (SELECT session_id FROM event_sequence WHERE session = ?)`,
-            session
-          ),
+    contentBytes: session === undefined ? numberOf(db, content) : numberOf(db, `${content} WHERE session = ?`, session),
     sampled: weight > 1,
     ...(session === undefined && (options.exact === true || fileBytes <= mostBytes) ? { tables: tablesOf(db) } : {}),
     types: bySize([...types].map(([type, sum]) => ({ type: typeNamed(db, type), ...sum }))),
