@@ -1,5 +1,6 @@
 /** Measures a transcript on disk: events, projections and indexes, after the store is closed. */
 import { statSync } from "node:fs"
+import Sqlite from "better-sqlite3"
 import { Array as Arr, Effect } from "effect"
 import { Identifiers } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
@@ -12,6 +13,22 @@ export interface Result {
   readonly transcriptBytes: number
   readonly diskBytes: number
   readonly ratio: number
+  /** The bytes of each table and index, largest first. */
+  readonly parts: ReadonlyArray<{ readonly name: string; readonly bytes: number }>
+}
+
+/** Where the bytes are, by `dbstat`. */
+const partsOf = (filename: string): Result["parts"] => {
+  const database = new Sqlite(filename, { readonly: true })
+  try {
+    return database
+      .prepare<[], { readonly name: string; readonly bytes: number }>(
+        "SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name ORDER BY bytes DESC"
+      )
+      .all()
+  } finally {
+    database.close()
+  }
 }
 
 /**
@@ -40,6 +57,7 @@ export const measure = async (directory: string, turnsPerSession: number): Promi
     })
   )
   const diskBytes = statSync(filename).size
+  const parts = partsOf(filename)
   removeFile(filename)
-  return { transcriptBytes, diskBytes, ratio: diskBytes / transcriptBytes }
+  return { transcriptBytes, diskBytes, ratio: diskBytes / transcriptBytes, parts }
 }

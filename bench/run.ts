@@ -111,7 +111,10 @@ const disk = async ({ directory, quick }: Options): Promise<ReadonlyArray<Figure
   return [
     { name: "transcript", value: found.transcriptBytes / 1e6, unit: "MB" },
     { name: "its database", value: found.diskBytes / 1e6, unit: "MB" },
-    { name: "bytes on disk a byte of transcript", value: found.ratio, unit: "x", bar: atMost(3) }
+    { name: "bytes on disk a byte of transcript", value: found.ratio, unit: "x", bar: atMost(2) },
+    ...found.parts
+      .filter(({ bytes }) => bytes > found.diskBytes / 200)
+      .map(({ bytes, name }): Figure => ({ name: `of it, ${name}`, value: bytes / 1e6, unit: "MB" }))
   ]
 }
 

@@ -157,6 +157,39 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         prompts TEXT,
         PRIMARY KEY (session, last)
       ) STRICT`,
+      // For people with a shell. A text that is only in a block is null.
+      sql`CREATE VIEW messages AS SELECT s.session_id, m.seq, m.id, m.type,
+          strftime('%Y-%m-%dT%H:%M:%fZ', m.time_created / 1000.0, 'unixepoch') AS created,
+          strftime('%Y-%m-%dT%H:%M:%fZ', z.created / 1000.0, 'unixepoch') AS settled,
+          CASE m.type
+            WHEN 'user' THEN (SELECT a.data ->> '$.prompt.text' FROM session_input i
+              JOIN event a ON a.session = i.session AND a.seq = i.admitted_seq
+              WHERE i.session = m.session AND i.promoted_seq = m.seq)
+            WHEN 'assistant' THEN (SELECT group_concat(text, char(10)) FROM (
+              SELECT t.data ->> '$.text' AS text FROM session_part p
+              JOIN event t ON t.session = p.session AND t.seq = p.settled
+              WHERE p.session = m.session AND p.message_id = m.id AND p.kind = 'text' ORDER BY p.seq))
+            WHEN 'shell' THEN e.data ->> '$.command'
+            ELSE e.data ->> '$.text'
+          END AS text
+        FROM session_message m JOIN event_sequence s ON s.session = m.session
+          LEFT JOIN event e ON e.session = m.session AND e.seq = m.seq
+          LEFT JOIN event z ON z.session = m.session AND z.seq = m.settled`,
+      sql`CREATE VIEW parts AS SELECT s.session_id, p.message_id, p.seq, p.kind, p.key, p.name, p.status,
+          strftime('%Y-%m-%dT%H:%M:%fZ', p.time_created / 1000.0, 'unixepoch') AS created,
+          strftime('%Y-%m-%dT%H:%M:%fZ', z.created / 1000.0, 'unixepoch') AS settled,
+          c.data -> '$.input' AS input,
+          CASE p.kind WHEN 'tool' THEN coalesce(z.data -> '$.content', z.data -> '$.error')
+            WHEN 'shell' THEN z.data ->> '$.output' ELSE z.data ->> '$.text' END AS output
+        FROM session_part p JOIN event_sequence s ON s.session = p.session
+          LEFT JOIN event c ON c.session = p.session AND c.seq = p.called
+          LEFT JOIN event z ON z.session = p.session AND z.seq = p.settled`,
+      sql`CREATE VIEW prompts AS SELECT s.session_id, i.admitted_seq AS seq, i.id, i.delivery,
+          CASE WHEN i.withdrawn_seq IS NOT NULL THEN 'withdrawn' WHEN i.promoted_seq IS NULL THEN 'waiting'
+            ELSE 'promoted' END AS state,
+          strftime('%Y-%m-%dT%H:%M:%fZ', a.created / 1000.0, 'unixepoch') AS created, a.data ->> '$.prompt.text' AS text
+        FROM session_input i JOIN event_sequence s ON s.session = i.session
+          LEFT JOIN event a ON a.session = i.session AND a.seq = i.admitted_seq`,
       // AUTOINCREMENT: approvals are revoked by number, so a number is never reused.
       sql`CREATE TABLE approval (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
