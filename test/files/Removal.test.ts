@@ -25,6 +25,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
+import { tracesIn } from "../log/support/Traces.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 import { exportAll, exporterAt, tree } from "./support/Exports.ts"
 import { told } from "./support/Told.ts"
@@ -86,6 +87,28 @@ const removedWithoutRecord = Effect.gen(function* () {
   loseRecord(root)
   return root
 })
+
+it.scoped(
+  "ST-39: a removed session leaves no byte of its text below the root, the record of an open exporter included",
+  () =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const root = yield* newRoot
+      const exporter = yield* exporterAt({ root, uid })
+      yield* make(stays, "coder", "stays")
+      for (let n = 0; n < 3; n++) {
+        yield* make(session(`gone${n}`), "coder", `gone${n}`)
+        yield* exporter.catchUp
+      }
+      for (let n = 0; n < 3; n++) {
+        assert.isNotEmpty(tracesIn(root, `SECRET of ses_gone${n}`))
+        yield* log.remove(session(`gone${n}`))
+      }
+      yield* exporter.catchUp
+      for (let n = 0; n < 3; n++) assert.deepStrictEqual(tracesIn(root, `SECRET of ses_gone${n}`), {})
+      assert.isNotEmpty(tracesIn(root, `SECRET of ${stays}`))
+    }).pipe(Effect.provide(store))
+)
 
 it.scoped("FI-97: sessions that were removed while the record was lost leave no byte, and nothing is reported", () =>
   Effect.gen(function* () {

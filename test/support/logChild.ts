@@ -1,7 +1,7 @@
 /**
  * A separate process on a database file that executes its parent's messages:
  *   `open` opens the log; `append` stores titles, one event each, and acknowledges each; `remake` removes a session and
- *   creates it again with titles; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
+ *   creates it again with titles; `remove` removes a session; `follow` sends every event after a cursor; `hold` keeps the write lock until `release`;
  *   `start` opens another file and closes it. It answers with messages and ends on request or when killed.
  */
 import { SqlClient } from "@effect/sql"
@@ -17,6 +17,7 @@ export type Command =
   | { readonly do: "open" }
   | { readonly do: "append"; readonly sessionID: string; readonly titles: ReadonlyArray<string> }
   | { readonly do: "remake"; readonly sessionID: string; readonly titles: ReadonlyArray<string> }
+  | { readonly do: "remove"; readonly sessionID: string }
   | { readonly do: "follow"; readonly sessionID: string; readonly after: number }
   | { readonly do: "hold" }
   | { readonly do: "release" }
@@ -27,6 +28,7 @@ export type Answer =
   | { readonly is: "failed"; readonly tag: string; readonly message: string }
   | { readonly is: "stored"; readonly seq: number }
   | { readonly is: "event"; readonly seq: number; readonly id: string }
+  | { readonly is: "removed" }
   | { readonly is: "held" }
   | { readonly is: "released" }
 
@@ -60,6 +62,9 @@ const obey = (command: Command) =>
         const events = yield* log.append(sessionID, [created, ...renames])
         return yield* say({ is: "stored", seq: events.length - 1 })
       }
+      case "remove":
+        yield* log.remove(SessionID.make(command.sessionID))
+        return yield* say({ is: "removed" })
       case "follow": {
         const sessionID = SessionID.make(command.sessionID)
         return yield* log

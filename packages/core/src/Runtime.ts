@@ -14,7 +14,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Projector } from "@daybook/log/log/Appends"
-import type { EventLog } from "@daybook/log/log/EventLog"
+import { EventLog } from "@daybook/log/log/EventLog"
 import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/Family"
@@ -277,6 +277,24 @@ const resumeLeft = Layer.scopedDiscard(
   )
 )
 
+/** Removes the kept outputs of sessions whose removal an earlier process did not finish. */
+const forgetRemoved = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const [log, outputs] = [yield* EventLog, yield* ToolOutputStore.ToolOutputStore]
+    const kept = yield* outputs.sessions
+    let left = kept.size > 0
+    for (let after = 0; left;) {
+      const page = yield* log.removals({ after })
+      const found = page.filter(({ sessionID }) => kept.has(sessionID))
+      // The id may be in use again.
+      const gone = yield* Effect.filter(found, ({ sessionID }) => Effect.map(log.latest(sessionID), (seq) => seq < 0))
+      if (gone.length > 0) yield* outputs.forget(new Set(gone.map(({ sessionID }) => sessionID)))
+      after = page.at(-1)?.number ?? after
+      left = page.length > 0
+    }
+  }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
+)
+
 /**
  * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
  * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around
@@ -338,7 +356,8 @@ export const layer = <Extra = never>(
     Layer.provideMerge(records),
     Layer.provideMerge(storage)
   )
-  const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, sessions) : sessions
+  const started = Layer.provideMerge(forgetRemoved, sessions)
+  const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, started) : started
   const { prices, trust = trustAll } = options
   // Every service takes it when it is built, including those of each Location.
   const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))

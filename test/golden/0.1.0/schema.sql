@@ -16,7 +16,7 @@ CREATE TABLE session_input ( id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL R
 CREATE TABLE session_instruction ( session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE, seq INTEGER NOT NULL, PRIMARY KEY (session, seq) ) STRICT, WITHOUT ROWID;
 CREATE TABLE session_message ( id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE, seq INTEGER NOT NULL, type TEXT NOT NULL, call_id TEXT, first_kept INTEGER, settled INTEGER, time_created INTEGER NOT NULL, PRIMARY KEY (session, seq) ) STRICT, WITHOUT ROWID;
 CREATE TABLE session_part ( session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE, message_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT, status TEXT NOT NULL, opened INTEGER, raw INTEGER, called INTEGER, progress INTEGER, settled INTEGER, time_created INTEGER NOT NULL, PRIMARY KEY (session, message_id, kind, key) ) STRICT, WITHOUT ROWID;
-CREATE TABLE session_removal ( number INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, position INTEGER NOT NULL ) STRICT;
+CREATE TABLE session_removal ( number INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, position INTEGER NOT NULL, swept INTEGER NOT NULL DEFAULT 0 ) STRICT;
 CREATE UNIQUE INDEX approval_valid ON approval (folder, identity, permission, resource, definition) WHERE time_revoked IS NULL;
 CREATE INDEX consumer_poison_session ON consumer_poison (session_id);
 CREATE INDEX consumer_poison_stop ON consumer_poison (consumer) WHERE skipped = 0;
@@ -31,6 +31,7 @@ CREATE INDEX session_message_system ON session_message (session, seq) WHERE type
 CREATE INDEX session_parent ON session (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX session_part_todo ON session_part (session, seq) WHERE name = 'todo';
 CREATE INDEX session_part_unsettled ON session_part (session, seq) WHERE settled IS NULL;
+CREATE INDEX session_removal_unswept ON session_removal (number) WHERE swept = 0;
 CREATE INDEX session_running ON session (id) WHERE activity_state = 'running';
 CREATE INDEX session_title ON session (title) WHERE title IS NOT NULL;
 CREATE INDEX session_updated ON session (time_updated, id);

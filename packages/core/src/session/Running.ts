@@ -12,6 +12,7 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { AdmissionGate } from "../coordination/AdmissionGate.ts"
+import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import * as Ask from "./Ask.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
@@ -30,6 +31,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const owners = yield* SessionOwner
   const identifiers = yield* Identifiers
   const gate = yield* AdmissionGate
+  const outputs = yield* ToolOutputStore
 
   const admit: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
     const admitted = inputs.admit(options)
@@ -74,6 +76,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const remove = Effect.fn("Sessions.remove")(function* (sessionID: SessionID) {
     yield* execution.interrupt(sessionID)
     if (!(yield* log.remove(sessionID))) return yield* new SessionNotFound({ sessionID })
+    yield* outputs.forget(new Set([sessionID]))
   })
 
   return {

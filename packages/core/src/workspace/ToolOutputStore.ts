@@ -65,6 +65,10 @@ export class ToolOutputStore extends Context.Tag("@daybook/core/ToolOutputStore"
     readonly open: (owner: OutputOwner) => Effect.Effect<OutputFile | undefined, ToolStorageError, Scope.Scope>
     /** The file of a reference of this session; none if this store does not create such names. */
     readonly locate: (sessionID: SessionID, reference: string) => Option.Option<string>
+    /** The sessions that have files; none if the folder cannot be read. */
+    readonly sessions: Effect.Effect<ReadonlySet<string>>
+    /** Removes the files of these sessions. A failure is logged; the next start tries again. */
+    readonly forget: (sessions: ReadonlySet<string>) => Effect.Effect<void>
     /** Removes files older than the retention. Runs every hour; a failure is logged and retried then. */
     readonly sweep: Effect.Effect<void>
   }
@@ -166,25 +170,40 @@ const fileName = (owner: OutputOwner, attempt: number) => {
   return `${owner.sessionID}+${call}${attempt === 0 ? "" : `+${attempt}`}.txt`
 }
 
-/** Removes the old files of a folder. Another process may sweep too, so a missing file is not an error. */
-const sweepFolder = (fs: FileSystem.FileSystem, path: Path.Path, { retention, root }: StoreOptions) =>
+const sessionOf = (name: string): string => name.slice(0, name.indexOf("+"))
+
+/** Removes the files that are gone. Another process may sweep too, so a missing file is not an error. */
+const removeWhere = (
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  root: string,
+  isGone: (file: string, name: string) => Effect.Effect<boolean>
+) =>
   Effect.gen(function* () {
     if (!(yield* fs.exists(root))) return
-    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(retention)
     for (const name of yield* fs.readDirectory(root)) {
       if (!name.startsWith("ses_")) continue
       const file = path.join(root, name)
-      const info = yield* Effect.option(fs.stat(file))
-      const old = Option.exists(
-        Option.flatMap(info, ({ mtime }) => mtime),
-        (time) => time.getTime() < oldest
-      )
-      if (old) yield* Effect.ignore(fs.remove(file))
+      if (yield* isGone(file, name)) yield* Effect.ignore(fs.remove(file))
     }
   }).pipe(
-    Effect.catchAll((error) => Effect.logWarning("old tool outputs could not be swept", error)),
+    Effect.catchAll((error) => Effect.logWarning("tool outputs could not be swept", error)),
     Effect.withSpan("ToolOutputStore.sweep")
   )
+
+/** Removes the files older than the retention. */
+const sweepFolder = (fs: FileSystem.FileSystem, path: Path.Path, { retention, root }: StoreOptions) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const oldest = now - Duration.toMillis(retention)
+    return removeWhere(fs, path, root, (file) =>
+      Effect.map(Effect.option(fs.stat(file)), (info) =>
+        Option.exists(
+          Option.flatMap(info, ({ mtime }) => mtime),
+          (time) => time.getTime() < oldest
+        )
+      )
+    )
+  })
 
 const make = Effect.fnUntraced(function* (options: StoreOptions) {
   const fs = yield* FileSystem.FileSystem
@@ -237,6 +256,11 @@ const make = Effect.fnUntraced(function* (options: StoreOptions) {
   return ToolOutputStore.of({
     bound: bounding(keep),
     open,
+    sessions: Effect.map(
+      Effect.orElseSucceed(fs.readDirectory(root), () => []),
+      (names) => new Set(names.filter((name) => name.startsWith("ses_")).map(sessionOf))
+    ),
+    forget: (sessions) => removeWhere(fs, path, root, (_, name) => Effect.succeed(sessions.has(sessionOf(name)))),
     sweep,
     locate: (sessionID, reference) =>
       /^[A-Za-z0-9._-]{0,80}(\+\d{1,3})?\.txt$/.test(reference.slice(referencePrefix.length)) &&
@@ -260,6 +284,8 @@ export const layer = (options: {
 export const layerNothing: Layer.Layer<ToolOutputStore> = Layer.succeed(ToolOutputStore, {
   bound: bounding(() => Effect.succeed(undefined)),
   open: () => Effect.succeed(undefined),
+  sessions: Effect.succeed(new Set<string>()),
   locate: () => Option.none(),
+  forget: () => Effect.void,
   sweep: Effect.void
 })

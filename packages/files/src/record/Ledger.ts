@@ -81,6 +81,7 @@ export const make = Effect.fn("Ledger.make")(function* (
               )
             )
           ),
-    forget: (id) => Effect.asVoid(run(immediately(sql)(Rows.forget(sql, id))))
+    forget: (id) =>
+      Effect.asVoid(run(Effect.zipRight(immediately(sql)(Rows.forget(sql, id)), LedgerFile.truncateLog(sql))))
   }
 })

@@ -55,6 +55,9 @@ class NotOurs {
 const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
+/** Empties the write-ahead log. Only this connection uses the file. */
+export const truncateLog = (sql: SqliteClient.SqliteClient) => sql`PRAGMA wal_checkpoint(TRUNCATE)`
+
 const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   // A second exporter fails immediately.
   yield* sql`PRAGMA busy_timeout = 0`
@@ -62,6 +65,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   yield* sql`PRAGMA journal_mode = WAL`
   // A commit survives the process. After a power cut the files are compared with the log.
   yield* sql`PRAGMA synchronous = NORMAL`
+  // The checkpoints hold text of sessions: a removed one leaves none here either (ST-39).
+  yield* sql`PRAGMA secure_delete = ON`
   const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
   if (tables.length === 0) return yield* immediately(sql)(Effect.forEach(schema, (part) => sql.unsafe(part)))
   if ((yield* pragma(sql, "application_id")) !== applicationID || (yield* pragma(sql, "user_version")) !== version) {
@@ -70,6 +75,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   if ((yield* pragma(sql, "quick_check(1)")) !== "ok") return yield* Effect.fail(new NotOurs())
   // A write takes the lock.
   yield* sql`UPDATE cursor SET one = 1`
+  // A process that was killed may have left a removed session in it.
+  yield* truncateLog(sql)
 })
 
 /** Opens the connection and takes its lock; undefined, with the connection closed, if the file must be kept aside. */

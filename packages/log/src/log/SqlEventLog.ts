@@ -18,6 +18,7 @@ import { outsideOf } from "./OwnTransaction.ts"
 import * as Reader from "./Reader.ts"
 import { removeSession, selectRemovals } from "./Removals.ts"
 import * as Replay from "./Replay.ts"
+import * as Sweeping from "./Sweeping.ts"
 import * as Tails from "./Tails.ts"
 import * as Writer from "./Writer.ts"
 
@@ -155,6 +156,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const tails = Tails.make()
   const writer = yield* Writer.make(target, tails.announce)
   yield* watchOtherProcesses(sql, tails)
+  const sweeper = yield* Sweeping.make(sql)
   const openTexts = OpenTexts.make()
   const { publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = Listeners.make()
@@ -185,6 +187,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       const existed = yield* removeSession(sql, sessionID)
       tails.reset(sessionID)
       openTexts.forget(sessionID)
+      yield* sweeper.sweep
       return existed
     }),
     listen

@@ -298,6 +298,8 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   // The driver's default, NORMAL, loses acknowledged commits at a power cut.
   yield* sql`PRAGMA synchronous = FULL`
   yield* sql`PRAGMA foreign_keys = ON`
+  // Deleted content is overwritten, also what an update leaves behind: a removed session leaves no text (ST-38).
+  yield* sql`PRAGMA secure_delete = ON`
   // An in-memory database leaves nothing on disk, not even large sorts and statement journals.
   if (filename === ":memory:") yield* sql`PRAGMA temp_store = MEMORY`
   yield* sql`PRAGMA cache_size = -16000`

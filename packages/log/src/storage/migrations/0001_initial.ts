@@ -108,8 +108,10 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`CREATE TABLE session_removal (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         session_id TEXT NOT NULL,
-        position INTEGER NOT NULL
+        position INTEGER NOT NULL,
+        swept INTEGER NOT NULL DEFAULT 0
       ) STRICT`,
+      sql`CREATE INDEX session_removal_unswept ON session_removal (number) WHERE swept = 0`,
       sql`CREATE TABLE session_message (
         id TEXT NOT NULL UNIQUE,
         session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,

@@ -1,0 +1,50 @@
+/**
+ * Erases removed sessions from the write-ahead log. SQLite overwrites deleted rows in the database (`secure_delete`),
+ * but the write-ahead log still holds what was committed before. It can be truncated only while no reader needs it. A
+ * removal is marked as swept once that is done; an unfinished one is continued when the database is opened. Spec: LG-51,
+ * LG-52.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Effect, type Scope } from "effect"
+
+/** The time between two attempts while a reader is open. */
+const pause = "250 millis"
+
+/** Truncates the write-ahead log if it may hold removed sessions. Returns whether nothing is left to do. */
+const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError> =>
+  Effect.gen(function* () {
+    const [unswept] = yield* sql<{ readonly number: number | null }>`
+      SELECT max(number) AS number FROM session_removal WHERE swept = 0`
+    const latest = unswept?.number ?? undefined
+    if (latest === undefined) return true
+    const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
+    if (checkpoint?.busy !== 0) return false
+    yield* sql`UPDATE session_removal SET swept = 1 WHERE swept = 0 AND number <= ${latest}`
+    return true
+  })
+
+export interface Sweeper {
+  /** Sweeps now; if a reader prevents it, in the background, as soon as the reader has ended. */
+  readonly sweep: Effect.Effect<void>
+}
+
+/** Starts the background sweeps, first of removals that an earlier process left unswept. */
+export const make = (sql: SqlClient.SqlClient): Effect.Effect<Sweeper, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const due = Effect.unsafeMakeLatch(true)
+    const tried = attempt(sql).pipe(
+      Effect.catchAllCause((cause) =>
+        Effect.as(Effect.logDebug("the write-ahead log was not truncated after a removal", cause), false)
+      )
+    )
+    yield* due.await.pipe(
+      // Closed before the attempt, so that a removal during it is not missed.
+      Effect.zipRight(due.close),
+      Effect.zipRight(tried),
+      Effect.flatMap((done) => (done ? Effect.void : Effect.zipRight(Effect.sleep(pause), due.open))),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    return { sweep: Effect.flatMap(tried, (done) => (done ? Effect.void : Effect.asVoid(due.open))) }
+  })
