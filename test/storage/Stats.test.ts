@@ -72,7 +72,15 @@ it.scopedLive(
         Effect.zipRight(begin(other, 9), Effect.zipRight(begin(one, 3), readAll(one))),
         logAt(database)
       )
+      // A block of compressed events below each floor, of different sizes.
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`INSERT INTO content (session, first, last, lines, prompts)
+        SELECT session, 0, 1, zeroblob(iif(session_id = ${one}, 70, 500)), 'text' FROM event_sequence`
+      }).pipe(Effect.provide(logAt(database)))
+      assert.strictEqual((yield* Stats.stats({ database })).contentBytes, 70 + 500 + 2 * 4)
       const found = yield* Stats.stats({ database, sessionID: one })
+      assert.strictEqual(found.contentBytes, 70 + 4)
       const bytes = events.reduce((sum, { data }) => sum + stored(data), 0)
       assert.deepInclude(found, { sessions: 1, events: 4, bytes, sampled: false })
       assert.isUndefined(found.tables)
