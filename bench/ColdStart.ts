@@ -8,9 +8,9 @@ import { median } from "./Figures.ts"
 /** The built command. */
 export const daybook = fileURLToPath(new URL("../../../packages/cli/bin/daybook.js", import.meta.url))
 
-/** The environment of a command that works in this folder alone. */
+/** This environment for a command that works in this folder alone, without keys of providers and settings of Daybook. */
 export const environmentIn = (folder: string) => ({
-  PATH: process.env["PATH"],
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/_API_KEY$|^DAYBOOK_|^OTEL_/.test(name))),
   HOME: folder,
   DAYBOOK_DB: join(folder, "daybook.sqlite")
 })
