@@ -9,12 +9,14 @@ import { Effect, Either, Layer, Option } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../../packages/log/src/events/Registry.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import * as EventTypes from "../../packages/log/src/log/EventTypes.ts"
 import { insertEvents, type NewEvent, toEvent } from "../../packages/log/src/log/EventRow.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { tableNames } from "../../packages/log/src/projection/Tables.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
+import { directly } from "../../packages/log/src/storage/Database.ts"
 import { memoryLog } from "../support/Database.ts"
 import { projected, readAll } from "../support/Logs.ts"
 import { readModels } from "../support/ReadModels.ts"
@@ -65,10 +67,8 @@ const rebuilt = Effect.fnUntraced(function* (version: string) {
   const rows = rowsOf(version, "event")
   yield* sql`INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES (1, ${id}, ${rows.length - 1}, 1)`
   // A released log holds names where rows hold numbers.
-  yield* insertEvents(
-    sql,
-    rows.map((row) => ({ ...row, session: 1 }) as unknown as NewEvent)
-  )
+  const events = rows.map((row) => ({ ...row, session: 1 }) as unknown as NewEvent)
+  yield* directly(sql, (statements) => insertEvents(statements, EventTypes.make(), events))
   return yield* Rebuild.rebuild(id)
 })
 

@@ -6,6 +6,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
+import type { DirectConnection } from "../../packages/log/src/storage/Connection.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 
 type Connection = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
@@ -31,8 +32,18 @@ const guarded = (connection: Connection, control: Control): Connection => {
       control.ran.push(text)
       return control.fails(control.ran.length, text, parameters) ? broken() : run()
     })
-  return {
+  const guardNow = <A>(text: string, parameters: ReadonlyArray<unknown>, run: () => A): A => {
+    control.ran.push(text)
+    if (control.fails(control.ran.length, text, parameters)) throw broken()
+    return run()
+  }
+  const { statements } = connection as DirectConnection
+  const direct: DirectConnection = {
     ...connection,
+    statements: {
+      all: (text, parameters) => guardNow(text, parameters, () => statements.all(text, parameters)),
+      run: (text, parameters) => guardNow(text, parameters, () => statements.run(text, parameters))
+    },
     execute: (text, parameters, transform) =>
       guard(text, parameters, () => connection.execute(text, parameters, transform)),
     executeRaw: (text, parameters) => guard(text, parameters, () => connection.executeRaw(text, parameters)),
@@ -40,6 +51,7 @@ const guarded = (connection: Connection, control: Control): Connection => {
     executeUnprepared: (text, parameters, transform) =>
       guard(text, parameters, () => connection.executeUnprepared(text, parameters, transform))
   }
+  return direct
 }
 
 /** The event log on a file, with faults that the test controls. */

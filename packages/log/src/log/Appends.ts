@@ -5,15 +5,16 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Cause, Effect, Either, Exit, Option, Predicate } from "effect"
+import { Array as Arr, Cause, Effect, Either, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
 import type { Encoded } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
-import { join, type Refusal } from "../projection/Change.ts"
+import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
-import { eachRun, type SessionKeys, write } from "../projection/SqlTables.ts"
-import { execute, executeRaw, immediately } from "../storage/Database.ts"
+import { type SessionKeys, write } from "../projection/SqlTables.ts"
+import type { Statements } from "../storage/Connection.ts"
+import { directly, immediately } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
 import {
@@ -25,6 +26,7 @@ import {
   SeqConflict
 } from "./EventLog.ts"
 import { insertEvents, type NewEvent, unavailable } from "./EventRow.ts"
+import type { EventTypes } from "./EventTypes.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
 
@@ -49,6 +51,7 @@ export interface EncodedDraft {
 export interface Target {
   readonly sql: SqlClient.SqlClient
   readonly projectors: ReadonlyArray<Projector<never>>
+  readonly types: EventTypes
   /** The id of the event at a place. */
   readonly idAt: (created: number, position: number) => EventID
 }
@@ -98,34 +101,16 @@ export interface Last {
 }
 
 /** Selects the last numbers. */
-export const selectLast = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    execute<{ readonly name: string; readonly seq: number }>(sql, "SELECT name, seq FROM sqlite_sequence", []),
-    (rows): Last => {
-      const last = new Map(rows.map(({ name, seq }) => [name, seq]))
-      return { position: last.get("event") ?? 0, session: last.get("event_sequence") ?? 0 }
-    }
+export const selectLast = (statements: Statements): Last => {
+  const rows = statements.all<{ readonly name: string; readonly seq: number }>(
+    "SELECT name, seq FROM sqlite_sequence",
+    []
   )
-
-const selectHeads = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => {
-  const heads = new Map<string, Head>()
-  return Effect.as(
-    eachRun(ids, (run) =>
-      Effect.map(
-        execute<Head & { readonly session_id: string }>(
-          sql,
-          "SELECT session, session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence " +
-            `WHERE session_id IN (${run.map(() => "?").join(", ")})`,
-          run
-        ),
-        (rows) => {
-          for (const head of rows) heads.set(head.session_id, head)
-        }
-      )
-    ),
-    heads
-  )
+  const last = new Map(rows.map(({ name, seq }) => [name, seq]))
+  return { position: last.get("event") ?? 0, session: last.get("event_sequence") ?? 0 }
 }
+
+const selectHead = "SELECT session, seq, incarnation, owner_id, owner_epoch FROM event_sequence WHERE session_id = ?"
 
 /** The new head of a session. A session's incarnation is the position of its first event. */
 export interface Moved {
@@ -134,16 +119,19 @@ export interface Moved {
   readonly incarnation: number
 }
 
-/** Updates the sessions' heads and inserts missing ones. */
-export const writeHeads = (sql: SqlClient.SqlClient, heads: ReadonlyMap<string, Moved>) =>
-  eachRun([...heads], (run) =>
-    executeRaw(
-      sql,
-      `INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES ${run.map(() => "(?, ?, ?, ?)").join(", ")} ` +
-        "ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation",
-      run.flatMap(([id, { incarnation, seq, session }]) => [session, id, seq, incarnation])
-    )
-  )
+const insertHead = "INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES (?, ?, ?, ?)"
+const updateHead = "UPDATE event_sequence SET seq = ?, incarnation = ? WHERE session = ?"
+
+/** Writes the session's head. `isNew`: it has no row yet. */
+export const writeHead = (
+  statements: Statements,
+  sessionID: string,
+  { incarnation, seq, session }: Moved,
+  isNew: boolean
+): void => {
+  if (isNew) statements.run(insertHead, [session, sessionID, seq, incarnation])
+  else statements.run(updateHead, [seq, incarnation, session])
+}
 
 /** A head with events keeps its incarnation. A head that is only claimed starts one with its first event. */
 export const incarnationOf = (
@@ -154,35 +142,36 @@ export const incarnationOf = (
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
 
-const isRefusal = (error: unknown): error is Refusal =>
-  Predicate.isRecord(error) && !Predicate.hasProperty(error, "_tag") && typeof error["details"] === "string"
+/** Recognizes the failures that the functions below throw. */
+export const isEventRefused = (thrown: unknown): thrown is EventRefused => thrown instanceof EventRefused
 
-/** Writes the projections of the events, then runs the extra projectors in order. */
-export const writeProjections = (
-  sql: SqlClient.SqlClient,
-  projectors: ReadonlyArray<Projector<never>>,
+/** Writes the projections of the events. Throws `EventRefused` if they contradict the rows. */
+export const writeRows = (
+  statements: Statements,
   events: NonEmptyReadonlyArray<SessionEvent>,
   keys: SessionKeys
-): Effect.Effect<void, SqlError.SqlError | EventRefused> => {
+): void => {
   const { sessionID } = Arr.headNonEmpty(events)
   const misplaced = events.find(({ seq, type }) => (seq === 0) !== (type === "session.created"))
-  if (misplaced !== undefined) return refused(misplaced.sessionID, beginning(misplaced))
+  if (misplaced !== undefined) throw refused(misplaced.sessionID, beginning(misplaced))
   const joined = join(events.flatMap(project))
-  if (Either.isLeft(joined)) return refused(sessionID, joined.left)
-  const core = Effect.mapError(write(sql, joined.right, keys), (error) =>
-    isRefusal(error)
-      ? refused(sessionID, error)
-      : reasonOf(error) === "constraint"
-        ? refused(sessionID, brokenRule(error, "session_message"))
-        : error
-  )
-  return projectors.length === 0
-    ? core
-    : Effect.zipRight(
-        core,
-        Effect.forEach(projectors, (projector) => projector.project(events), { discard: true })
-      )
+  if (Either.isLeft(joined)) throw refused(sessionID, joined.left)
+  try {
+    const refusal = write(statements, joined.right, keys)
+    if (refusal !== undefined) throw refused(sessionID, refusal)
+  } catch (thrown) {
+    throw thrown instanceof SqlError.SqlError && reasonOf(thrown) === "constraint"
+      ? refused(sessionID, brokenRule(thrown, "session_message"))
+      : thrown
+  }
 }
+
+/** Runs the projectors in order. */
+export const runProjectors = (
+  projectors: ReadonlyArray<Projector<never>>,
+  events: ReadonlyArray<SessionEvent>
+): Effect.Effect<void, SqlError.SqlError | EventRefused> =>
+  Effect.forEach(projectors, (projector) => projector.project(events), { discard: true })
 
 /** A log starts with `session.created` and contains it exactly once (LG-2). */
 const beginning = ({ type }: SessionEvent) => ({
@@ -197,31 +186,45 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
   return { table, details: said.startsWith("UNIQUE") ? `its ${column} is taken` : said }
 }
 
-/**
- * Writes all requests, in order. A request with a stale `expectedSeq` or a stale owner gets its error and writes
- * nothing. Any other failure fails the whole effect.
- */
-export const writeBatch = Effect.fnUntraced(function* (
-  { idAt, projectors, sql }: Target,
+/** What a batch wrote: each request's result, and the events in order. */
+interface Written {
+  readonly answers: ReadonlyArray<Result>
+  readonly events: ReadonlyArray<SessionEvent>
+}
+
+/** Why a request cannot be written at this head; undefined if it can. */
+const conflict = (
+  { expectedSeq, owner, sessionID }: Request,
+  head: Head | undefined,
+  seq: number
+): OwnerLost | SeqConflict | undefined =>
+  owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)
+    ? new OwnerLost({ sessionID, ...owner })
+    : expectedSeq !== undefined && expectedSeq !== seq
+      ? new SeqConflict({ sessionID, expected: expectedSeq, actual: seq })
+      : undefined
+
+/** Writes the events, heads and projections of all requests, in order. Throws `SqlError` and `EventRefused`. */
+const writeEvents = (
+  { idAt, types }: Target,
+  statements: Statements,
   requests: NonEmptyReadonlyArray<Request>
-) {
-  const heads = yield* selectHeads(sql, [...new Set(requests.map(({ sessionID }) => sessionID))])
-  const last = yield* selectLast(sql)
-  let { position, session: lastSession } = last
+): Written => {
+  let { position, session: lastSession } = selectLast(statements)
+  const heads = new Map<string, Head | undefined>()
   const moved = new Map<string, Moved>()
   const rows: Array<NewEvent> = []
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
-  for (const { created, drafts, expectedSeq, owner, sessionID } of requests) {
+  for (const request of requests) {
+    const { created, drafts, sessionID } = request
+    if (!heads.has(sessionID)) heads.set(sessionID, statements.all<Head>(selectHead, [sessionID])[0])
     const head = heads.get(sessionID)
     const before = moved.get(sessionID) ?? head
     const last = before?.seq ?? -1
-    if (owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)) {
-      answers.push(Exit.fail(new OwnerLost({ sessionID, ...owner })))
-      continue
-    }
-    if (expectedSeq !== undefined && expectedSeq !== last) {
-      answers.push(Exit.fail(new SeqConflict({ sessionID, expected: expectedSeq, actual: last })))
+    const contradicted = conflict(request, head, last)
+    if (contradicted !== undefined) {
+      answers.push(Exit.fail(contradicted))
       continue
     }
     const incarnation = incarnationOf(before, position + 1)
@@ -230,9 +233,9 @@ export const writeBatch = Effect.fnUntraced(function* (
       const seq = last + 1 + index
       position += 1
       const id = idAt(created, position)
-      const checksum = checksumOf({ id, session_id: sessionID, seq, type: encoded.stored, created, data: encoded.text })
-      rows.push({ position, session, seq, type: encoded.stored, created, checksum, id: null, data: encoded.text })
-      const { data, version } = encoded
+      const { data, stored, text, version } = encoded
+      const checksum = checksumOf({ id, session_id: sessionID, seq, type: stored, created, data: text })
+      rows.push({ position, session, seq, type: stored, created, checksum, id: null, data: text })
       // A draft's type and payload plus an envelope form an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
@@ -240,18 +243,41 @@ export const writeBatch = Effect.fnUntraced(function* (
     for (const event of events) written.push(event)
     answers.push(Exit.succeed({ incarnation, events }))
   }
-  if (!Arr.isNonEmptyArray(written)) return answers
-  yield* writeHeads(sql, moved)
-  yield* insertEvents(sql, rows)
-  const keys = new Map(Array.from(moved, ([id, { session }]) => [id, session]))
-  yield* writeProjections(sql, projectors, written, keys)
-  for (const [index, answer] of answers.entries()) {
-    const request = requests[index]
-    if (request?.commit === undefined || Exit.isFailure(answer)) continue
-    yield* runHook(sql, request.sessionID, request.commit, answer.value.events)
-  }
-  return answers
-})
+  if (!Arr.isNonEmptyArray(written)) return { answers, events: [] }
+  for (const [id, to] of moved) writeHead(statements, id, to, heads.get(id) === undefined)
+  insertEvents(statements, types, rows)
+  writeRows(statements, written, new Map(Array.from(moved, ([id, { session }]) => [id, session])))
+  return { answers, events: written }
+}
+
+/**
+ * Writes all requests, in order, then runs projectors and hooks. A request with a stale `expectedSeq` or a stale owner
+ * gets its error and writes nothing. Any other failure fails the whole effect.
+ */
+export const writeBatch = (
+  target: Target,
+  requests: NonEmptyReadonlyArray<Request>
+): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
+  Effect.flatMap(
+    directly(target.sql, (statements) => writeEvents(target, statements, requests), isEventRefused),
+    ({ answers, events }): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
+      const hooks = requests.flatMap(({ commit, sessionID }, index) => {
+        const answer = answers[index]
+        return commit === undefined || answer === undefined || Exit.isFailure(answer)
+          ? []
+          : [runHook(target.sql, sessionID, commit, answer.value.events)]
+      })
+      const projected =
+        target.projectors.length === 0 || events.length === 0 ? [] : [runProjectors(target.projectors, events)]
+      const rest: ReadonlyArray<Effect.Effect<unknown, BatchError>> = [...projected, ...hooks]
+      return rest.length === 0
+        ? Effect.succeed(answers)
+        : Effect.as(
+            Effect.forEach(rest, (step) => step, { discard: true }),
+            answers
+          )
+    }
+  )
 
 /** A failed statement stays the database's failure; any other failure is the hook's. */
 const runHook = (

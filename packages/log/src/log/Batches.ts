@@ -28,8 +28,19 @@ export const unanswered: Result = Exit.die("the writer left an append unanswered
 
 /** How batches are written: each function is one transaction. */
 const makeTransactions = (target: Target) => {
+  /** One write transaction, which starts again while the database is busy. */
+  const transaction = <A, E>(work: Effect.Effect<A, E>) =>
+    retryBusy(
+      immediately(target.sql)(
+        Effect.suspend(() => {
+          target.types.begin()
+          return work
+        })
+      )
+    )
+
   const alone = (request: Request): Effect.Effect<Result> =>
-    retryBusy(immediately(target.sql)(writeBatch(target, [request]))).pipe(
+    transaction(writeBatch(target, [request])).pipe(
       Effect.matchCause({
         onFailure: (cause) => toResult(request.sessionID, cause),
         onSuccess: ([result]) => result ?? unanswered
@@ -38,18 +49,16 @@ const makeTransactions = (target: Target) => {
 
   /** Writes the groups in order and leaves out the refused requests. */
   const apart = (groups: ReadonlyArray<NonEmptyReadonlyArray<Request>>) =>
-    retryBusy(
-      immediately(target.sql)(
-        Effect.map(
-          Effect.forEach(groups, (group) => writeApart(target, group)),
-          Arr.flatten
-        )
+    transaction(
+      Effect.map(
+        Effect.forEach(groups, (group) => writeApart(target, group)),
+        Arr.flatten
       )
     )
 
   /** Writes all requests; if one is refused, again by halves. */
   const whole = (requests: NonEmptyReadonlyArray<Request>) =>
-    retryBusy(immediately(target.sql)(writeBatch(target, requests))).pipe(
+    transaction(writeBatch(target, requests)).pipe(
       Effect.map((results): ReadonlyArray<Result> => results),
       Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
     )

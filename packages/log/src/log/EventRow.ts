@@ -8,11 +8,12 @@ import { compile } from "../events/Conforms.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { insertRows } from "../projection/SqlTables.ts"
+import type { Statements } from "../storage/Connection.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
 import * as EventIds from "./EventIds.ts"
-import { typesOf } from "./EventTypes.ts"
+import type { EventTypes } from "./EventTypes.ts"
 
 export interface EventRow {
   readonly position: number
@@ -72,22 +73,12 @@ export interface NewEvent {
 }
 
 /** Inserts the events, and the names that are new to this database. */
-export const insertEvents = (
-  sql: SqlClient.SqlClient,
-  events: ReadonlyArray<NewEvent>
-): Effect.Effect<unknown, SqlError.SqlError> =>
-  Effect.flatMap(
-    typesOf(
-      sql,
-      events.map(({ type }) => type)
-    ),
-    (types) =>
-      insertRows(
-        sql,
-        "event",
-        columns,
-        events.map((event) => ({ ...event, type: types.get(event.type) ?? null }))
-      )
+export const insertEvents = (statements: Statements, types: EventTypes, events: ReadonlyArray<NewEvent>): void =>
+  insertRows(
+    statements,
+    "event",
+    columns,
+    events.map((event) => ({ ...event, type: types.of(statements, event.type) }))
   )
 
 /** The events `e` with the texts behind their numbers. `toEvent` reports a type without a name. */

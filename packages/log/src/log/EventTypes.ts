@@ -1,32 +1,46 @@
-/** Gives each stored name (`<type>.<version>`) the small number that its rows hold. Spec: ST-23. */
-import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
-import { Effect } from "effect"
-import { execute, executeRaw } from "../storage/Database.ts"
+/** Gives each stored name (`<type>.<version>`) the small number that its rows hold. Spec: ST-23, ST-24. */
+import type { Statements } from "../storage/Connection.ts"
 
 /** Permission events are read over all sessions: a partial index holds the rows with a negative type. */
 const isIndexed = (name: string): boolean => name.startsWith("session.next.permission.")
 
-const insertType = (next: string) => `INSERT INTO event_type (type, name) VALUES (${next}, ?)`
-const insertUsual = insertType("coalesce((SELECT max(type) FROM event_type WHERE type > 0), 0) + 1")
-const insertIndexed = insertType("coalesce((SELECT min(type) FROM event_type WHERE type < 0), 0) - 1")
+const select = "SELECT type FROM event_type WHERE name = ?"
+const insert = (next: string) => `INSERT INTO event_type (type, name) VALUES (${next}, ?)`
+const insertUsual = insert("coalesce((SELECT max(type) FROM event_type WHERE type > 0), 0) + 1")
+const insertIndexed = insert("coalesce((SELECT min(type) FROM event_type WHERE type < 0), 0) - 1")
 
-/** The number of the name. A new name is added, in the transaction of the context. */
-const typeOf = (sql: SqlClient.SqlClient, name: string): Effect.Effect<number, SqlError.SqlError> =>
-  Effect.flatMap(
-    execute<{ readonly type: number }>(sql, "SELECT type FROM event_type WHERE name = ?", [name]),
-    ([row]) =>
-      row === undefined
-        ? Effect.zipRight(executeRaw(sql, isIndexed(name) ? insertIndexed : insertUsual, [name]), typeOf(sql, name))
-        : Effect.succeed(row.type)
-  )
+/** The numbers of names, for write transactions. */
+export interface EventTypes {
+  /** Begins a transaction: those before it have ended. */
+  readonly begin: () => void
+  /** The number of the name. A new name is added in the current transaction. */
+  readonly of: (statements: Statements, name: string) => number
+}
 
-/** The numbers of the names. New names are added, in the transaction of the context. */
-export const typesOf = (
-  sql: SqlClient.SqlClient,
-  names: Iterable<string>
-): Effect.Effect<ReadonlyMap<string, number>, SqlError.SqlError> =>
-  Effect.map(
-    Effect.forEach(new Set(names), (name) => Effect.map(typeOf(sql, name), (type) => [name, type] as const)),
-    (types) => new Map(types)
-  )
+/**
+ * Remembers committed numbers only. After a rollback, another process may give the number to another name, so nothing
+ * that is read in a transaction after it added a name is remembered.
+ */
+export const make = (): EventTypes => {
+  const committed = new Map<string, number>()
+  let added = false
+  return {
+    begin: () => {
+      added = false
+    },
+    of: (statements, name) => {
+      const known = committed.get(name)
+      if (known !== undefined) return known
+      const [found] = statements.all<{ readonly type: number }>(select, [name])
+      if (found !== undefined) {
+        if (!added) committed.set(name, found.type)
+        return found.type
+      }
+      added = true
+      statements.run(isIndexed(name) ? insertIndexed : insertUsual, [name])
+      const [row] = statements.all<{ readonly type: number }>(select, [name])
+      if (row === undefined) throw new Error(`the name ${name} has no number`)
+      return row.type
+    }
+  }
+}

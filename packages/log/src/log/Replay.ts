@@ -7,8 +7,18 @@ import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } 
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { directly } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { incarnationOf, selectLast, type Target, toAppendError, writeHeads, writeProjections } from "./Appends.ts"
+import {
+  incarnationOf,
+  isEventRefused,
+  runProjectors,
+  selectLast,
+  type Target,
+  toAppendError,
+  writeHead,
+  writeRows
+} from "./Appends.ts"
 import { checksumOf } from "./Checksum.ts"
 import {
   type EventRefused,
@@ -105,7 +115,7 @@ const compare = (
 }
 
 /** Replays the events inside a write transaction. Returns the new ones, or undefined if there are none. */
-export const replay = ({ idAt, projectors, sql }: Target) =>
+export const replay = ({ idAt, projectors, sql, types }: Target) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
     const { sessionID } = first
@@ -125,7 +135,7 @@ export const replay = ({ idAt, projectors, sql }: Target) =>
     if (first.seq > latest + 1) return yield* refuse(first, "gap", `the latest event here is ${latest}`)
     const fresh: Array<SessionEvent> = []
     const rows: Array<NewEvent> = []
-    const last = yield* selectLast(sql)
+    const last = yield* directly(sql, selectLast)
     let { position } = last
     const session = head?.session ?? last.session + 1
     const incarnation = incarnationOf(head, position + 1)
@@ -149,13 +159,21 @@ export const replay = ({ idAt, projectors, sql }: Target) =>
     }
     const newest = fresh.at(-1)
     if (newest !== undefined && Arr.isNonEmptyArray(fresh)) {
-      yield* writeHeads(sql, new Map([[sessionID, { session, seq: newest.seq, incarnation }]]))
-      yield* insertEvents(sql, rows)
-      const keys = new Map([[sessionID, session]])
       // Paged, so that no statement grows with the length of the replay.
-      yield* Effect.forEach(Arr.chunksOf(fresh, pageSize), (page) => writeProjections(sql, projectors, page, keys), {
-        discard: true
-      })
+      const pages = Arr.chunksOf(fresh, pageSize)
+      const moved = { session, seq: newest.seq, incarnation }
+      const keys = new Map([[sessionID, session]])
+      yield* directly(
+        sql,
+        (statements) => {
+          types.begin()
+          writeHead(statements, sessionID, moved, head === undefined)
+          insertEvents(statements, types, rows)
+          for (const page of pages) writeRows(statements, page, keys)
+        },
+        isEventRefused
+      )
+      yield* Effect.forEach(pages, (page) => runProjectors(projectors, page), { discard: true })
     }
     if (options.ownerID !== undefined) {
       yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}

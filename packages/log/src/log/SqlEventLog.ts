@@ -10,6 +10,7 @@ import { withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
 import * as EventIds from "./EventIds.ts"
+import * as EventTypes from "./EventTypes.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as Listeners from "./Listeners.ts"
 import * as LiveEvents from "./LiveEvents.ts"
@@ -152,7 +153,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
   const identity = yield* selectIdentity(sql)
-  const target = { sql, projectors: withClient(sql, options.projectors ?? []), idAt: EventIds.make(identity) }
+  const target = {
+    sql,
+    projectors: withClient(sql, options.projectors ?? []),
+    types: EventTypes.make(),
+    idAt: EventIds.make(identity)
+  }
   const tails = Tails.make()
   const writer = yield* Writer.make(target, tails.announce)
   yield* watchOtherProcesses(sql, tails)

@@ -13,7 +13,7 @@ import { type AnyRow, join, type Joined } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { write } from "../projection/SqlTables.ts"
 import { tables } from "../projection/Tables.ts"
-import { immediately, retryBusy } from "../storage/Database.ts"
+import { directly, immediately, retryBusy } from "../storage/Database.ts"
 
 /** Errors of a rebuild. The session that fails keeps its rows. */
 export type RebuildError = SessionNotFound | CursorExpired | EventUnreadable | EventRefused | LogUnavailable
@@ -47,9 +47,8 @@ export const writePage = Effect.fnUntraced(function* (
   const { inserts, updates } = joined.right.session
   yield* Effect.forEach(inserts.values(), (row) => writeSession(sql, row), { discard: true })
   const rest: Joined = { ...joined.right, session: { inserts: new Map(), updates } }
-  yield* Effect.mapError(write(sql, rest, new Map([[sessionID, session]])), (error) =>
-    error instanceof SqlError.SqlError ? error : new EventRefused({ sessionID, ...error })
-  )
+  const refusal = yield* directly(sql, (statements) => write(statements, rest, new Map([[sessionID, session]])))
+  if (refusal !== undefined) return yield* new EventRefused({ sessionID, ...refusal })
 })
 
 /** Reads one page of events and verifies their sequence numbers and checksums. */

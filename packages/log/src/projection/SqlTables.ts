@@ -3,10 +3,8 @@
  * transaction. Statements come in a few sizes only, so that the driver's cache of prepared statements stays effective.
  * Spec: PJ-4.
  */
-import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Effect, Predicate } from "effect"
-import { execute, executeRaw } from "../storage/Database.ts"
+import { Array as Arr } from "effect"
+import type { Statements } from "../storage/Connection.ts"
 import { type AnyRow, type AnyUpdate, describe, type Joined, type Refusal } from "./Change.ts"
 import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
 
@@ -24,15 +22,6 @@ export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyRea
     }
   }
   return runs
-}
-
-/** Runs the effect for each run of rows, in order. Usually there is one run. */
-export const eachRun = <A, E, R>(
-  rows: ReadonlyArray<A>,
-  run: (rows: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<unknown, E, R>
-): Effect.Effect<unknown, E, R> => {
-  const runs = inRuns(rows)
-  return runs.length === 1 && runs[0] !== undefined ? run(runs[0]) : Effect.forEach(runs, run, { discard: true })
 }
 
 /** Statement texts by name. There are a few dozen, and building one costs as much as running it. */
@@ -75,24 +64,19 @@ const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Ar
 
 /** Inserts the rows in as few statements as the sizes allow. */
 export const insertRows = (
-  sql: SqlClient.SqlClient,
+  statements: Statements,
   table: string,
   columns: ReadonlyArray<string>,
   rows: ReadonlyArray<AnyRow>
-): Effect.Effect<unknown, SqlError.SqlError> =>
-  eachRun(rows, (run) =>
-    executeRaw(
-      sql,
-      textOf(
-        `insert ${table} ${run.length}`,
-        () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
-      ),
-      values(run, columns)
+): void => {
+  for (const run of inRuns(rows)) {
+    const text = textOf(
+      `insert ${table} ${run.length}`,
+      () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
     )
-  )
-
-const changedRows = (result: unknown): number =>
-  Predicate.hasProperty(result, "changes") && typeof result.changes === "number" ? result.changes : 0
+    statements.run(text, values(run, columns))
+  }
+}
 
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
@@ -144,94 +128,91 @@ export const updateStatement = (table: TableName, { add, set }: Shape, rows: num
   )
 }
 
-const updateRows = (
-  sql: SqlClient.SqlClient,
-  table: TableName,
-  updates: Iterable<AnyUpdate>,
-  keys: SessionKeys
-): Effect.Effect<void, SqlError.SqlError | Refusal> => {
-  const byShape = new Map<
-    string,
-    { readonly name: string; readonly shape: Shape; readonly updates: Array<AnyUpdate> }
-  >()
+/** Updates that set the same columns and add to the same columns. */
+interface Group {
+  readonly name: string
+  readonly shape: Shape
+  readonly updates: Array<AnyUpdate>
+}
+
+const byShape = (updates: Iterable<AnyUpdate>): Iterable<Group> => {
+  const groups = new Map<string, Group>()
   for (const update of updates) {
     const shape = { set: Object.keys(update.set), add: update.add.map(([column]) => column) }
     const name = `${shape.set.join()}+${shape.add.join()}`
-    const group = byShape.get(name)
-    if (group === undefined) byShape.set(name, { name, shape, updates: [update] })
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, { name, shape, updates: [update] })
     else group.updates.push(update)
   }
+  return groups.values()
+}
+
+const updateRows = (
+  statements: Statements,
+  table: TableName,
+  updates: Iterable<AnyUpdate>,
+  keys: SessionKeys
+): Refusal | undefined => {
   const { key } = tables[table]
-  return Effect.forEach(
-    byShape.values(),
-    ({ name, shape, updates: group }) =>
-      eachRun(group, (run) => {
-        const parameters: Array<Value> = []
-        for (const update of run) {
-          for (const column of shape.set) parameters.push(update.set[column] ?? null)
-          for (const [, amount] of update.add) parameters.push(amount)
-          const at = stored(update.key, keys)
-          for (const column of key) parameters.push(at[storedName(table, column)] ?? null)
-        }
-        const write = () => updateStatement(table, shape, run.length)
-        // Only a rebuild or a replay writes many steps of one session at once: not worth caching.
-        const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
-        return Effect.flatMap(executeRaw(sql, text, parameters), (result) =>
-          changedRows(result) === run.length
-            ? Effect.void
-            : Effect.fail<Refusal>({
-                table,
-                details: `${describe(table, run[0].key)} does not exist, or a column that is set once is already set`
-              })
-        )
-      }),
-    { discard: true }
-  )
+  for (const { name, shape, updates: group } of byShape(updates)) {
+    for (const run of inRuns(group)) {
+      const parameters: Array<Value> = []
+      for (const update of run) {
+        for (const column of shape.set) parameters.push(update.set[column] ?? null)
+        for (const [, amount] of update.add) parameters.push(amount)
+        const at = stored(update.key, keys)
+        for (const column of key) parameters.push(at[storedName(table, column)] ?? null)
+      }
+      const write = () => updateStatement(table, shape, run.length)
+      // Only a rebuild or a replay writes many steps of one session at once: not worth caching.
+      const text = shape.add.length > 12 ? write() : textOf(`update ${table} ${name} ${run.length}`, write)
+      if (statements.run(text, parameters) === run.length) continue
+      const details = `${describe(table, run[0].key)} does not exist, or a column that is set once is already set`
+      return { table, details }
+    }
+  }
+  return undefined
 }
 
 /**
  * Finds a message id that belongs to a waiting input or to another promoted one (IN-6). Messages and inputs are both
  * checked here, before the commit.
  */
-const reservedIDs = (sql: SqlClient.SqlClient, joined: Joined): Effect.Effect<unknown, SqlError.SqlError | Refusal> => {
+const reservedIDs = (statements: Statements, joined: Joined): Refusal | undefined => {
   const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
     ({ id }) => id ?? null
   )
-  return eachRun(ids, (run) =>
-    Effect.flatMap(
-      execute<{ readonly id: string }>(
-        sql,
-        "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
-          `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`,
-        run
+  for (const run of inRuns(ids)) {
+    const [clash] = statements.all<{ readonly id: string }>(
+      textOf(
+        `reserved ${run.length}`,
+        () =>
+          "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
+          `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`
       ),
-      ([clash]) =>
-        clash === undefined
-          ? Effect.void
-          : Effect.fail<Refusal>({
-              table: "session_message",
-              details: `${clash.id} is reserved by an admitted prompt`
-            })
+      run
     )
-  )
+    if (clash !== undefined) {
+      return { table: "session_message", details: `${clash.id} is reserved by an admitted prompt` }
+    }
+  }
+  return undefined
 }
 
-/** Writes all changes, or refuses them all. `keys` has every session of the changes. */
-export const write = (
-  sql: SqlClient.SqlClient,
-  joined: Joined,
-  keys: SessionKeys
-): Effect.Effect<void, SqlError.SqlError | Refusal> => {
-  const steps: Array<Effect.Effect<unknown, SqlError.SqlError | Refusal>> = []
+/**
+ * Writes the changes, in the caller's transaction. A refusal leaves some of them written: roll back then. `keys` has
+ * every session of the changes.
+ */
+export const write = (statements: Statements, joined: Joined, keys: SessionKeys): Refusal | undefined => {
   for (const table of tableNames) {
     const { inserts, updates } = joined[table]
     const rows = [...inserts.values()]
     if (rows.length > 0) {
       const own = table === "session" ? rows : rows.map((row) => stored(row, keys))
-      steps.push(insertRows(sql, table, columnsOf(table), own))
+      insertRows(statements, table, columnsOf(table), own)
     }
-    if (updates.size > 0) steps.push(updateRows(sql, table, updates.values(), keys))
+    const refusal = updates.size > 0 ? updateRows(statements, table, updates.values(), keys) : undefined
+    if (refusal !== undefined) return refusal
   }
-  steps.push(reservedIDs(sql, joined))
-  return Effect.forEach(steps, (step) => step, { discard: true })
+  return reservedIDs(statements, joined)
 }

@@ -13,6 +13,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { lean } from "./LeanClient.ts"
+import * as Connection from "./Connection.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
 
@@ -143,33 +144,39 @@ export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN
 /** Runs the reads in one transaction, so that all of them see the same commit. */
 export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
 
-/**
- * Runs one statement. Inside a transaction it goes directly to the connection: a statement's usual span and scope cost
- * several times as much as a short statement, and a group commit runs many of them.
- */
-export const execute = <Row>(
-  sql: SqlClient.SqlClient,
-  text: string,
-  parameters: ReadonlyArray<string | number | null>
-): Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError> =>
-  Effect.withFiberRuntime(({ currentContext }) => {
-    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
-    return Option.isSome(transaction)
-      ? transaction.value[0].execute(text, parameters, undefined)
-      : sql.unsafe<Row & object>(text, parameters)
-  })
+type Reserved = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
 
-/** Like `execute`, for a statement without rows. Returns the driver's result, with the number of changed rows. */
-export const executeRaw = (
+const runOn = <A, E>(
+  connection: Reserved,
+  work: (statements: Connection.Statements) => A,
+  isFailure: ((thrown: unknown) => thrown is E) | undefined
+): Effect.Effect<A, SqlError.SqlError | E> => {
+  const statements = Connection.statementsOf(connection)
+  if (statements === undefined) return Effect.dieMessage("this connection runs no statements directly")
+  try {
+    return Effect.succeed(work(statements))
+  } catch (thrown) {
+    return thrown instanceof SqlError.SqlError || isFailure?.(thrown) === true
+      ? Effect.fail(thrown)
+      : Effect.die(thrown)
+  }
+}
+
+/**
+ * Runs synchronous work on the transaction's connection, or on the client's outside a transaction. A group commit runs
+ * dozens of statements, and an effect for each costs more than the statement. A failed statement is a typed failure, and
+ * so is what `isFailure` recognizes; anything else that the work throws is a defect.
+ */
+export const directly = <A, E = never>(
   sql: SqlClient.SqlClient,
-  text: string,
-  parameters: ReadonlyArray<string | number | null>
-): Effect.Effect<unknown, SqlError.SqlError> =>
+  work: (statements: Connection.Statements) => A,
+  isFailure?: (thrown: unknown) => thrown is E
+): Effect.Effect<A, SqlError.SqlError | E> =>
   Effect.withFiberRuntime(({ currentContext }) => {
     const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
     return Option.isSome(transaction)
-      ? transaction.value[0].executeRaw(text, parameters)
-      : sql.unsafe(text, parameters).raw
+      ? runOn(transaction.value[0], work, isFailure)
+      : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => runOn(connection, work, isFailure)))
   })
 
 const makeWritable =
@@ -197,19 +204,12 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
 }
 
 const open = (
-  options: SqliteClient.SqliteClientConfig
+  options: Connection.Options
 ): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
-  // The driver throws if the file cannot be opened.
-  SqliteClient.make(options).pipe(
-    Effect.catchAllDefect((cause) => refuse(options.filename, cause)),
-    Effect.flatMap((client) =>
-      // The driver has one connection, which it hands out again and again.
-      client.reserve.pipe(
-        Effect.scoped,
-        Effect.map((connection) => lean(client, connection)),
-        Effect.mapError((cause) => refuse(options.filename, cause))
-      )
-    )
+  Connection.open(options).pipe(
+    Effect.map(({ client, connection }) => lean(client, connection)),
+    // The driver throws if the file cannot be opened.
+    Effect.catchAllDefect((cause) => refuse(options.filename, cause))
   )
 
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
@@ -338,7 +338,7 @@ const checkFiles = (options: DatabaseOptions) =>
 const writer = (options: DatabaseOptions) =>
   Effect.gen(function* () {
     yield* checkFiles(options)
-    const sql = yield* open({ filename: options.filename, disableWAL: true })
+    const sql = yield* open({ filename: options.filename })
     yield* prepare(sql, options.filename).pipe(
       retryBusy,
       Effect.catchTags({
@@ -356,7 +356,7 @@ const writer = (options: DatabaseOptions) =>
   })
 
 const openReading = ({ filename }: DatabaseOptions) =>
-  Effect.tap(open({ filename, readonly: true, disableWAL: true }), (client) =>
+  Effect.tap(open({ filename, readonly: true }), (client) =>
     Effect.mapError(
       // Pages that it reads again are in the system's cache.
       Effect.zipRight(client`PRAGMA busy_timeout = 1000`, client`PRAGMA cache_size = -8000`),
@@ -416,7 +416,7 @@ export const layerReading = (options: DatabaseOptions): Layer.Layer<Connections,
  * to.
  */
 export const scratch: Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope> = Effect.gen(function* () {
-  const sql = yield* open({ filename: "", disableWAL: true })
+  const sql = yield* open({ filename: "" })
   const empty = Effect.forEach(["journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"], (setting) =>
     sql.unsafe(`PRAGMA ${setting}`)
   )

@@ -1,0 +1,154 @@
+/**
+ * Opens a database with better-sqlite3 as a client of `@effect/sql`. The driver of `@effect/sql-sqlite-node` does the
+ * same, but keeps its connection to itself: here the connection also runs statements directly, for code that runs many
+ * of them in one transaction (`Statements`). Spec: ST-28.
+ */
+import type * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import * as SqlError from "@effect/sql/SqlError"
+import * as SqlStatement from "@effect/sql/Statement"
+import Sqlite from "better-sqlite3"
+import { Context, Effect, type Scope } from "effect"
+
+export type Parameters = ReadonlyArray<string | number | null>
+
+/** Runs statements at once. A statement that fails throws a `SqlError`. */
+export interface Statements {
+  /** The rows of a query. */
+  readonly all: <Row>(text: string, parameters: Parameters) => ReadonlyArray<Row>
+  /** The number of rows that a statement changed. */
+  readonly run: (text: string, parameters: Parameters) => number
+}
+
+/** A connection that also runs statements directly. */
+export interface DirectConnection extends Connection {
+  readonly statements: Statements
+}
+
+/** Prepared statements that a connection keeps. The log, the stores and their hosts have some two hundred. */
+const kept = 400
+
+const failed = (message: string, cause: unknown) => new SqlError.SqlError({ cause, message })
+
+/** Prepares each text once, and keeps the most recently prepared ones. */
+const makePrepare = (db: Sqlite.Database) => {
+  const prepared = new Map<string, Sqlite.Statement<Array<unknown>>>()
+  return (text: string): Sqlite.Statement<Array<unknown>> => {
+    const known = prepared.get(text)
+    if (known !== undefined) return known
+    const statement = db.prepare<Array<unknown>>(text)
+    for (const oldest of prepared.keys()) {
+      if (prepared.size < kept) break
+      prepared.delete(oldest)
+    }
+    prepared.set(text, statement)
+    return statement
+  }
+}
+
+const makeConnection = (db: Sqlite.Database): DirectConnection => {
+  const prepare = makePrepare(db)
+
+  /** What a statement returns: its rows, or the driver's result if it has none. */
+  const result = (statement: Sqlite.Statement<Array<unknown>>, parameters: ReadonlyArray<unknown>): unknown =>
+    statement.reader ? statement.all(...parameters) : statement.run(...parameters)
+
+  const attempt = <A>(run: () => A): Effect.Effect<A, SqlError.SqlError> =>
+    Effect.try({ try: run, catch: (cause) => failed("Failed to execute statement", cause) })
+
+  const query = (text: string, parameters: ReadonlyArray<unknown>): Effect.Effect<unknown, SqlError.SqlError> =>
+    Effect.withFiberRuntime(({ currentContext }) =>
+      attempt(() =>
+        Context.get(currentContext, SqlClient.SafeIntegers)
+          ? result(db.prepare<Array<unknown>>(text).safeIntegers(true), parameters)
+          : result(prepare(text), parameters)
+      )
+    )
+
+  const rowsOf = (text: string, parameters: ReadonlyArray<unknown>) =>
+    Effect.map(query(text, parameters), (found) => (Array.isArray(found) ? found : []))
+
+  const directly = <A>(run: () => A): A => {
+    try {
+      return run()
+    } catch (cause) {
+      throw failed("Failed to execute statement", cause)
+    }
+  }
+
+  return {
+    execute: (text, parameters, transform) =>
+      transform === undefined ? rowsOf(text, parameters) : Effect.map(rowsOf(text, parameters), transform),
+    executeRaw: query,
+    executeValues: (text, parameters) =>
+      attempt(() => {
+        const statement = prepare(text)
+        if (!statement.reader) {
+          statement.run(...parameters)
+          return []
+        }
+        try {
+          return statement.raw(true).all(...parameters) as ReadonlyArray<ReadonlyArray<unknown>>
+        } finally {
+          statement.raw(false)
+        }
+      }),
+    executeUnprepared: (text, parameters, transform) =>
+      transform === undefined ? rowsOf(text, parameters) : Effect.map(rowsOf(text, parameters), transform),
+    executeStream: () => Effect.dieMessage("this connection does not stream rows"),
+    statements: {
+      all: <Row>(text: string, parameters: Parameters) =>
+        directly(() => prepare(text).all(...parameters) as ReadonlyArray<Row>),
+      run: (text, parameters) => directly(() => prepare(text).run(...parameters).changes)
+    }
+  }
+}
+
+/** The statements of a connection that this module opened; undefined for one of another driver. */
+export const statementsOf = (connection: Connection): Statements | undefined =>
+  "statements" in connection ? (connection as DirectConnection).statements : undefined
+
+/** Which file to open, and whether only for reading. */
+export interface Options {
+  readonly filename: string
+  readonly readonly?: boolean
+}
+
+/** Opens the database; the scope closes it. Throws what the driver throws, as a defect, if it cannot be opened. */
+export const open = (
+  options: Options
+): Effect.Effect<
+  { readonly client: SqliteClient.SqliteClient; readonly connection: DirectConnection },
+  never,
+  Scope.Scope | Reactivity.Reactivity
+> =>
+  Effect.gen(function* () {
+    const db = yield* Effect.acquireRelease(
+      Effect.sync(() => new Sqlite(options.filename, { readonly: options.readonly ?? false })),
+      (opened) => Effect.sync(() => opened.close())
+    )
+    const connection = makeConnection(db)
+    const semaphore = yield* Effect.makeSemaphore(1)
+    const reserved = Effect.as(
+      Effect.acquireRelease(Effect.interruptible(semaphore.take(1)), () => semaphore.release(1)),
+      connection
+    )
+    const made = yield* SqlClient.make({
+      acquirer: semaphore.withPermits(1)(Effect.succeed(connection)),
+      compiler: SqlStatement.makeCompilerSqlite(),
+      transactionAcquirer: reserved,
+      spanAttributes: [["db.system.name", "sqlite"]]
+    })
+    const attempt = <A>(message: string, run: () => A | Promise<A>) =>
+      Effect.tryPromise({ try: async () => run(), catch: (cause) => failed(message, cause) })
+    const client = Object.assign(made, {
+      [SqliteClient.TypeId]: SqliteClient.TypeId,
+      config: { filename: options.filename },
+      export: attempt("Failed to export database", () => new Uint8Array(db.serialize())),
+      backup: (destination: string) => attempt("Failed to backup database", () => db.backup(destination)),
+      loadExtension: (path: string) => attempt("Failed to load extension", () => void db.loadExtension(path))
+    }) as SqliteClient.SqliteClient
+    return { client, connection }
+  })
