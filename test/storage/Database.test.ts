@@ -33,6 +33,22 @@ for (const [store, layer] of Object.entries(stores)) {
   })
 }
 
+it.effect(
+  "ST-28: more texts than a connection keeps statements all run, and one that failed to prepare may run later",
+  () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const later = sql`SELECT n FROM later`
+      assert.include(String((yield* Effect.flip(later)).cause), "no such table")
+      for (const pass of [1, 2]) {
+        for (let n = 0; n < 500; n++) assert.deepStrictEqual(yield* sql.unsafe(`SELECT ${n} AS n`), [{ n }], `${pass}`)
+      }
+      yield* sql`CREATE TABLE later (n INTEGER) STRICT`
+      yield* sql`INSERT INTO later VALUES (7)`
+      assert.deepStrictEqual(yield* later, [{ n: 7 }])
+    }).pipe(Effect.provide(logAt(":memory:")))
+)
+
 it.scopedLive("ST-2: the reading connection reads while a write transaction is open, and cannot write", () =>
   Effect.gen(function* () {
     yield* open(

@@ -6,7 +6,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
-import type { DirectConnection } from "../../packages/log/src/storage/Connection.ts"
+import { ConnectionId, type DirectConnection } from "../../packages/log/src/storage/Connection.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 
 type Connection = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
@@ -37,9 +37,10 @@ const guarded = (connection: Connection, control: Control): Connection => {
     if (control.fails(control.ran.length, text, parameters)) throw broken()
     return run()
   }
-  const { statements } = connection as DirectConnection
+  const { isReserved, statements } = connection as DirectConnection
   const direct: DirectConnection = {
     ...connection,
+    isReserved,
     statements: {
       all: (text, parameters) => guardNow(text, parameters, () => statements.all(text, parameters)),
       run: (text, parameters) => guardNow(text, parameters, () => statements.run(text, parameters))
@@ -63,10 +64,11 @@ export const faultyLog = (filename: string, options: SqlEventLog.Options = {}) =
       SqlClient.SqlClient,
       (sql) =>
         new Proxy(sql, {
-          get: (target, property) =>
-            property === "reserve"
-              ? Effect.map(target.reserve, (connection) => guarded(connection, control))
-              : Reflect.get(target, property)
+          get: (target, property) => {
+            const found: unknown = Reflect.get(target, property)
+            if (property === "reserve") return Effect.map(target.reserve, (connection) => guarded(connection, control))
+            return property === ConnectionId ? guarded(found as DirectConnection, control) : found
+          }
         })
     )
   )

@@ -83,7 +83,8 @@ export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | 
 /** The result of one append. */
 export type Result = Exit.Exit<Commit, Failure>
 
-type BatchError = SqlError.SqlError | EventRefused | HookFailed
+/** Why a batch was not written. */
+export type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
 type Head = {
   /** The session's number in rows. */
@@ -205,7 +206,7 @@ const conflict = (
       : undefined
 
 /** Writes the events, heads and projections of all requests, in order. Throws `SqlError` and `EventRefused`. */
-const writeEvents = (
+export const writeEvents = (
   { idAt, types }: Target,
   statements: Statements,
   requests: NonEmptyReadonlyArray<Request>

@@ -5,7 +5,7 @@
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { immediately, retryBusy } from "../storage/Database.ts"
+import { immediately, isBusy, retryBusy } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import {
   halves,
@@ -17,11 +17,15 @@ import {
   writeApart,
   writeBatch
 } from "./Appends.ts"
+import type { Attempt } from "./DirectBatch.ts"
 import { unavailable } from "./EventRow.ts"
 import type { Suspects } from "./Suspects.ts"
 
-/** Commits requests, and returns their results in order. */
-export type CommitBatch = (requests: NonEmptyReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>
+/** Commits requests, and returns their results in order. `first`: why a first transaction was rolled back. */
+export type CommitBatch = (
+  requests: NonEmptyReadonlyArray<Request>,
+  first?: Attempt
+) => Effect.Effect<ReadonlyArray<Result>>
 
 /** Broken invariant: the batch writer must answer every request. */
 export const unanswered: Result = Exit.die("the writer left an append unanswered")
@@ -39,8 +43,14 @@ const makeTransactions = (target: Target) => {
       )
     )
 
-  const alone = (request: Request): Effect.Effect<Result> =>
-    transaction(writeBatch(target, [request])).pipe(
+  /** All requests in one transaction, unless the first attempt has decided. */
+  const together = (requests: NonEmptyReadonlyArray<Request>, first: Attempt | undefined) => {
+    const written = transaction(writeBatch(target, requests))
+    return first === undefined ? written : Effect.catchIf(first, isBusy, () => written)
+  }
+
+  const alone = (request: Request, first?: Attempt): Effect.Effect<Result> =>
+    together([request], first).pipe(
       Effect.matchCause({
         onFailure: (cause) => toResult(request.sessionID, cause),
         onSuccess: ([result]) => result ?? unanswered
@@ -57,9 +67,8 @@ const makeTransactions = (target: Target) => {
     )
 
   /** Writes all requests; if one is refused, again by halves. */
-  const whole = (requests: NonEmptyReadonlyArray<Request>) =>
-    transaction(writeBatch(target, requests)).pipe(
-      Effect.map((results): ReadonlyArray<Result> => results),
+  const whole = (requests: NonEmptyReadonlyArray<Request>, first: Attempt | undefined) =>
+    together(requests, first).pipe(
       Effect.catchAllCause((cause) => (isRefused(cause) ? apart(halves(requests)) : Effect.failCause(cause)))
     )
 
@@ -82,17 +91,17 @@ const makeTransactions = (target: Target) => {
 
 export const make = (target: Target, suspects: Suspects): CommitBatch => {
   const { alone, split, whole } = makeTransactions(target)
-  return (requests) => {
-    if (requests.length === 1) return Effect.map(alone(requests[0]), Arr.of)
+  return (requests, first) => {
+    if (requests.length === 1) return Effect.map(alone(requests[0], first), Arr.of)
     const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))
     return Effect.catchAllCause(
-      suspected.length === 0 ? whole(requests) : split(requests, trusted, suspected),
+      suspected.length === 0 ? whole(requests, first) : split(requests, trusted, suspected),
       (cause): Effect.Effect<ReadonlyArray<Result>> => {
         // Busy: retrying one by one would only repeat the wait.
         const failure = Option.getOrUndefined(Cause.failureOption(cause))
         return failure instanceof SqlError.SqlError && reasonOf(failure) === "busy"
           ? Effect.succeed(requests.map(() => Exit.fail(unavailable("append")(failure))))
-          : Effect.forEach(requests, alone)
+          : Effect.forEach(requests, (request) => alone(request))
       }
     )
   }

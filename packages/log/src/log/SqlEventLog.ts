@@ -1,6 +1,6 @@
 /** Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Array as Arr, Clock, Effect, Either, Layer, Schedule, Stream } from "effect"
+import { Array as Arr, Effect, Either, Layer, Schedule, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
@@ -8,7 +8,7 @@ import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
 import { withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
-import { type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
+import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
 import * as EventIds from "./EventIds.ts"
 import * as EventTypes from "./EventTypes.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
@@ -83,26 +83,23 @@ const withClient = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projecto
 const makeAppend = (
   { submit }: Writer.Writer,
   appended: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void>
-): (typeof EventLog.Service)["append"] =>
-  Effect.fnUntraced(
-    function* <E = never>(
-      sessionID: SessionID,
-      drafts: NonEmptyReadonlyArray<Draft>,
-      { commit, expectedSeq, owner }: AppendOptions<E> = {}
-    ) {
-      const encoded = yield* encodeDrafts(drafts)
-      const created = yield* Clock.currentTimeMillis
-      const events = yield* Effect.mapError(
-        submit({ sessionID, drafts: encoded, created, expectedSeq, owner, commit }),
+): (typeof EventLog.Service)["append"] => {
+  return <E = never>(
+    sessionID: SessionID,
+    drafts: NonEmptyReadonlyArray<Draft>,
+    { commit, expectedSeq, owner }: AppendOptions<E> = {}
+  ) =>
+    Effect.clockWith((clock): Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E> => {
+      const encoded = encodeDrafts(drafts)
+      if (Either.isLeft(encoded)) return Effect.fail(encoded.left)
+      const created = clock.unsafeCurrentTimeMillis()
+      return submit({ sessionID, drafts: encoded.right, created, expectedSeq, owner, commit }).pipe(
         // The writer passes the hook's failure through unchanged, so it has the caller's type E.
-        (error) => (error instanceof HookFailed ? (error.error as E) : error)
+        Effect.mapError((error) => (error instanceof HookFailed ? (error.error as E) : error)),
+        Effect.tap(appended)
       )
-      yield* appended(events)
-      return events
-    },
-    Effect.uninterruptible,
-    withSpan("EventLog.append")
-  )
+    }).pipe(Effect.uninterruptible, withSpan("EventLog.append"))
+}
 
 type Reads = "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest"
 

@@ -1,21 +1,23 @@
 /**
- * Group commit. Appends of all sessions go through one queue; one fiber takes the waiting ones, writes them in one
- * transaction with one fsync, and answers each caller:
+ * Group commit. Appends of all sessions wait in one queue; the waiting ones are written in one transaction with one
+ * fsync, then each caller is answered:
  *
- *   append -> queue -> [take one, yield, take the rest] -> transaction -> announce -> answers
- *                                                             | refused: again, without the refused appends
- *                                                             | the database failed: each again, alone
+ *   append -> queue -> two rounds of the scheduler -> transaction -> announce -> answers
+ *                                                        | not possible now, or refused: `Batches.ts`
  *
- * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So
- * a session that is refused repeatedly costs the others only its own attempt. How a batch is committed: `Batches.ts`. Spec: LG-5, LG-6.
+ * The usual transaction is plain synchronous code: an effect for each step costs more than the step. A fiber writes a
+ * batch only if a hook or a projector runs in it, the connection is reserved, or the first attempt failed. After a
+ * refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So a session
+ * that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6, LG-47, LG-48.
  */
-import { Array as Arr, Cause, Chunk, Effect, Exit, Metric, Queue } from "effect"
+import { Array as Arr, Effect, Exit, Fiber, Runtime } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { fairly } from "../support/FairScheduler.ts"
+import * as FairScheduler from "../support/FairScheduler.ts"
 import * as Metrics from "../support/Metrics.ts"
-import type { Failure, Request, Target } from "./Appends.ts"
+import type { Failure, Request, Result, Target } from "./Appends.ts"
 import * as Batches from "./Batches.ts"
+import * as DirectBatch from "./DirectBatch.ts"
 import { LogUnavailable } from "./EventLog.ts"
 import * as Suspects from "./Suspects.ts"
 import type { Commit } from "./Tails.ts"
@@ -35,58 +37,91 @@ export interface Writer {
   readonly submit: (request: Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>
 }
 
+const requestOf = ({ request }: Waiting): Request => request
+
 /** Starts the writer in the current scope. `announce` receives the commits before any caller is answered. */
 export const make = Effect.fnUntraced(function* (target: Target, announce: (commits: ReadonlyArray<Commit>) => void) {
-  // Bounded by the number of callers: each waits for its answer.
-  const queue = yield* Queue.unbounded<Waiting>()
+  const runtime = yield* Effect.runtime<never>()
+  // A caller that appends without pause waits on the writer, which must yield to the event loop (EX-14).
+  const scheduler = yield* FairScheduler.current
   const suspects = Suspects.make()
   const commit = Batches.make(target, suspects)
+  // Bounded by the number of callers: each waits for its answer.
+  let waiting: Array<Waiting> = []
+  let state: "idle" | "writing" | "closed" = "idle"
+  let inHand: Fiber.RuntimeFiber<unknown> | undefined
 
-  /** Commits the waiting requests, announces them in the order of positions, then answers. */
-  const step = Effect.fnUntraced(function* (first: Waiting) {
-    // Lets callers that the last commit answered append again before the batch is closed.
-    yield* Effect.yieldNow()
-    const rest = yield* Queue.takeUpTo(queue, batchLimit - 1)
-    const batch: Arr.NonEmptyArray<Waiting> = [first, ...Chunk.toReadonlyArray(rest)]
-    const results = yield* commit(Arr.map(batch, ({ request }) => request))
+  /** Announces the commits in the order of positions, then answers. */
+  const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Result>): void => {
     const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
     // Suspects were written last, wherever they were in the batch.
-    commits.sort((a, b) => a.events[0].position - b.events[0].position)
+    if (commits.length > 1) commits.sort((a, b) => a.events[0].position - b.events[0].position)
     announce(commits)
+    let events = 0
+    for (const { events: stored } of commits) events += stored.length
+    Metrics.batchSize.unsafeUpdate(batch.length, [])
+    Metrics.appends.unsafeUpdate(events, [])
     for (const [index, { answer, request }] of batch.entries()) {
       const result = results[index] ?? Batches.unanswered
       suspects.record(request.sessionID, result)
-      answer(Exit.map(result, ({ events }) => events))
+      answer(Exit.map(result, (commit) => commit.events))
     }
-    yield* Metric.update(Metrics.batchSize, batch.length)
-    yield* Metric.incrementBy(
-      Metrics.appends,
-      commits.reduce((total, { events }) => total + events.length, 0)
-    )
-  })
+  }
 
-  // Finishes and answers a batch already taken, even while the scope closes. Queued requests fail as closed.
+  const next = (): void => {
+    if (state === "closed") return
+    state = "idle"
+    if (waiting.length > 0) begin()
+  }
+
+  /** Writes the batch in a fiber, after a first attempt that failed, if any. */
+  const writeInFiber = (batch: NonEmptyReadonlyArray<Waiting>, first: DirectBatch.Attempt | undefined): void => {
+    const written = Effect.exit(commit(Arr.map(batch, requestOf), first)).pipe(
+      Effect.map((exit) => {
+        inHand = undefined
+        settle(batch, Exit.isSuccess(exit) ? exit.value : batch.map(() => Exit.failCause(exit.cause)))
+        next()
+      }),
+      Effect.uninterruptible
+    )
+    const fiber = Runtime.runFork(runtime)(written, { scheduler })
+    // A fiber that needed no pause has ended already.
+    if (fiber.unsafePoll() === null) inHand = fiber
+  }
+
+  const flush = (): void => {
+    const batch = waiting.slice(0, batchLimit)
+    if (state === "closed" || !Arr.isNonEmptyArray(batch)) return
+    waiting = waiting.slice(batchLimit)
+    const mayFail = batch.length > 1 && batch.some(({ request }) => suspects.has(request.sessionID))
+    const first = mayFail ? undefined : DirectBatch.attempt(target, Arr.map(batch, requestOf))
+    if (first === undefined || Exit.isFailure(first)) return writeInFiber(batch, first)
+    settle(batch, first.value)
+    next()
+  }
+
+  // The second round lets callers that the last commit answered append again before the batch is closed.
+  const begin = (): void => {
+    state = "writing"
+    scheduler.scheduleTask(() => scheduler.scheduleTask(flush, 0), 0)
+  }
+
+  // Finishes and answers the batch in hand, even while the scope closes. Waiting requests fail as closed.
   yield* Effect.addFinalizer(() =>
-    Effect.gen(function* () {
-      const left = yield* Queue.takeAll(queue)
-      yield* Queue.shutdown(queue)
-      for (const { answer } of left) answer(closed)
+    Effect.suspend(() => {
+      state = "closed"
+      for (const { answer } of waiting) answer(closed)
+      waiting = []
+      return inHand === undefined ? Effect.void : Fiber.await(inHand)
     })
-  )
-  yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.take(queue)), step)).pipe(
-    Effect.catchAllCause((cause) =>
-      Cause.isInterruptedOnly(cause) ? Effect.failCause(cause) : Effect.logError(cause)
-    ),
-    Effect.forever,
-    // A caller that appends without pause waits on this fiber, so this fiber must yield to the event loop (EX-14).
-    fairly,
-    Effect.forkScoped
   )
 
   const submit = (request: Request) =>
     Effect.uninterruptible(
       Effect.async<NonEmptyReadonlyArray<SessionEvent>, Failure>((answer) => {
-        if (!queue.unsafeOffer({ request, answer })) answer(closed)
+        if (state === "closed") return answer(closed)
+        waiting.push({ request, answer })
+        if (state === "idle") begin()
       })
     )
 

@@ -25,7 +25,12 @@ export interface Statements {
 /** A connection that also runs statements directly. */
 export interface DirectConnection extends Connection {
   readonly statements: Statements
+  /** Whether a transaction has reserved the connection. If not, synchronous code may use it: nothing comes between. */
+  readonly isReserved: () => boolean
 }
+
+/** The key under which a client holds its connection. */
+export const ConnectionId: unique symbol = Symbol.for("@daybook/log/Connection")
 
 /** Prepared statements that a connection keeps. The log, the stores and their hosts have some two hundred. */
 const kept = 400
@@ -48,7 +53,7 @@ const makePrepare = (db: Sqlite.Database) => {
   }
 }
 
-const makeConnection = (db: Sqlite.Database): DirectConnection => {
+const makeConnection = (db: Sqlite.Database, isReserved: () => boolean): DirectConnection => {
   const prepare = makePrepare(db)
 
   /** What a statement returns: its rows, or the driver's result if it has none. */
@@ -97,6 +102,7 @@ const makeConnection = (db: Sqlite.Database): DirectConnection => {
       }),
     executeUnprepared: (text, parameters, transform) =>
       transform === undefined ? rowsOf(text, parameters) : Effect.map(rowsOf(text, parameters), transform),
+    isReserved,
     executeStream: () => Effect.dieMessage("this connection does not stream rows"),
     statements: {
       all: <Row>(text: string, parameters: Parameters) =>
@@ -109,6 +115,10 @@ const makeConnection = (db: Sqlite.Database): DirectConnection => {
 /** The statements of a connection that this module opened; undefined for one of another driver. */
 export const statementsOf = (connection: Connection): Statements | undefined =>
   "statements" in connection ? (connection as DirectConnection).statements : undefined
+
+/** The connection of a client that this module opened. */
+export const connectionOf = (client: SqlClient.SqlClient): DirectConnection | undefined =>
+  ConnectionId in client ? (client as { readonly [ConnectionId]: DirectConnection })[ConnectionId] : undefined
 
 /** Which file to open, and whether only for reading. */
 export interface Options {
@@ -129,26 +139,35 @@ export const open = (
       Effect.sync(() => new Sqlite(options.filename, { readonly: options.readonly ?? false })),
       (opened) => Effect.sync(() => opened.close())
     )
-    const connection = makeConnection(db)
+    let reserved = false
+    const connection = makeConnection(db, () => reserved)
     const semaphore = yield* Effect.makeSemaphore(1)
-    const reserved = Effect.as(
-      Effect.acquireRelease(Effect.interruptible(semaphore.take(1)), () => semaphore.release(1)),
-      connection
+    const reserve = Effect.acquireRelease(
+      Effect.map(Effect.interruptible(semaphore.take(1)), () => {
+        reserved = true
+        return connection
+      }),
+      () =>
+        Effect.suspend(() => {
+          reserved = false
+          return semaphore.release(1)
+        })
     )
     const made = yield* SqlClient.make({
       acquirer: semaphore.withPermits(1)(Effect.succeed(connection)),
       compiler: SqlStatement.makeCompilerSqlite(),
-      transactionAcquirer: reserved,
+      transactionAcquirer: reserve,
       spanAttributes: [["db.system.name", "sqlite"]]
     })
     const attempt = <A>(message: string, run: () => A | Promise<A>) =>
       Effect.tryPromise({ try: async () => run(), catch: (cause) => failed(message, cause) })
     const client = Object.assign(made, {
       [SqliteClient.TypeId]: SqliteClient.TypeId,
+      [ConnectionId]: connection,
       config: { filename: options.filename },
       export: attempt("Failed to export database", () => new Uint8Array(db.serialize())),
       backup: (destination: string) => attempt("Failed to backup database", () => db.backup(destination)),
       loadExtension: (path: string) => attempt("Failed to load extension", () => void db.loadExtension(path))
-    }) as SqliteClient.SqliteClient
+    }) as unknown as SqliteClient.SqliteClient
     return { client, connection }
   })

@@ -57,7 +57,8 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.upTo("10 seconds")
 )
 
-const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
+/** Whether another connection held the lock for too long. */
+export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
 /**
  * Retries while the database is busy, for about ten seconds. The first retry is immediate and usually enough; the

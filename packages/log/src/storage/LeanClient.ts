@@ -9,6 +9,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import type { Statement } from "@effect/sql/Statement"
 import { Context, Effect, Option, Predicate } from "effect"
 import { isTraced } from "../support/Spans.ts"
+import type { DirectConnection } from "./Connection.ts"
 
 type Rows = Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
 
@@ -22,9 +23,7 @@ const isStatement = (made: unknown): made is Statement<unknown> & { readonly com
  * while no transaction has reserved it: the driver is synchronous, so nothing can come between. Otherwise it waits as
  * the client's own statements do.
  */
-export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Connection): Client => {
-  let reserved = 0
-
+export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: DirectConnection): Client => {
   /** Runs on the connection that is free for the fiber, or as usual if there is none or the host wants the span. */
   const directly = <A>(
     run: (at: Connection) => Effect.Effect<A, SqlError.SqlError>,
@@ -33,7 +32,7 @@ export const lean = <Client extends SqlClient.SqlClient>(client: Client, connect
     Effect.withFiberRuntime<A, SqlError.SqlError>((fiber) => {
       if (isTraced(fiber)) return usual()
       const around = Context.getOption(fiber.currentContext, TransactionConnection)
-      const at = Option.isSome(around) ? around.value[0] : reserved === 0 ? connection : undefined
+      const at = Option.isSome(around) ? around.value[0] : connection.isReserved() ? undefined : connection
       return at === undefined ? usual() : run(at)
     })
 
@@ -46,18 +45,9 @@ export const lean = <Client extends SqlClient.SqlClient>(client: Client, connect
     return Object.defineProperties(made, { commit: { value: commit }, values: { value: values } })
   }
 
-  const reserve = Effect.zipLeft(
-    client.reserve,
-    Effect.acquireRelease(
-      Effect.sync(() => (reserved += 1)),
-      () => Effect.sync(() => (reserved -= 1))
-    )
-  )
-
   return new Proxy(client, {
     apply: (target, self, parameters) => shorten(Reflect.apply(target, self, parameters)),
     get: (target, key) => {
-      if (key === "reserve") return reserve
       if (key !== "unsafe") return Reflect.get(target, key)
       return (...parameters: Parameters<typeof client.unsafe>) => shorten(client.unsafe(...parameters))
     }

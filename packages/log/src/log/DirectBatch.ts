@@ -1,0 +1,62 @@
+/**
+ * Writes a batch of appends in one synchronous transaction, without an effect. Only events, heads and projections: hooks
+ * and projectors are effects. After a failure `Batches.ts` continues. Spec: LG-47.
+ */
+import * as SqlError from "@effect/sql/SqlError"
+import { Cause, Exit } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { connectionOf, type Statements } from "../storage/Connection.ts"
+import { reasonOf } from "../storage/StorageReason.ts"
+import { type BatchError, isEventRefused, type Request, type Result, type Target, writeEvents } from "./Appends.ts"
+
+/** The results of the requests, or why the transaction was rolled back. */
+export type Attempt = Exit.Exit<ReadonlyArray<Result>, BatchError>
+
+const isFailure = (thrown: unknown): thrown is BatchError =>
+  thrown instanceof SqlError.SqlError || isEventRefused(thrown)
+
+const causeOf = (thrown: unknown): Cause.Cause<BatchError> =>
+  isFailure(thrown) ? Cause.fail(thrown) : Cause.die(thrown)
+
+/** Returns whether the transaction began. Busy is a failure; what else prevents it is left to the caller. */
+const begin = (statements: Statements): Attempt | "begun" | undefined => {
+  try {
+    statements.run("BEGIN IMMEDIATE", [])
+    return "begun"
+  } catch (thrown) {
+    return thrown instanceof SqlError.SqlError && reasonOf(thrown) === "busy"
+      ? Exit.failCause(causeOf(thrown))
+      : undefined
+  }
+}
+
+/** After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back. */
+const undo = (statements: Statements): void => {
+  for (let left = 2; left > 0; left--) {
+    try {
+      statements.run("ROLLBACK", [])
+      return
+    } catch {
+      // The next transaction rolls back what is still open (ST-16).
+    }
+  }
+}
+
+/** Commits the batch, or rolls it back. Undefined if it cannot be written this way: nothing was tried then. */
+export const attempt = (target: Target, requests: NonEmptyReadonlyArray<Request>): Attempt | undefined => {
+  const connection = connectionOf(target.sql)
+  if (connection === undefined || connection.isReserved() || target.projectors.length > 0) return undefined
+  if (requests.some(({ commit }) => commit !== undefined)) return undefined
+  const { statements } = connection
+  const begun = begin(statements)
+  if (begun !== "begun") return begun
+  try {
+    target.types.begin()
+    const { answers } = writeEvents(target, statements, requests)
+    statements.run("COMMIT", [])
+    return Exit.succeed(answers)
+  } catch (thrown) {
+    undo(statements)
+    return Exit.failCause(causeOf(thrown))
+  }
+}

@@ -1,0 +1,114 @@
+/** Appends in one synchronous transaction: what runs beside it, what it waits for, and what follows a failed one. */
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { immediately } from "../../packages/log/src/storage/Database.ts"
+import { stores, temporaryDatabase } from "../support/Database.ts"
+import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { begin, created, readAll, renamed, session } from "../support/Logs.ts"
+
+it.scopedLive("LG-47: no other fiber runs between the first statement of waiting appends and their commit", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const [log, faults] = [yield* EventLog, yield* Faults]
+      const ids = Array.from({ length: 20 }, () => session())
+      yield* Effect.forEach(ids, (id) => begin(id), { discard: true })
+      let rounds = 0
+      const other = yield* Effect.fork(
+        Effect.forever(
+          Effect.zipRight(
+            Effect.yieldNow(),
+            Effect.sync(() => rounds++)
+          )
+        )
+      )
+      const seen: Array<readonly [statement: string, round: number]> = []
+      faults.fails = (_, text) => {
+        seen.push([text, rounds])
+        return false
+      }
+      const before = rounds
+      yield* Effect.forEach(ids, (id) => log.append(id, [renamed("a")]), { concurrency: "unbounded" })
+      faults.fails = () => false
+      yield* Fiber.interrupt(other)
+      assert.deepStrictEqual([seen[0]?.[0], seen.at(-1)?.[0]], ["BEGIN IMMEDIATE", "COMMIT"])
+      assert.strictEqual(seen.filter(([text]) => text === "COMMIT").length, 1)
+      assert.strictEqual(new Set(seen.map(([, round]) => round)).size, 1)
+      assert.isAbove(rounds, before)
+    }).pipe(Effect.provide(faultyLog(filename)))
+  })
+)
+
+for (const [store, layer] of Object.entries(stores)) {
+  it.layer(layer)(`direct appends, ${store}`, (it) => {
+    it.effect(
+      "LG-48: appends wait while a transaction holds the connection, are not part of it, and keep their order",
+      () =>
+        Effect.gen(function* () {
+          const [log, sql, ids] = [yield* EventLog, yield* SqlClient.SqlClient, [session(), session()] as const]
+          for (const id of ids) yield* begin(id)
+          const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const open = yield* Effect.fork(
+            immediately(sql)(
+              Effect.gen(function* () {
+                yield* sql`UPDATE session SET agent = 'undone'`
+                yield* Deferred.succeed(entered, undefined)
+                yield* Deferred.await(gate)
+                return yield* Effect.fail("undone")
+              })
+            )
+          )
+          yield* Deferred.await(entered)
+          const appends: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
+          for (const title of ["a", "b", "c"]) {
+            for (const id of ids) appends.push(yield* Effect.fork(log.append(id, [renamed(title)])))
+            for (let n = 0; n < 10; n++) yield* Effect.yieldNow()
+          }
+          assert.deepStrictEqual(
+            appends.map((fiber) => fiber.unsafePoll()),
+            appends.map(() => null)
+          )
+          yield* Deferred.succeed(gate, undefined)
+          assert.strictEqual(yield* Effect.flip(Fiber.join(open)), "undone")
+          yield* Effect.forEach(appends, Fiber.join)
+          for (const id of ids) {
+            const titles = (yield* readAll(id)).flatMap((event) =>
+              event.type === "session.next.renamed" ? [event.data.title] : []
+            )
+            assert.deepStrictEqual(titles, ["a", "b", "c"])
+          }
+          assert.deepStrictEqual(yield* sql`SELECT count(agent) AS n FROM session`, [{ n: 0 }])
+        })
+    )
+  })
+}
+
+it.scopedLive(
+  "LG-48: a synchronous transaction that is refused is rolled back once, and its batch written by halves",
+  () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        const [log, faults, bad] = [yield* EventLog, yield* Faults, session()]
+        const ids = Array.from({ length: 3 }, () => session())
+        faults.ran = []
+        const outcomes = yield* Effect.forEach(
+          [ids, bad].flat(),
+          (id) => {
+            return Effect.either(log.append(id, [id === bad ? renamed("no session") : created]))
+          },
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(
+          outcomes.map(({ _tag }) => _tag),
+          ["Right", "Right", "Right", "Left"]
+        )
+        const brackets = faults.ran.filter((text) => /^(?:BEGIN|COMMIT|ROLLBACK)/.test(text))
+        assert.deepStrictEqual(brackets.slice(0, 3), ["BEGIN IMMEDIATE", "ROLLBACK", "BEGIN IMMEDIATE"])
+        assert.strictEqual(brackets.at(-1), "COMMIT")
+        assert.strictEqual(brackets.filter((text) => text === "BEGIN IMMEDIATE").length, 2)
+      }).pipe(Effect.provide(faultyLog(filename)))
+    })
+)
