@@ -18,10 +18,10 @@ const missing = (name: string): Error =>
 const look = (name: string): "canonical" | "missing" | "unknown" => {
   const parent = path.dirname(name)
   if (parent === name) return "canonical"
-  const above = look(parent)
-  if (above !== "canonical") return above
+  // The end first: what is missing there is missing whatever leads to it.
   const stats = lstatSync(name, { throwIfNoEntry: false })
-  return stats === undefined ? "missing" : stats.isSymbolicLink() ? "unknown" : "canonical"
+  if (stats === undefined) return "missing"
+  return stats.isSymbolicLink() ? "unknown" : look(parent)
 }
 
 const found = (name: string): ReturnType<typeof look> => {
