@@ -94,16 +94,21 @@ const tagOf = (cause: Cause.Cause<unknown>): string => {
 /** Runs `removal` once, when the verb has looked the session up or is about to append. */
 const removeAt = Effect.fnUntraced(function* (instant: "look-up" | "append", removal: Effect.Effect<unknown>) {
   const [log, store] = [yield* EventLog, yield* SessionStore]
-  const [{ append }, { get }] = [{ ...log }, { ...store }]
+  const [{ append }, { get, standing }] = [{ ...log }, { ...store }]
   let left = 1
   const once = Effect.suspend(() => (left-- > 0 ? removal : Effect.void))
   Object.assign(
     instant === "append" ? log : store,
     instant === "append"
       ? { append: (...args: Parameters<typeof append>) => Effect.zipRight(once, append(...args)) }
-      : { get: (id: SessionID) => Effect.zipLeft(get(id), once) }
+      : {
+          get: (id: SessionID) => Effect.zipLeft(get(id), once),
+          standing: (id: SessionID) => Effect.zipLeft(standing(id), once)
+        }
   )
-  yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(log, { append }) && Object.assign(store, { get })))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => Object.assign(log, { append }) && Object.assign(store, { get, standing }))
+  )
 })
 
 for (const instant of ["look-up", "append"] as const) {
