@@ -30,6 +30,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "store",
     "coordination",
     "consumer",
+    "retention",
     "maintenance",
     "testing"
   ],
@@ -63,7 +64,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /** Where SQL may stand. */
 export const sqlPlaces: ReadonlyArray<RegExp> = [
-  /^log\/src\/(?:log|storage|projection|store|coordination|consumer|maintenance)\//,
+  /^log\/src\/(?:log|storage|projection|store|coordination|consumer|retention|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/

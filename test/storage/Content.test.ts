@@ -1,4 +1,5 @@
 /** Events below the floor that rows still need: the blocks' codec, and reads that find an event in its block. */
+import { deflateSync } from "node:zlib"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Layer } from "effect"
@@ -7,7 +8,8 @@ import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.t
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import {
   blockBytes,
-  insertContent,
+  compressed,
+  insertBlocks,
   type KeptEvent,
   pack,
   selectReferenced,
@@ -47,7 +49,7 @@ it("ST-33: events come out of their blocks as they went in, in blocks that follo
   fc.assert(
     fc.property(keptEvents, (events) => {
       const blocks = pack(events)
-      const unpacked = blocks.map(({ lines }) => Either.getOrThrow(unpack(lines)))
+      const unpacked = blocks.map(({ text }) => Either.getOrThrow(unpack(deflateSync(text))))
       assert.deepStrictEqual(unpacked.flat(), events)
       for (const [index, held] of unpacked.entries()) {
         assert.deepStrictEqual([blocks[index]?.first, blocks[index]?.last], [held[0]?.seq, held.at(-1)?.seq])
@@ -64,7 +66,7 @@ it("ST-33: events come out of their blocks as they went in, in blocks that follo
 
 it("ST-33: a damaged block has a reason, never other events", () => {
   const [block] = pack([{ seq: 1, position: 1, type: "t", created: 0, id: null, checksum: 1, data: "x".repeat(500) }])
-  const lines = block?.lines ?? new Uint8Array()
+  const lines = deflateSync(block?.text ?? "")
   for (let at = 0; at < lines.length; at++) {
     const damaged = Uint8Array.from(lines)
     damaged[at] = (damaged[at] ?? 0) ^ 4
@@ -79,7 +81,12 @@ const pruneTo = Effect.fnUntraced(function* (sessionID: SessionID, floor: number
   const [head] = yield* sql<{ readonly session: number; readonly floor: number }>`
     SELECT session, floor FROM event_sequence WHERE session_id = ${sessionID}`
   const from = head?.floor ?? -1
-  yield* insertContent(sql, sessionID, yield* selectReferenced(sql, sessionID, { from, through: floor }))
+  const referenced = yield* selectReferenced(sql, sessionID, { from, through: floor })
+  const events = yield* sql<KeptEvent>`SELECT e.seq, e.position, t.name AS type, e.created, e.id, e.checksum, e.data
+    FROM event e JOIN event_type t ON t.type = e.type
+    WHERE e.session = ${head?.session ?? 0} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(referenced)}))
+    ORDER BY e.seq`
+  yield* insertBlocks(sql, sessionID, yield* Effect.forEach(pack(events), compressed))
   yield* sql`DELETE FROM event WHERE session = ${head?.session ?? 0} AND seq <= ${floor}`
   yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${sessionID}`
 })

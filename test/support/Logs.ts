@@ -37,6 +37,9 @@ export const storeAs = Effect.fnUntraced(function* (
 
 const tableNames = [
   "event_sequence",
+  "session_floor",
+  "content",
+  "kept_decision",
   "event",
   "session",
   "session_input",
@@ -49,7 +52,7 @@ const tableNames = [
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3, 4"}`)
+    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3"}`)
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })

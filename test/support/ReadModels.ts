@@ -25,21 +25,27 @@ const transcript = Effect.fnUntraced(function* (sessionID: SessionID) {
   return items
 })
 
-/** The inputs that the session admitted. */
-const inputs = Effect.fnUntraced(function* (sessionID: SessionID) {
-  const inbox = yield* Inbox
-  const ids = (yield* readAll(sessionID)).flatMap((event): ReadonlyArray<MessageID> =>
-    event.type === "session.next.prompt.admitted" || event.type === "session.next.prompted"
-      ? [event.data.messageID]
-      : []
+/** The ids of the inputs that the session admitted. */
+export const inputIDs = (sessionID: SessionID) =>
+  Effect.map(readAll(sessionID), (events) =>
+    events.flatMap((event): ReadonlyArray<MessageID> =>
+      event.type === "session.next.prompt.admitted" || event.type === "session.next.prompted"
+        ? [event.data.messageID]
+        : []
+    )
   )
-  return yield* Effect.forEach(ids, inbox.get)
-})
+
+interface Above {
+  /** Requests of steps after this sequence number. */
+  readonly after: number
+  readonly inputs: ReadonlyArray<MessageID>
+}
 
 /** What the store shows of a session: its messages, contexts, requests, inputs and open work. */
-export const readModels = Effect.fnUntraced(function* (sessionID: SessionID) {
+export const readModels = Effect.fnUntraced(function* (sessionID: SessionID, above?: Above) {
   const [log, store, inbox] = [yield* EventLog, yield* SessionStore, yield* Inbox]
-  const events = yield* readAll(sessionID)
+  const events = yield* readAll(sessionID, above?.after)
+  const ids = above?.inputs ?? (yield* inputIDs(sessionID))
   const steps = events.flatMap(({ seq, type }) => (type === "session.next.step.started" ? [seq] : []))
   const head = yield* log.latest(sessionID)
   const shown = {
@@ -51,7 +57,7 @@ export const readModels = Effect.fnUntraced(function* (sessionID: SessionID) {
     steps: yield* Effect.forEach(steps, (at) =>
       outcome(Effect.map(store.stepAt(sessionID, at), (step) => step?.message))
     ),
-    inputs: yield* outcome(inputs(sessionID)),
+    inputs: yield* outcome(Effect.forEach(ids, inbox.get)),
     waiting: yield* outcome(inbox.waiting(sessionID, { limit: 100 })),
     continued: yield* Effect.forEach(["resume", "queue"] as const, (trigger) =>
       outcome(store.continued(sessionID, { trigger, admittedSeq: undefined }))

@@ -15,6 +15,7 @@ import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
 import { permissions } from "./commands/permissions.ts"
 import { prompt } from "./commands/prompt.ts"
+import { prune } from "./commands/prune.ts"
 import { resume } from "./commands/resume.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
@@ -46,6 +47,7 @@ export const verbs: ReadonlyArray<Verb> = [
   stats,
   backup,
   restore,
+  prune,
   doctor
 ]
 
@@ -74,6 +76,7 @@ const root = Command.make("daybook").pipe(
     stats.command,
     backup.command,
     restore.command,
+    prune.command,
     doctor.command
   ])
 )

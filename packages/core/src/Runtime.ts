@@ -15,6 +15,7 @@ import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Projector } from "@daybook/log/log/Appends"
 import { EventLog } from "@daybook/log/log/EventLog"
+import * as Policy from "@daybook/log/retention/Policy"
 import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/Family"
@@ -118,6 +119,11 @@ export interface Options<Extra = never> {
    * 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
    */
   readonly leaseMs?: number
+  /**
+   * Which old events are removed in the background, and where they are archived. Default: none. Messages, contexts and
+   * search stay as they are; readers that are further behind get `CursorExpired`.
+   */
+  readonly retention?: Policy.Policy
   /** Read models of other packages, written in each append's transaction. */
   readonly projectors?: ReadonlyArray<Projector>
   /** The user's folder, with `AGENTS.md` and `skills/`. By default no user files are read. */
@@ -332,6 +338,7 @@ export const layer = <Extra = never>(
     expander(options, extensions),
     Layer.provide(SqlPermissionStore.layer, store),
     Layer.provide(SessionApprovals.layer, store),
+    options.retention === undefined ? Layer.empty : Layer.provide(Policy.layer(options.retention), store),
     options.permissionAsker ?? layerHeadless,
     outputs(options)
   )

@@ -37,6 +37,7 @@ import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
+import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
@@ -87,8 +88,20 @@ export interface Settings {
   readonly maxLoopLag?: number
   /** US dollars per million tokens, by `provider/model`. */
   readonly prices?: Readonly<Record<string, Price>>
+  /** What `daybook serve` removes of the log in the background. */
+  readonly retention?: RetentionSettings
   /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
   readonly shared?: Readonly<Record<string, SharedSpace>>
+}
+
+/** How long events are kept, and how large the database may grow. At least one of `keep` and `maxSize` is set. */
+export interface RetentionSettings {
+  /** Milliseconds. */
+  readonly keep?: number
+  /** Bytes. */
+  readonly maxSize?: number
+  /** The folder of archives; absolute. */
+  readonly archive?: string
 }
 
 /** A shared space; without `agents`, it accepts every agent. */
@@ -134,6 +147,24 @@ const WrittenSandbox = Schema.Struct({
 }).pipe(shaped("a map"))
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
+
+const amountOf = (read: (text: string) => number | undefined, rule: string) =>
+  optional(
+    Schema.String.pipe(
+      Schema.filter((text) => read(text) !== undefined),
+      expects(rule)
+    )
+  )
+const WrittenRetention = Schema.Struct({
+  keep: amountOf(durationOf, durationRule),
+  max_size: amountOf(sizeOf, sizeRule),
+  archive: optional(someText)
+}).pipe(
+  shaped("a map of keep, max_size and archive"),
+  Schema.filter(({ keep, max_size: maxSize }) => keep !== undefined || maxSize !== undefined, {
+    message: () => "expected keep, max_size, or both"
+  })
+)
 
 const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
 
@@ -191,6 +222,7 @@ const File = Schema.Struct({
   max_loop_lag: optional(counting),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
+  retention: optional(WrittenRetention),
   shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
@@ -303,6 +335,7 @@ export const parseConfig = (
     mcp,
     prices,
     references,
+    retention,
     sandbox,
     shared,
     skills,
@@ -340,6 +373,13 @@ export const parseConfig = (
           cacheRead,
           cacheWrite
         })),
+      retention:
+        retention &&
+        present({
+          keep: retention.keep === undefined ? undefined : durationOf(retention.keep),
+          maxSize: retention.max_size === undefined ? undefined : sizeOf(retention.max_size),
+          archive: retention.archive === undefined ? undefined : absolute(retention.archive)
+        }),
       shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
     })
   )

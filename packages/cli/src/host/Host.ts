@@ -49,7 +49,7 @@ export const serverStart = () => ({
 const ownFiles = (root: string) =>
   Effect.map(Configuration.places, ({ file }) => [file, root, dataFolder(process.env, homedir())])
 
-/** The settings as options of the runtime, without the shared spaces, which it does not use. */
+/** The settings as options of the runtime, without the shared spaces, which it does not use, and without retention. */
 const configured = (
   servers: boolean,
   asker: Layer.Layer<PermissionAsker>,
@@ -59,7 +59,7 @@ const configured = (
   Effect.map(
     Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
     ([{ mcp = {}, ...settings }, trust, hidden]) => ({
-      ...Struct.omit(settings, "shared", "trust"),
+      ...Struct.omit(settings, "shared", "trust", "retention"),
       trust,
       mcp: servers ? mcp : {},
       sandbox: { ...settings.sandbox, hidden, worlds },
@@ -74,18 +74,25 @@ export const layer = (
   filename: string,
   {
     asker = PermissionPrompt.layer,
+    retention = false,
     root,
     servers,
     worlds
   }: {
     readonly servers: boolean
     readonly asker?: Layer.Layer<PermissionAsker>
+    /** Applies the configured retention in the background. */
+    readonly retention?: boolean
     readonly root?: string
     readonly worlds?: ReadonlyArray<string>
   }
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
-    Effect.map(configured(servers, asker, root, worlds), (options) => Daybook.layer({ filename, ...options }))
+    Effect.map(
+      Effect.all([configured(servers, asker, root, worlds), Configuration.load]),
+      ([options, { retention: policy }]) =>
+        Daybook.layer({ filename, ...options, ...(retention && policy !== undefined ? { retention: policy } : {}) })
+    )
   ).pipe(Layer.provideMerge(Models.layer))
 
 /** The whole runtime in memory, for sessions that end with their clients. */

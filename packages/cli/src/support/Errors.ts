@@ -34,6 +34,12 @@ export class FilesDiffer extends Schema.TaggedError<FilesDiffer>("@daybook/cli/F
   message: Schema.String
 }) {}
 
+/** `daybook prune` could not remove enough. What it removed stays removed. */
+export class PruneIncomplete extends Schema.TaggedError<PruneIncomplete>("@daybook/cli/PruneIncomplete")(
+  "PruneIncomplete",
+  { message: Schema.String }
+) {}
+
 /** The prompt's activity did not complete. `type` is the error type recorded in the log. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",

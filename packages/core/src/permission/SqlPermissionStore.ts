@@ -1,10 +1,13 @@
 /** Implements `PermissionStore` over the table `approval`, which the migrations create. Spec: PM-3, PM-40..PM-47. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Clock, Effect, Layer, Option, Schema } from "effect"
+import type * as Statement from "@effect/sql/Statement"
+import { Array as Arr, Clock, Effect, Either, Layer, Option, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { selectEvents, toEvent } from "@daybook/log/log/EventRow"
 import { ReadSql } from "@daybook/log/storage/Database"
+import { selectBySeq } from "@daybook/log/store/EventsBySeq"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import type { Approval } from "../domain/Rule.ts"
 import {
@@ -136,22 +139,48 @@ const save = Effect.fn("PermissionStore.save")(function* (
   )
 })
 
-/** Reads the last decisions and revocations from the log, oldest first. */
+type KeptRow = { readonly session_id: string; readonly seq: number }
+
+/** The last decisions that retention moved out of the log. */
+const keptDecisions = (sql: SqlClient.SqlClient, folder: Statement.Fragment, limit: number) =>
+  Effect.gen(function* () {
+    const rows = yield* sql<KeptRow>`SELECT k.session_id, k.seq FROM kept_decision k
+      JOIN session ON session.id = k.session_id JOIN event_sequence s ON s.session_id = k.session_id
+      WHERE k.seq <= s.floor AND ${folder} ORDER BY k.position DESC LIMIT ${limit}`
+    const bySession = Object.entries(Arr.groupBy(rows, ({ session_id }) => session_id))
+    const found = yield* Effect.forEach(bySession, ([id, held]) => {
+      const sessionID = SessionID.make(id, { disableValidation: true })
+      return selectBySeq(
+        sql,
+        sessionID,
+        Arr.map(held, ({ seq }) => seq)
+      )
+    })
+    return yield* Either.all(found.flatMap((events) => [...events.values()]))
+  })
+
+/** Reads the last decisions and revocations, oldest first. */
 const decisions = Effect.fn("PermissionStore.decisions")(function* (
   readSql: SqlClient.SqlClient,
   { folder, limit }: Parameters<PermissionStore["Type"]["decisions"]>[0]
 ) {
-  const rows = yield* failed("reading the decisions")(
-    // Permission events have negative types.
-    selectEvents(
-      readSql,
-      readSql`JOIN session ON session.id = s.session_id WHERE e.type < 0
-        AND ${folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`}
-        ORDER BY e.position DESC LIMIT ${limit}`
-    )
+  const inFolder = folder === undefined ? readSql.literal("TRUE") : readSql`session.directory = ${folder}`
+  const found = yield* failed("reading the decisions")(
+    Effect.gen(function* () {
+      // Permission events have negative types.
+      const rows = yield* selectEvents(
+        readSql,
+        readSql`JOIN session ON session.id = s.session_id WHERE e.type < 0 AND e.seq > s.floor AND ${inFolder}
+          ORDER BY e.position DESC LIMIT ${limit}`
+      )
+      const events = yield* Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
+      return [...events, ...(yield* keptDecisions(readSql, inFolder, limit))]
+    })
   )
-  const events = yield* failed("reading the decisions")(Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row)))))
-  return events.filter(isPermissionEvent).toReversed()
+  return found
+    .filter(isPermissionEvent)
+    .toSorted((a, b) => a.position - b.position)
+    .slice(-limit)
 })
 
 const make = Effect.gen(function* () {

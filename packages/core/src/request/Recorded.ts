@@ -109,18 +109,18 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
 ): Effect.fn.Return<ReadonlyArray<Message>, ReadError | StoreError, EventLog | SessionStore> {
   const log = yield* EventLog
-  const {
-    events: earlier,
-    from,
-    inputs,
-    kept,
-    told
-  } = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
+  const start = yield* (yield* SessionStore).contextAt(sessionID, { baselineSeq, before })
+  const { from, kept } = start
   const tables = MemoryTables.make()
-  const events = new Map(earlier)
-  for (const row of inputs) tables.load("session_input", row)
-  for (const row of told) tables.load("session_message", row)
-  let cursor = from - 1
+  const events = new Map(start.events)
+  for (const row of start.inputs) tables.load("session_input", row)
+  for (const row of start.told) tables.load("session_message", row)
+  for (const row of start.settled) {
+    tables.load("session_message", row)
+    if (row.seq === from) for (const prompt of kept) tables.load("session_message", prompt)
+  }
+  for (const row of start.parts) tables.load("session_part", row)
+  let cursor = start.after
   for (let hasMore = true; hasMore && cursor < before - 1;) {
     const page = yield* log.read({ sessionID, after: cursor, limit: Math.min(512, before - 1 - cursor) })
     for (const event of page.events) {

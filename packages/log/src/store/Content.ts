@@ -3,13 +3,14 @@
  * of lines, a line per event. A block is never changed. Events keep position, id and checksum, so that a read verifies
  * them and a restore puts them back exactly. `EventsBySeq.ts` reads both places. Spec: ST-33..ST-35.
  */
-import { deflateSync, inflateSync } from "node:zlib"
+import { promisify } from "node:util"
+import { deflate, inflateSync } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as EventIds from "../log/EventIds.ts"
-import { ofSession, sessionKey } from "../log/EventRow.ts"
+import { sessionKey } from "../log/EventRow.ts"
 
 /** An event's row without its session. */
 export const KeptEvent = Schema.Struct({
@@ -49,22 +50,34 @@ const promptOf = ({ data, type }: KeptEvent): Option.Option<string> =>
     ? Option.map(decodeAdmission(data), ({ prompt }) => prompt.text)
     : Option.none()
 
-const toBlock = (events: Arr.NonEmptyReadonlyArray<KeptEvent>, text: string): Block => {
+/** A block before compression. */
+export type Plain = Omit<Block, "lines"> & { readonly text: string }
+
+const toPlain = (events: Arr.NonEmptyReadonlyArray<KeptEvent>, text: string): Plain => {
   const prompts = Arr.getSomes(events.map(promptOf))
   return {
     first: Arr.headNonEmpty(events).seq,
     last: Arr.lastNonEmpty(events).seq,
-    lines: deflateSync(text),
+    text,
     prompts: prompts.length === 0 ? null : JSON.stringify(prompts)
   }
 }
 
+const deflating = promisify(deflate)
+
+/** Compresses a block off the event loop. */
+export const compressed = ({ text, ...block }: Plain): Effect.Effect<Block> =>
+  Effect.map(
+    Effect.promise(() => deflating(text)),
+    (lines) => ({ ...block, lines })
+  )
+
 /** Packs events, ordered by sequence number, into blocks. */
-export const pack = (events: ReadonlyArray<KeptEvent>): ReadonlyArray<Block> => {
-  const blocks: Array<Block> = []
+export const pack = (events: ReadonlyArray<KeptEvent>): ReadonlyArray<Plain> => {
+  const blocks: Array<Plain> = []
   let [held, text, bytes]: [Array<KeptEvent>, string, number] = [[], "", 0]
   const close = () => {
-    if (Arr.isNonEmptyReadonlyArray(held)) blocks.push(toBlock(held, text))
+    if (Arr.isNonEmptyReadonlyArray(held)) blocks.push(toPlain(held, text))
     ;[held, text, bytes] = [[], "", 0]
   }
   for (const event of events) {
@@ -88,28 +101,18 @@ export const unpack = (lines: Uint8Array): Either.Either<ReadonlyArray<KeptEvent
     catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
   }).pipe(Either.flatMap((texts) => Either.mapLeft(decodeLines(texts), ({ message }) => message)))
 
-/**
- * Copies these events of the session into blocks. All must be newer than the events in its blocks. Run it in the
- * transaction that deletes them from `event`.
- */
-export const insertContent = (
+/** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
+export const insertBlocks = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  seqs: ReadonlyArray<number>
+  blocks: ReadonlyArray<Block>
 ): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.flatMap(
-    sql<KeptEvent>`SELECT e.seq, e.position, t.name AS type, e.created, e.id, e.checksum, e.data
-      FROM event e JOIN event_type t ON t.type = e.type
-      WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))
-      ORDER BY e.seq`,
-    (events) =>
-      Effect.forEach(
-        pack(events),
-        ({ first, last, lines, prompts }) =>
-          sql`INSERT INTO content (session, first, last, lines, prompts)
+  Effect.forEach(
+    blocks,
+    ({ first, last, lines, prompts }) =>
+      sql`INSERT INTO content (session, first, last, lines, prompts)
         VALUES (${sessionKey(sql, sessionID)}, ${first}, ${last}, ${lines}, ${prompts})`,
-        { discard: true }
-      )
+    { discard: true }
   )
 
 interface BlockRow {
@@ -119,10 +122,22 @@ interface BlockRow {
 }
 
 /** A kept event's row as `toEvent` reads it. */
-type Row = Omit<KeptEvent, "id"> & { readonly id: string; readonly session_id: string }
+export type KeptRow = Omit<KeptEvent, "id"> & { readonly id: string; readonly session_id: string }
 
 /** Rows of kept events by sequence number; the reason if an event's block is damaged. */
-export type KeptBySeq = ReadonlyMap<number, Either.Either<Row, string>>
+export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptRow, string>>
+
+/** The rows of a block, or one reason if it is damaged. */
+const rowsIn = (block: BlockRow, sessionID: SessionID): ReadonlyArray<Either.Either<KeptRow, string>> => {
+  const idAt = EventIds.make(block.identity)
+  return Either.match(unpack(block.lines), {
+    onLeft: (reason) => [Either.left(`its block is damaged: ${reason}`)],
+    onRight: (events) =>
+      events.map((event) =>
+        Either.right({ ...event, id: event.id ?? idAt(event.created, event.position), session_id: sessionID })
+      )
+  })
+}
 
 /** Reads these events of a session from its blocks, each block once. Events without a block are absent. */
 export const selectContent = (
@@ -131,7 +146,7 @@ export const selectContent = (
   seqs: ReadonlyArray<number>
 ): Effect.Effect<KeptBySeq, SqlError.SqlError> =>
   Effect.gen(function* () {
-    const found = new Map<number, Either.Either<Row, string>>()
+    const found = new Map<number, Either.Either<KeptRow, string>>()
     let last = -1
     for (const seq of seqs.toSorted((a, b) => a - b)) {
       if (seq <= last) continue
@@ -139,22 +154,27 @@ export const selectContent = (
         WHERE session = ${sessionKey(sql, sessionID)} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
       if (block === undefined) continue
       last = block.last
-      const idAt = EventIds.make(block.identity)
-      const rowOf = (event: KeptEvent): Row => ({
-        ...event,
-        id: event.id ?? idAt(event.created, event.position),
-        session_id: sessionID
-      })
       const wanted = new Set(seqs.filter((each) => each >= seq && each <= block.last))
-      Either.match(unpack(block.lines), {
-        onLeft: (reason) => wanted.forEach((each) => found.set(each, Either.left(`its block is damaged: ${reason}`))),
-        onRight: (events) => {
-          for (const event of events) if (wanted.has(event.seq)) found.set(event.seq, Either.right(rowOf(event)))
-        }
-      })
+      for (const row of rowsIn(block, sessionID)) {
+        if (Either.isLeft(row)) wanted.forEach((each) => found.set(each, row))
+        else if (wanted.has(row.right.seq)) found.set(row.right.seq, row)
+      }
     }
     return found
   })
+
+/** The rows of a session's last block with events before `before`; empty if there is none. */
+export const selectBlockBefore = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  before: number
+): Effect.Effect<ReadonlyArray<Either.Either<KeptRow, string>>, SqlError.SqlError> =>
+  Effect.map(
+    sql<BlockRow>`SELECT identity, last, lines FROM content, log_identity
+      WHERE session = ${sessionKey(sql, sessionID)} AND first < ${before} ORDER BY last DESC LIMIT 1`,
+    ([block]) =>
+      block === undefined ? [] : rowsIn(block, sessionID).filter((row) => Either.isLeft(row) || row.right.seq < before)
+  )
 
 /** The events after `from`, up to `through`, that hold the content of the session's rows, in order. */
 export const selectReferenced = (

@@ -56,10 +56,15 @@ export const selectTreeEstimated = (
         UNION
         SELECT s.id FROM tree JOIN session s ON s.parent_id = tree.id
       )
-      SELECT sum(json_extract(e.data, '$.cost')) AS cost,
-        sum(json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output')) AS tokens
-      FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
-      WHERE e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND json_extract(e.data, '$.estimated')`,
+      SELECT sum(cost) AS cost, sum(tokens) AS tokens FROM (
+        SELECT json_extract(e.data, '$.cost') AS cost,
+          json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output') AS tokens
+        FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
+        WHERE e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
+          AND json_extract(e.data, '$.estimated')
+        UNION ALL
+        SELECT json_extract(base, '$.estimated.cost'), json_extract(base, '$.estimated.tokens')
+        FROM tree JOIN session_floor f ON f.session_id = tree.id WHERE base IS NOT NULL)`,
     ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
   )
 

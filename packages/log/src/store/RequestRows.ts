@@ -4,13 +4,14 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } from "../events/SessionEvents.ts"
-import type { EventUnreadable } from "../log/EventLog.ts"
+import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
-import type { InputRow, MessageRow } from "../projection/Tables.ts"
-import { eventsOf } from "./Assemble.ts"
+import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
+import { eventsOf, partOwner } from "./Assemble.ts"
+import { selectBlockBefore } from "./Content.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>
@@ -73,6 +74,41 @@ interface StoredType {
   readonly version: number
 }
 
+/** The session's floor; -1 if it has never been pruned. */
+const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Found<number> =>
+  Effect.map(
+    sql<{ readonly floor: number }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`,
+    ([head]) => head?.floor ?? -1
+  )
+
+/** Events of these types in the session's blocks before a sequence number, newest first (RT-7). */
+const selectKeptOfTypes = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  types: ReadonlyArray<StoredType>,
+  before: number,
+  limit: number
+): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
+  Effect.gen(function* () {
+    const names = new Set(types.map(({ type, version }) => `${type}.${version}`))
+    const found: Array<SessionEvent> = []
+    for (let start = before; found.length < limit;) {
+      const rows = yield* selectBlockBefore(sql, sessionID, start)
+      if (rows.length === 0) break
+      for (const row of rows.toReversed()) {
+        if (Either.isLeft(row)) {
+          return yield* new EventUnreadable({ sessionID, seq: start - 1, type: "unknown", details: row.left })
+        }
+        start = row.right.seq
+        if (!names.has(row.right.type)) continue
+        const { events, stopped } = toEvents([row.right])
+        if (stopped !== undefined) return yield* stopped
+        found.push(...events)
+      }
+    }
+    return found.slice(0, limit)
+  })
+
 /** The last events of these types before a sequence number, newest first. Payloads of other types are not read. */
 export const selectOfTypes = (
   sql: SqlClient.SqlClient,
@@ -81,20 +117,24 @@ export const selectOfTypes = (
   before: number,
   limit: number
 ): Effect.Effect<ReadonlyArray<SessionEvent>, SqlError.SqlError | EventUnreadable> =>
-  Effect.flatMap(
-    selectEvents(
+  Effect.gen(function* () {
+    // What a prune or a restore that was cut off left below the floor is in blocks too.
+    const rows = yield* selectEvents(
       sql,
-      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq < ${before} AND e.type IN (SELECT type FROM event_type
-        WHERE ${sql.in(
+      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq < ${before} AND e.seq > s.floor AND e.type IN (
+        SELECT type FROM event_type WHERE ${sql.in(
           "name",
           types.map(({ type, version }) => `${type}.${version}`)
         )}) ORDER BY e.seq DESC LIMIT ${limit}`
-    ),
-    (rows): Effect.Effect<ReadonlyArray<SessionEvent>, EventUnreadable> => {
-      const { events, stopped } = toEvents(rows)
-      return stopped ?? Effect.succeed(events)
-    }
-  )
+    )
+    const { events, stopped } = toEvents(rows)
+    if (stopped !== undefined) return yield* stopped
+    if (rows.length >= limit) return events
+    const floor = yield* selectFloor(sql, sessionID)
+    if (floor < 0) return events
+    const earlier = yield* selectKeptOfTypes(sql, sessionID, types, Math.min(before, floor + 1), limit - rows.length)
+    return [...events, ...earlier]
+  })
 
 /** Whether these events alone define the whole frame. */
 const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
@@ -168,6 +208,19 @@ export const selectFramedStep = (
     return { row, events, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
+/** The parts of these messages. A part's sequence number is always greater than its message's. */
+export const selectParts = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  messages: ReadonlyArray<MessageRow>
+): Effect.Effect<ReadonlyArray<PartRow>, SqlError.SqlError> => {
+  const owners = messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)
+  return owners.length === 0
+    ? Effect.succeed([])
+    : sql<PartRow>`SELECT *, ${sessionID} AS session_id FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
+        AND message_id IN (SELECT value FROM json_each(${JSON.stringify(owners)})) ORDER BY seq`
+}
+
 /** The inputs of these messages' prompts. */
 export const selectPrompts = (
   sql: SqlClient.SqlClient,
@@ -183,8 +236,14 @@ export const selectPrompts = (
 
 /** The start of the shown context. */
 export interface ContextStart {
+  /** The events after this sequence number are folded over these rows: up to before the checkpoint, or to the floor. */
+  readonly after: number
   /** The checkpoint's sequence number, or 0 without a checkpoint. */
   readonly from: number
+  /** The messages from the checkpoint up to the floor, which is a safe boundary: nothing of them changes later. */
+  readonly settled: ReadonlyArray<MessageRow>
+  /** The parts of these messages. */
+  readonly parts: ReadonlyArray<PartRow>
   /** System messages before the checkpoint that the baseline does not contain. */
   readonly told: ReadonlyArray<MessageRow>
   /** Prompts that follow the checkpoint verbatim. */
@@ -208,12 +267,21 @@ export const selectContextStart = (
     const from = checkpoint?.seq ?? 0
     const told = yield* selectTold(sql, sessionID, baselineSeq, from)
     const kept = yield* selectKept(sql, sessionID, checkpoint)
-    const prompts = yield* selectPrompts(sql, sessionID, kept)
+    const floor = yield* selectFloor(sql, sessionID)
+    const after = Math.max(from - 1, floor)
+    const settled =
+      floor < from
+        ? []
+        : yield* sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+            WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq <= ${Math.min(floor, before - 1)} ORDER BY seq`
+    const parts = yield* selectParts(sql, sessionID, settled)
+    const prompts = yield* selectPrompts(sql, sessionID, [...kept, ...settled])
     const promoted =
       yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
-      AND promoted_seq >= ${from} AND promoted_seq < ${before} AND admitted_seq < ${from}`
+      AND promoted_seq > ${after} AND promoted_seq < ${before} AND admitted_seq <= ${after}`
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
     const inputs = [...prompts, ...waiting]
-    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: told, parts: [], inputs }))
-    return { from, told, kept, inputs, events }
+    const messages = [...told, ...settled]
+    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages, parts, inputs }))
+    return { after, from, settled, parts, told, kept, inputs, events }
   })

@@ -2,14 +2,15 @@
  * Reads a session's context epoch from its events: the frame that introduced the baseline, and the context updates since
  * then. The session's row says where they are. Contract: `EpochStore.ts`.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { advance } from "../domain/Snapshot.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
-import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 import { reading, readingTogether } from "./Reading.ts"
 
 type Row = {
@@ -73,13 +74,12 @@ const make = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* (sessionID: SessionID) {
     const row = yield* selectRow(sessionID)
     if (row === undefined || row.epoch === null) return undefined
-    const rows = yield* selectEvents(
-      sql,
-      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT ${row.epoch} UNION ALL
-        SELECT seq FROM session_message WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${row.epoch})
-      ORDER BY e.seq`
-    )
-    return { row, epoch: row.epoch, ...toEvents(rows) }
+    const told = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_message
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${row.epoch} ORDER BY seq`
+    const seqs = [row.epoch, ...told.map(({ seq }) => seq)]
+    const found = yield* selectBySeq(sql, sessionID, seqs)
+    const events = yield* Either.all(seqs.flatMap((seq) => found.get(seq) ?? []))
+    return { row, epoch: row.epoch, events }
   })
 
   return EpochStore.of({
@@ -91,7 +91,6 @@ const make = Effect.gen(function* () {
         kept.delete(sessionID)
       }
       const found = yield* readingTogether(sql)(read(sessionID))
-      if (found?.stopped !== undefined) return yield* found.stopped
       // The event may have been pruned.
       if (found === undefined || found.events[0]?.seq !== found.epoch) return undefined
       const { epoch, events, row } = found

@@ -4,26 +4,13 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { sessionKey } from "../log/EventRow.ts"
-import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
+import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
-import { assemble, eventsOf, type MessageRows, partOwner } from "./Assemble.ts"
+import { assemble, eventsOf, type MessageRows } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
 import type { MessagesOptions } from "./Pages.ts"
 import { readingTogether } from "./Reading.ts"
-import { selectPrompts } from "./RequestRows.ts"
-
-/** The parts of these messages. A part's sequence number is always greater than its message's. */
-const selectParts = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  messages: ReadonlyArray<MessageRow>
-): Effect.Effect<ReadonlyArray<PartRow>, SqlError.SqlError> => {
-  const owners = messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)
-  return owners.length === 0
-    ? Effect.succeed([])
-    : sql<PartRow>`SELECT *, ${sessionID} AS session_id FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
-        AND message_id IN (SELECT value FROM json_each(${JSON.stringify(owners)})) ORDER BY seq`
-}
+import { selectParts, selectPrompts } from "./RequestRows.ts"
 
 /** The messages with their parts, the inputs of their prompts, `waiting` inputs, and the events that hold their content. */
 export const withParts = (

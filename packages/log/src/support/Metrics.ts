@@ -51,3 +51,7 @@ export const consumerEvents = Metric.counter("daybook_consumer_events_total", { 
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
 /** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */
 export const loopLag = Metric.gauge("daybook_loop_lag_ms")
+/** Events that retention removed. */
+export const pruned = Metric.counter("daybook_events_pruned_total", { incremental: true })
+/** Bytes of the database file, as retention saw it last. */
+export const databaseBytes = Metric.gauge("daybook_database_bytes")

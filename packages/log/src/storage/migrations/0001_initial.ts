@@ -55,6 +55,22 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
           strftime('%Y-%m-%dT%H:%M:%fZ', e.created / 1000.0, 'unixepoch') AS created, e.data
         FROM event e JOIN event_sequence s ON s.session = e.session JOIN event_type t ON t.type = e.type
           JOIN log_identity i ON i.one = 1`,
+      // One row per pruned session: the state at the floor, the position of the last removed event, and who prunes now.
+      sql`CREATE TABLE session_floor (
+        session_id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        base TEXT,
+        position INTEGER,
+        claim TEXT
+      ) STRICT`,
+      // Where the decisions about permissions are that retention moved to `content`, to list them over all sessions.
+      sql`CREATE TABLE kept_decision (
+        position INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES event_sequence (session_id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        UNIQUE (session_id, seq)
+      ) STRICT`,
+      sql`CREATE INDEX session_floor_position ON session_floor (position) WHERE position IS NOT NULL`,
+      sql`CREATE INDEX session_floor_claim ON session_floor (session_id) WHERE claim IS NOT NULL`,
       // WITHOUT ROWID stores small rows under their key, which saves a tree; long rows would leave most of a page
       // empty.
       sql`CREATE TABLE session (

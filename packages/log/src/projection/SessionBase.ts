@@ -1,0 +1,80 @@
+/**
+ * The session's row as its events up to the floor make it, stored beside the floor: a rebuild starts from it, and a
+ * reader below the floor gets it as a snapshot. Spec: RT-10, RT-12.
+ */
+import { Either, Schema } from "effect"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { type AnyRow, applyUpdate, type Change } from "./Change.ts"
+import { project } from "./Projection.ts"
+import type { SessionRow } from "./Tables.ts"
+
+const text = Schema.NullOr(Schema.String)
+const number = Schema.NullOr(Schema.Number)
+
+/** A row of `session`. */
+const Row = Schema.Struct({
+  id: Schema.String,
+  parent_id: text,
+  directory: Schema.String,
+  location: Schema.String,
+  title: text,
+  agent: text,
+  model: text,
+  cost: Schema.Number,
+  tokens_input: Schema.Number,
+  tokens_output: Schema.Number,
+  tokens_reasoning: Schema.Number,
+  tokens_cache_read: Schema.Number,
+  tokens_cache_write: Schema.Number,
+  activity_id: text,
+  activity_state: text,
+  activity_error: text,
+  frame: text,
+  pruned_seq: number,
+  compaction_requested: text,
+  compaction_running: text,
+  budget: text,
+  address: text,
+  root: text,
+  epoch: number,
+  baseline_seq: number,
+  time_created: Schema.Number,
+  time_updated: Schema.Number
+}) satisfies Schema.Schema<SessionRow>
+
+/** The state of a session at its floor. */
+export const SessionBase = Schema.Struct({
+  row: Row,
+  /** The estimated part of what was spent up to the floor: the events that say so are gone. */
+  estimated: Schema.Struct({ cost: Schema.Number, tokens: Schema.Number })
+})
+export type SessionBase = typeof SessionBase.Type
+
+const Json = Schema.parseJson(SessionBase)
+
+export const encode: (base: SessionBase) => string = Schema.encodeSync(Json)
+export const decode = Schema.decodeUnknownEither(Json)
+
+const apply = (row: SessionRow | undefined, change: Change): SessionRow | undefined => {
+  if (change.table !== "session") return row
+  if (change.op === "insert") return change.row
+  if (row === undefined) return undefined
+  const add = Object.entries(change.add ?? {}).map(([column, amount]) => [column, Number(amount)] as const)
+  const next = applyUpdate("session", row as AnyRow, { key: change.key, set: change.set as AnyRow, add })
+  // An update of `session` sets no column once, so it is never refused, and keeps the row's columns.
+  return Either.getOrElse(next, () => row as AnyRow) as SessionRow
+}
+
+const spent = ({ data }: SessionEvent): { readonly cost: number; readonly tokens: number } =>
+  "estimated" in data && data.estimated === true
+    ? { cost: data.cost ?? 0, tokens: data.tokens === undefined ? 0 : data.tokens.input + data.tokens.output }
+    : { cost: 0, tokens: 0 }
+
+/** The base after one more event; undefined before the session's creation. */
+export const after = (base: SessionBase | undefined, event: SessionEvent): SessionBase | undefined => {
+  const row = project(event).reduce<SessionRow | undefined>(apply, base?.row)
+  if (row === undefined) return undefined
+  const { cost, tokens } = spent(event)
+  const { estimated = { cost: 0, tokens: 0 } } = base ?? {}
+  return { row, estimated: { cost: estimated.cost + cost, tokens: estimated.tokens + tokens } }
+}

@@ -1,0 +1,177 @@
+/**
+ * Writes and reads archives: JSON lines, compressed with gzip in one member per page, so that memory is bounded and
+ * compression runs off the event loop. A file appears under its name only when it is complete and durable. Format:
+ * `Archive.ts`. Spec: RT-20..RT-22.
+ */
+import { createHash, type Hash } from "node:crypto"
+import { createReadStream } from "node:fs"
+import { type FileHandle, open, rename, rm } from "node:fs/promises"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { createGunzip, gzip } from "node:zlib"
+import { Effect, Either, type Scope, Stream } from "effect"
+import { makeFolders } from "../storage/MakeFolders.ts"
+import {
+  ArchiveUnusable,
+  endOf,
+  eventOf,
+  type Header,
+  headerOf,
+  isEnd,
+  type Line,
+  lineOf,
+  nameOf,
+  type StoredEvent
+} from "./Archive.ts"
+
+const compress = promisify(gzip)
+
+const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
+  Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
+
+/** An archive that is being written. */
+export interface Writing {
+  /** Adds a page of events. */
+  readonly add: (events: ReadonlyArray<StoredEvent>) => Effect.Effect<void, ArchiveUnusable>
+  /** Makes the file durable and gives it its name. Returns its path. */
+  readonly finish: Effect.Effect<string, ArchiveUnusable>
+}
+
+const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, "r")
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line>): Promise<void> => {
+  const text = lines.map(lineOf).join("")
+  hash.update(text)
+  await handle.writeFile(await compress(text))
+}
+
+/** Begins an archive in the folder, which is created. Without `finish`, the scope's end removes what was written. */
+export const begin = Effect.fn("Archive.begin")(function* (
+  folder: string,
+  header: Header
+): Effect.fn.Return<Writing, ArchiveUnusable, Scope.Scope> {
+  const path = join(folder, nameOf(header))
+  const partial = `${path}.${process.pid}.part`
+  yield* attempt(folder, () => makeFolders(folder, 0o700))
+  const handle = yield* Effect.acquireRelease(
+    attempt(partial, async () => {
+      // What a dead process with this number left.
+      await rm(partial, { force: true })
+      return open(partial, "wx", 0o600)
+    }),
+    (handle) => Effect.promise(() => handle.close().then(() => rm(partial, { force: true })))
+  )
+  const hash = createHash("sha256")
+  let events = 0
+  yield* attempt(partial, () => written(handle, hash, [header]))
+  return {
+    add: (page) =>
+      attempt(partial, async () => {
+        events += page.length
+        await written(handle, hash, page)
+      }),
+    finish: attempt(path, async () => {
+      const end = lineOf({ end: true, events, sha256: hash.digest("hex") })
+      await handle.writeFile(await compress(end))
+      await handle.sync()
+      // A prune that was killed after this step writes the same archive again.
+      await rename(partial, path)
+      await syncFolder(folder)
+      return path
+    })
+  }
+})
+
+/** An archive's header and its events, page by page. */
+export interface Reading {
+  readonly header: Header
+  readonly events: Stream.Stream<ReadonlyArray<StoredEvent>, ArchiveUnusable>
+}
+
+/** Lines per page. */
+const pageLines = 256
+
+/** UTF-16 code units of a line: one event. Bounds the memory that a foreign file can take. */
+const longestLine = 256 * 1024 * 1024
+
+const linesOf = (file: string): Stream.Stream<string, ArchiveUnusable> => {
+  const failed = (cause: unknown) => new ArchiveUnusable({ file, details: saidBy(cause) })
+  return Stream.suspend(() => {
+    const source = createReadStream(file)
+    const plain = createGunzip({ chunkSize: 1024 * 1024 })
+    source.on("error", (cause) => plain.destroy(cause))
+    return Stream.fromAsyncIterable(source.pipe(plain) as AsyncIterable<Uint8Array>, failed).pipe(
+      Stream.ensuring(Effect.sync(() => source.destroy())),
+      Stream.decodeText(),
+      Stream.mapAccumEffect("", (rest, text) => {
+        const lines = (rest + text).split("\n")
+        const last = lines.pop() ?? ""
+        return last.length > longestLine ? Effect.fail(failed("a line is too long")) : Effect.succeed([last, lines])
+      }),
+      Stream.flattenIterables
+    )
+  })
+}
+
+/** Reads the header. */
+const readHeader = (file: string): Effect.Effect<Header, ArchiveUnusable> =>
+  Effect.flatMap(Stream.runHead(linesOf(file)), (line) =>
+    Either.mapLeft(
+      headerOf(line._tag === "Some" ? line.value : ""),
+      (details) => new ArchiveUnusable({ file, details })
+    )
+  )
+
+type Progress = { readonly hash: Hash; lines: number; events: number; seq: number; ended: boolean }
+
+/** Checks one line; returns its event, if it has one. */
+const checked = (progress: Progress, header: Header, text: string): Either.Either<StoredEvent | undefined, string> =>
+  Either.gen(function* () {
+    if (progress.ended) return yield* Either.left("it has lines after its end")
+    if (isEnd(text)) {
+      const { events, sha256 } = yield* endOf(text)
+      const { hash } = progress
+      progress.ended = true
+      if (events !== progress.events || progress.seq !== header.to || hash.digest("hex") !== sha256) {
+        return yield* Either.left("its checksum differs: it was changed or is damaged")
+      }
+      return undefined
+    }
+    progress.hash.update(`${text}\n`)
+    // The first line is the header.
+    if (progress.lines++ === 0) return undefined
+    const event = yield* eventOf(text)
+    if (event.seq !== progress.seq + 1) return yield* Either.left(`event ${progress.seq + 1} is missing`)
+    progress.events += 1
+    progress.seq = event.seq
+    return event
+  })
+
+/** Opens an archive. Its events are checked as they are read; the stream fails at the first fault, or at its end. */
+export const read = Effect.fn("Archive.read")(function* (file: string) {
+  const header = yield* readHeader(file)
+  const unusable = (details: string) => new ArchiveUnusable({ file, details })
+  const events = Stream.unwrap(
+    Effect.sync(() => {
+      const progress: Progress = { hash: createHash("sha256"), lines: 0, events: 0, seq: header.from, ended: false }
+      const complete = Effect.suspend(() => (progress.ended ? Effect.void : unusable("it was cut off")))
+      return linesOf(file).pipe(
+        Stream.mapEffect((text) => Either.mapLeft(checked(progress, header, text), unusable)),
+        Stream.filter((event) => event !== undefined),
+        Stream.grouped(pageLines),
+        Stream.map((page): ReadonlyArray<StoredEvent> => [...page]),
+        Stream.concat(Stream.drain(Stream.fromEffect(complete)))
+      )
+    })
+  )
+  return { header, events } satisfies Reading
+})

@@ -1,0 +1,161 @@
+/**
+ * Finds how far each session's log can be cut, what that removes and what holds it back. It reads no payloads and writes
+ * nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { Effect } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import { ofSession, pageSize, sessionKey } from "../log/EventRow.ts"
+import * as Boundary from "./Boundary.ts"
+
+/** What may go. Without a bound, everything up to the last safe boundary. */
+export interface Bounds {
+  /** Only events created before this time, in milliseconds since the epoch. */
+  readonly before?: number
+  /** Only events up to this sequence number, or up to the last compaction's checkpoint. */
+  readonly to?: number | "compaction"
+}
+
+/** A reader that still needs the events after `after`. */
+export interface Holder {
+  readonly name: string
+  readonly after: number
+}
+
+/** The readers that hold a session's floor back. */
+export type Holders = (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Holder>, LogUnavailable>
+
+/** A session that could be pruned. */
+export interface Subject {
+  readonly sessionID: SessionID
+  readonly incarnation: number
+  readonly floor: number
+  readonly head: number
+}
+
+/** What would be removed of one session. */
+export interface Cut extends Subject {
+  /** The new floor; equal to `floor` if nothing can go. */
+  readonly to: number
+  readonly events: number
+  /** Bytes of the removed events' payloads. */
+  readonly bytes: number
+  /** Readers without which more could go. */
+  readonly held: ReadonlyArray<Holder>
+}
+
+type SubjectRow = {
+  readonly session_id: string
+  readonly seq: number
+  readonly floor: number
+  readonly incarnation: number | null
+  readonly time_updated: number
+}
+
+/** Where a listing of subjects continues. */
+export interface SubjectCursor {
+  readonly updated: number
+  readonly id: string
+}
+
+const subjectOf = ({ floor, incarnation, seq, session_id }: SubjectRow): Subject => ({
+  sessionID: SessionID.make(session_id, { disableValidation: true }),
+  incarnation: incarnation ?? 0,
+  floor,
+  head: seq
+})
+
+/** One page of all sessions, the one unused for the longest time first. */
+export const selectSubjects = (sql: SqlClient.SqlClient, after: SubjectCursor | undefined) =>
+  Effect.map(
+    sql<SubjectRow>`SELECT h.session_id, h.seq, h.floor, h.incarnation, s.time_updated
+      FROM session s JOIN event_sequence h ON h.session_id = s.id
+      WHERE (s.time_updated, s.id) > (${after?.updated ?? -1}, ${after?.id ?? ""})
+      ORDER BY s.time_updated, s.id LIMIT ${pageSize}`,
+    (rows) => {
+      const last = rows.at(-1)
+      return {
+        subjects: rows.map(subjectOf),
+        next: last === undefined ? undefined : ({ updated: last.time_updated, id: last.session_id } as const)
+      }
+    }
+  )
+
+/** The session, if it exists and has events. */
+export const selectSubject = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  Effect.map(
+    sql<SubjectRow>`SELECT session_id, seq, floor, incarnation, 0 AS time_updated
+      FROM event_sequence WHERE session_id = ${sessionID} AND seq >= 0`,
+    ([row]) => row && subjectOf(row)
+  )
+
+type Measured = { readonly seq: number; readonly type: string; readonly created: number; readonly bytes: number }
+
+/** One page of a session's events without their payloads. A type without a name is unknown to every build. */
+const selectMeasured = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, to: number) =>
+  sql<Measured>`SELECT e.seq, coalesce(t.name, '') AS type, e.created, octet_length(e.data) AS bytes
+    FROM event e LEFT JOIN event_type t ON t.type = e.type
+    WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} AND e.seq <= ${to} ORDER BY e.seq LIMIT ${pageSize}`
+
+const selectLastCheckpoint = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  Effect.map(
+    sql<{ readonly seq: number | null }>`SELECT max(seq) AS seq FROM session_message
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction'`,
+    ([row]) => row?.seq ?? -1
+  )
+
+const limitOf = (sql: SqlClient.SqlClient, { head, sessionID }: Subject, to: Bounds["to"]) =>
+  to === "compaction" ? selectLastCheckpoint(sql, sessionID) : Effect.succeed(Math.min(head, to ?? head))
+
+/** A boundary, and what is below it. */
+interface Reached {
+  readonly to: number
+  readonly events: number
+  readonly bytes: number
+}
+
+interface Scan {
+  readonly open: Boundary.Open
+  readonly sum: Reached
+  /** The last safe boundary. */
+  readonly safe: Reached
+  /** The last safe boundary that no reader holds back. */
+  readonly free: Reached
+}
+
+const scanned = (scan: Scan, { bytes, seq, type }: Measured, held: number): Scan => {
+  const open = Boundary.after(scan.open, type)
+  const sum = { to: seq, events: scan.sum.events + 1, bytes: scan.sum.bytes + bytes }
+  if (!Boundary.isSafe(open, type)) return { ...scan, open, sum }
+  return { open, sum, safe: sum, free: seq <= held ? sum : scan.free }
+}
+
+/** The greatest cut of a session within the bounds. Reads the events that go, and up to the next safe boundary. */
+export const cutOf = Effect.fn("Retention.cutOf")(function* (
+  sql: SqlClient.SqlClient,
+  subject: Subject,
+  bounds: Bounds,
+  holders: ReadonlyArray<Holder>
+) {
+  const { floor, sessionID } = subject
+  const limit = yield* limitOf(sql, subject, bounds.to)
+  const held = Math.min(Number.MAX_SAFE_INTEGER, ...holders.map(({ after }) => after))
+  const start: Reached = { to: floor, events: 0, bytes: 0 }
+  let scan: Scan = { open: Boundary.nothingOpen, sum: start, safe: start, free: start }
+  for (let done = false; !done;) {
+    const rows = yield* selectMeasured(sql, sessionID, scan.sum.to, limit)
+    done = rows.length === 0
+    for (const row of rows) {
+      if (row.created >= (bounds.before ?? Infinity) || row.seq !== scan.sum.to + 1 || scan.open.unknown) {
+        done = true
+        break
+      }
+      scan = scanned(scan, row, held)
+    }
+    yield* Effect.yieldNow()
+  }
+  const { free, safe } = scan
+  const holding = safe.to > free.to ? holders.filter(({ after }) => after < safe.to) : []
+  return { ...subject, ...free, held: holding } satisfies Cut
+})

@@ -1,0 +1,322 @@
+/**
+ * Prunes one session up to a safe boundary, in steps that each hold the write lock briefly:
+ *
+ *   claim -> copy what rows refer to into blocks, archive -> raise the floor -> delete the events below it
+ *
+ * Readers see the old floor until one transaction raises it. A process that dies before leaves blocks above the floor,
+ * one that dies after leaves events below it: both are invisible, and the next prune of the session removes them.
+ * Spec: RT-6..RT-11.
+ */
+import { randomUUID } from "node:crypto"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Effect, Either, Option, Schema } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
+import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
+import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
+import * as ArchiveFile from "./ArchiveFile.ts"
+import { type Pace, paced } from "./Pace.ts"
+import type { Cut, Subject } from "./Plan.ts"
+import { isDecision, isKept } from "./Kept.ts"
+import * as Content from "../store/Content.ts"
+import * as EventIds from "../log/EventIds.ts"
+import * as SessionBase from "../projection/SessionBase.ts"
+
+/** The session was removed, or pruned by another process, after the cut was planned. It keeps its events. */
+export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/PruneLost")("PruneLost", {
+  sessionID: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID} was removed, or another process prunes it`
+  }
+}
+
+export type PruneError = PruneLost | EventUnreadable | LogUnavailable | ArchiveUnusable
+
+/** What a step did. */
+export interface Step {
+  readonly copied: number
+  readonly deleted: number
+}
+
+export interface PruneOptions {
+  readonly pace: Pace
+  /** The folder of archives; without it, none is written. */
+  readonly archive?: string | undefined
+  /** Called after each step. */
+  readonly progress?: (step: Step) => Effect.Effect<void>
+}
+
+type Sql = SqlClient.SqlClient
+
+/** A claimed session. Only the latest claim of a session may continue: of two processes that prune it, the first one stops. */
+export interface Claimed {
+  readonly subject: Subject
+  readonly token: string
+}
+
+const isUnchanged = (sql: Sql, { floor, incarnation, sessionID }: Subject) =>
+  Effect.flatMap(
+    sql`SELECT 1 FROM event_sequence
+      WHERE session_id = ${sessionID} AND coalesce(incarnation, 0) = ${incarnation} AND floor = ${floor}`,
+    (rows): Effect.Effect<void, PruneLost> => (rows.length === 1 ? Effect.void : new PruneLost({ sessionID }))
+  )
+
+/** Claims a session as it was planned. */
+export const claim = (sql: Sql, subject: Subject) => {
+  const token = randomUUID()
+  return retryBusy(
+    immediately(sql)(
+      isUnchanged(sql, subject).pipe(
+        Effect.zipRight(sql`INSERT INTO session_floor (session_id, claim) VALUES (${subject.sessionID}, ${token})
+          ON CONFLICT (session_id) DO UPDATE SET claim = excluded.claim`),
+        Effect.as<Claimed>({ subject, token })
+      )
+    )
+  )
+}
+
+/** Runs a write of a claimed session, unless another claim replaced it or the session changed. */
+export const asClaimed =
+  (sql: Sql, { subject, token }: Claimed) =>
+  <A, E>(write: Effect.Effect<A, E>) =>
+    retryBusy(
+      immediately(sql)(
+        Effect.flatMap(
+          Effect.zipRight(
+            isUnchanged(sql, subject),
+            sql`SELECT 1 FROM session_floor WHERE session_id = ${subject.sessionID} AND claim = ${token}`
+          ),
+          (rows): Effect.Effect<A, E | PruneLost> => (rows.length === 1 ? write : new PruneLost(subject))
+        )
+      )
+    )
+
+type FloorRow = { readonly base: string | null; readonly position: number | null }
+
+/** The state at the present floor; undefined at the beginning of the log. */
+export const selectBase = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
+  if (floor < 0) return undefined
+  const [row] = yield* sql<FloorRow>`SELECT base, position FROM session_floor WHERE session_id = ${sessionID}`
+  const base = SessionBase.decode(row?.base)
+  if (Either.isRight(base)) return { ...base.right, position: row?.position ?? 0 }
+  const details = "the session's state at its floor cannot be read"
+  return yield* new EventUnreadable({ sessionID, seq: floor, type: "unknown", details })
+})
+
+const storedEvents = Schema.decodeUnknownEither(Schema.Array(StoredEvent))
+
+/** Rows per page: with `longPayload`s, at most 4 MiB. */
+const pageRows = 64
+
+/** One page of the events that go, decoded and as stored. */
+const selectPage = Effect.fnUntraced(function* (sql: Sql, { sessionID, to }: Cut, after: number) {
+  const rows = (yield* selectCheckedPage(sql, sessionID, after, pageRows)).filter((row) => Number(row["seq"]) <= to)
+  const events: Array<SessionEvent> = []
+  for (const row of rows) {
+    const event = toEvent(row)
+    const seq = after + events.length + 1
+    if (Option.isNone(event) || row["seq"] !== seq) return yield* missing(sessionID, seq)
+    events.push(yield* event.value)
+  }
+  return rows.length === 0
+    ? yield* missing(sessionID, after + 1)
+    : { stored: yield* Effect.orDie(storedEvents(rows)), events }
+})
+
+const missing = (sessionID: SessionID, seq: number) =>
+  new EventUnreadable({ sessionID, seq, type: "unknown", details: "the row is missing, or of an unknown type" })
+
+/** What the copying of a session carries from page to page. */
+interface Copying {
+  readonly referenced: ReadonlySet<number>
+  readonly idAt: ReturnType<typeof EventIds.make>
+  /** Kept events that do not fill a block yet. */
+  pending: ReadonlyArray<Content.KeptEvent>
+  base: SessionBase.SessionBase | undefined
+  position: number
+}
+
+/** Copies the kept events of a page into blocks; the last block waits for more events unless the page is the last. */
+const keep = Effect.fnUntraced(function* (
+  sql: Sql,
+  claimed: Claimed,
+  copying: Copying,
+  { events, stored }: Effect.Effect.Success<ReturnType<typeof selectPage>>,
+  last: boolean
+) {
+  const kept = stored.flatMap((row, index): ReadonlyArray<Content.KeptEvent> => {
+    const event = events[index]
+    if (event === undefined || !(isKept(event.type) || copying.referenced.has(row.seq))) return []
+    return [{ ...row, id: row.id === copying.idAt(row.created, row.position) ? null : row.id }]
+  })
+  const pending = [...copying.pending, ...kept]
+  const plain = Content.pack(pending)
+  const open = last ? undefined : plain.at(-1)
+  copying.pending = open === undefined ? [] : pending.filter(({ seq }) => seq >= open.first)
+  const blocks = yield* Effect.forEach(open === undefined ? plain : plain.slice(0, -1), Content.compressed)
+  const decisions = events.filter(({ type }) => isDecision(type))
+  const { sessionID } = claimed.subject
+  if (blocks.length === 0 && decisions.length === 0) return
+  yield* asClaimed(
+    sql,
+    claimed
+  )(
+    Effect.zipRight(
+      Content.insertBlocks(sql, sessionID, blocks),
+      Effect.forEach(
+        decisions,
+        ({ position, seq }) =>
+          sql`INSERT INTO kept_decision (position, session_id, seq) VALUES (${position}, ${sessionID}, ${seq})`,
+        { discard: true }
+      )
+    )
+  )
+})
+
+/** Archives the events that go and copies those that are kept into blocks. Returns the state at the new floor. */
+const copy = Effect.fnUntraced(function* (
+  [sql, read]: readonly [Sql, Sql],
+  claimed: Claimed,
+  cut: Cut,
+  { archive, pace, progress = ignore }: PruneOptions
+) {
+  const from = yield* selectBase(read, cut.sessionID, cut.floor)
+  const database = yield* selectIdentity(read)
+  const written = archive === undefined ? undefined : yield* ArchiveFile.begin(archive, headerOf(database, cut, from))
+  const copying: Copying = {
+    referenced: new Set(yield* Content.selectReferenced(read, cut.sessionID, { from: cut.floor, through: cut.to })),
+    idAt: EventIds.make(database),
+    pending: [],
+    base: from,
+    position: from?.position ?? 0
+  }
+  const step = Effect.fnUntraced(function* (cursor: number) {
+    const page = yield* selectPage(read, cut, cursor)
+    const { events, stored } = page
+    const through = cursor + events.length
+    if (written !== undefined) yield* written.add(stored)
+    yield* keep(sql, claimed, copying, page, through === cut.to)
+    for (const event of events) copying.base = SessionBase.after(copying.base, event)
+    copying.position = events.at(-1)?.position ?? copying.position
+    return through
+  })
+  for (let cursor = cut.floor; cursor < cut.to;) {
+    const through = yield* paced(pace)(step(cursor))
+    yield* progress({ copied: through - cursor, deleted: 0 })
+    cursor = through
+  }
+  const { base, position } = copying
+  return { base, position, path: yield* written?.finish ?? Effect.succeed(undefined) }
+})
+
+const headerOf = (
+  database: string,
+  cut: Cut,
+  base: (SessionBase.SessionBase & { readonly position: number }) | undefined
+) => ({
+  archive: "daybook" as const,
+  version: 1 as const,
+  database,
+  sessionID: cut.sessionID,
+  incarnation: cut.incarnation,
+  from: cut.floor,
+  to: cut.to,
+  head: cut.head,
+  base: base ?? null
+})
+
+/** Readers see the new floor from here on. */
+const raise = (sql: Sql, { sessionID, to }: Cut, base: SessionBase.SessionBase | undefined, position: number) =>
+  Effect.zipRight(
+    sql`UPDATE event_sequence SET floor = ${to} WHERE session_id = ${sessionID}`,
+    sql`UPDATE session_floor SET base = ${base === undefined ? null : SessionBase.encode(base)}, position = ${position}
+      WHERE session_id = ${sessionID}`
+  )
+
+/** Events per step, and bytes of payloads: a longer one is a step of its own. */
+const [stepEvents, stepBytes] = [256, 1024 * 1024]
+/** Blocks per step. */
+const stepBlocks = 16
+
+type Sized = { readonly seq: number; readonly bytes: number }
+
+/** The last event of the next step; undefined if none is left. */
+const stepEnd = (rows: ReadonlyArray<Sized>): number | undefined => {
+  let bytes = 0
+  const over = rows.findIndex((row) => (bytes += row.bytes) > stepBytes)
+  return (over < 0 ? rows.at(-1) : rows[Math.max(0, over - 1)])?.seq
+}
+
+/** Deletes what one step of the work selects, until nothing is left. */
+const inSteps = (sql: Sql, { pace, progress = ignore }: PruneOptions, step: Effect.Effect<number, SqlError.SqlError>) =>
+  Effect.iterate(1, {
+    while: (deleted) => deleted > 0,
+    body: () =>
+      Effect.tap(paced(pace)(retryBusy(immediately(sql)(step))), (deleted) =>
+        deleted === 0 ? Effect.void : progress({ copied: 0, deleted })
+      )
+  })
+
+/** One step of deleting the events at or below the floor, oldest first. */
+const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
+  const rows = yield* sql<Sized>`SELECT e.seq, octet_length(e.data) AS bytes FROM event e
+    WHERE ${ofSession(sql, sessionID)} AND e.seq <= ${floor} ORDER BY e.seq LIMIT ${stepEvents}`
+  const end = stepEnd(rows)
+  if (end === undefined) return 0
+  yield* sql`DELETE FROM event AS e WHERE ${ofSession(sql, sessionID)} AND e.seq <= ${end}`
+  return rows.filter(({ seq }) => seq <= end).length
+})
+
+/** One step of deleting the blocks above the floor. */
+const deleteAbove = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
+  const rows = yield* sql<{ readonly last: number }>`SELECT last FROM content
+    WHERE session = ${sessionKey(sql, sessionID)} AND last > ${floor} ORDER BY last LIMIT ${stepBlocks}`
+  const end = rows.at(-1)?.last
+  if (end === undefined) return 0
+  yield* sql`DELETE FROM content WHERE session = ${sessionKey(sql, sessionID)} AND last > ${floor} AND last <= ${end}`
+  yield* sql`DELETE FROM kept_decision WHERE session_id = ${sessionID} AND seq > ${floor} AND seq <= ${end}`
+  return rows.length
+})
+
+/** Deletes what no reader sees: the events at or below the floor, and blocks above it. */
+const sweep = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number, options: PruneOptions) {
+  yield* inSteps(sql, options, deleteBelow(sql, sessionID, floor))
+  yield* inSteps(sql, { ...options, progress: ignore }, deleteAbove(sql, sessionID, floor))
+  yield* retryBusy(sql`DELETE FROM kept_decision WHERE session_id = ${sessionID} AND seq > ${floor}`)
+  yield* retryBusy(sql`UPDATE session_floor SET claim = NULL WHERE session_id = ${sessionID}`)
+})
+
+const ignore = () => Effect.void
+
+/** Gives a driver's error its type in the log. */
+export const typed = <A, E, R>(effect: Effect.Effect<A, E | SqlError.SqlError, R>) =>
+  Effect.mapError(effect, (error) =>
+    // The compiler does not narrow a type parameter.
+    error instanceof SqlError.SqlError ? unavailable("prune")(error) : (error as Exclude<E, SqlError.SqlError>)
+  )
+
+/** Finishes what a process that died left of a session's prune. */
+export const finish = Effect.fn("Retention.finish")(function* (sessionID: SessionID, options: PruneOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly floor: number }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`
+  if (row !== undefined) yield* sweep(sql, sessionID, row.floor, options)
+}, typed)
+
+/**
+ * Prunes a session as planned. Returns the path of its archive, if one was requested. Interruption stops it between two
+ * steps; the session is then either as before or pruned, and its next prune finishes the rest.
+ */
+export const prune = Effect.fn("Retention.prune")(function* (cut: Cut, options: PruneOptions) {
+  const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
+  yield* finish(cut.sessionID, options)
+  if (cut.to <= cut.floor) return undefined
+  const claimed = yield* claim(sql, cut)
+  const { base, path, position } = yield* Effect.scoped(copy([sql, read], claimed, cut, options))
+  yield* asClaimed(sql, claimed)(raise(sql, cut, base, position))
+  yield* sweep(sql, cut.sessionID, cut.to, options)
+  return path
+}, typed)

@@ -1,0 +1,174 @@
+/**
+ * Prunes sessions to bounds on age, place or the size of the file: the one unused for the longest time first. `Plan.ts`
+ * finds what can go, `Prune.ts` removes it, `Space.ts` gives its pages back. Spec: specs/retention.md.
+ */
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Chunk, Clock, Effect, Option, Stream } from "effect"
+import type { ConsumerStore } from "../consumer/ConsumerStore.ts"
+import { SessionID } from "../domain/Identifiers.ts"
+import type { EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { ReadSql } from "../storage/Database.ts"
+import {
+  type Bounds,
+  type Cut,
+  cutOf,
+  type Holders,
+  selectSubject,
+  selectSubjects,
+  type Subject,
+  type SubjectCursor
+} from "./Plan.ts"
+import { finish, prune, type PruneLost, type PruneOptions, typed } from "./Prune.ts"
+import * as Space from "./Space.ts"
+
+/** Which events may go. */
+export interface Request {
+  /** Only these sessions; otherwise all. */
+  readonly sessions?: ReadonlyArray<SessionID> | undefined
+  /** Keep the events of this many milliseconds. */
+  readonly keep?: number | undefined
+  readonly to?: Bounds["to"]
+  /** Prune only until the file is at most this size, in bytes. */
+  readonly maxSize?: number | undefined
+  /** The readers that hold floors back; none with `--force`. */
+  readonly holders: Holders
+}
+
+/** For a request that no reader holds back. */
+export const noHolders: Holders = () => Effect.succeed([])
+
+/** The registered consumers that have not read a session to its end. */
+export const consumersOf =
+  ({ holds }: typeof ConsumerStore.Service): Holders =>
+  (sessionID) =>
+    Effect.map(holds(sessionID), (found) => found.map(({ consumer, seq }) => ({ name: consumer, after: seq })))
+
+/** What was done. */
+export interface Outcome {
+  readonly sessions: number
+  readonly events: number
+  /** Bytes of the file before and after, without the write-ahead log. */
+  readonly before: number
+  readonly after: number
+  readonly archives: ReadonlyArray<string>
+  /** Sessions that could not be pruned, with the reason. They keep their events. */
+  readonly failed: ReadonlyArray<{ readonly sessionID: SessionID; readonly reason: string }>
+}
+
+/** The share of removed payload bytes that a prune frees, for estimates: the rest are compressed blocks of kept events. */
+const freedShare = 0.7
+
+/** The estimated bytes that a cut frees. */
+export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.round(bytes * freedShare)
+
+type Sql = SqlClient.SqlClient
+
+/** All sessions, the one unused for the longest time first, or the requested ones. */
+const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, SqlError.SqlError> =>
+  sessions === undefined
+    ? Stream.paginateChunkEffect(undefined as SubjectCursor | undefined, (after) =>
+        Effect.map(selectSubjects(sql, after), ({ next, subjects }) => [
+          Chunk.fromIterable(subjects),
+          Option.fromNullable(next)
+        ])
+      )
+    : Stream.fromIterable(sessions).pipe(
+        Stream.mapEffect((id) => selectSubject(sql, id)),
+        Stream.filter((subject) => subject !== undefined)
+      )
+
+/**
+ * The cuts of the sessions that have one, and of those that a reader holds back. With `maxSize` it ends where the
+ * estimate reaches the size. Writes nothing.
+ */
+export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadSql> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const sql = yield* ReadSql
+      const now = yield* Clock.currentTimeMillis
+      const { holders, keep, maxSize, to } = request
+      const bounds: Bounds = {
+        ...(keep === undefined ? {} : { before: now - keep }),
+        ...(to === undefined ? {} : { to })
+      }
+      let excess = maxSize === undefined ? Infinity : Space.usedBytes(yield* Space.measure(sql)) - maxSize
+      return subjectsOf(sql, request).pipe(
+        Stream.takeWhile(() => excess > 0),
+        Stream.mapEffect((subject) =>
+          Effect.flatMap(holders(subject.sessionID), (held) => cutOf(sql, subject, bounds, held))
+        ),
+        Stream.filter(({ floor, held, to }) => to > floor || held.length > 0),
+        Stream.tap((cut) => Effect.sync(() => (excess -= estimatedBytes(cut))))
+      )
+    })
+  ).pipe(Stream.mapError((error) => (error instanceof SqlError.SqlError ? unavailable("plan a prune")(error) : error)))
+
+/** Sessions whose prune a dead process left unfinished. */
+const selectUnfinished = (sql: Sql) =>
+  sql<{ readonly session_id: string }>`SELECT session_id FROM session_floor WHERE claim IS NOT NULL`
+
+/** What happens during a run. */
+export interface RunOptions extends PruneOptions {
+  /** Called before a session is pruned. */
+  readonly starts?: (cut: Cut) => Effect.Effect<void>
+  /** Called when a session is pruned. */
+  readonly pruned?: (cut: Cut) => Effect.Effect<void>
+  /** Called with the number of free pages given back. */
+  readonly freed?: (pages: number) => Effect.Effect<void>
+}
+
+/**
+ * Prunes, session by session, and gives the free pages back. A session that cannot be pruned keeps its events and is
+ * reported. Interruption stops between two steps: every session is then either as before or pruned.
+ */
+export const run = Effect.fn("Retention.run")(function* (request: Request, options: RunOptions) {
+  const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
+  const before = yield* Space.measure(sql)
+  for (const { session_id } of yield* selectUnfinished(sql)) {
+    yield* finish(SessionID.make(session_id, { disableValidation: true }), options)
+  }
+  const archives: Array<string> = []
+  const failed: Array<Outcome["failed"][number]> = []
+  const kept =
+    ({ sessionID }: Cut) =>
+    ({ message }: PruneLost | EventUnreadable) =>
+      Effect.sync(() => {
+        failed.push({ sessionID, reason: message })
+        return Option.none<string | undefined>()
+      })
+  let [sessions, events] = [0, 0]
+  const small = Effect.map(Space.measure(sql), (space) => Space.usedBytes(space) <= (request.maxSize ?? -1))
+  // Planned without the size: what a prune frees is measured, not estimated.
+  yield* plan({ ...request, maxSize: undefined }).pipe(
+    Stream.filter(({ floor, to }) => to > floor),
+    Stream.takeUntilEffect((cut) =>
+      Effect.gen(function* () {
+        if (yield* small) return true
+        yield* options.starts?.(cut) ?? Effect.void
+        const pruned = yield* prune(cut, options).pipe(
+          Effect.asSome,
+          Effect.catchTags({ PruneLost: kept(cut), EventUnreadable: kept(cut) })
+        )
+        if (Option.isNone(pruned)) return false
+        sessions += 1
+        events += cut.events
+        yield* options.pruned?.(cut) ?? Effect.void
+        if (pruned.value !== undefined) archives.push(pruned.value)
+        return yield* small
+      })
+    ),
+    Stream.runDrain
+  )
+  yield* Space.shrink(sql, options.pace, options.freed)
+  const after = yield* Space.measure(read)
+  const size = (space: Space.Space) => space.pages * space.pageSize
+  return { sessions, events, before: size(before), after: size(after), archives, failed } satisfies Outcome
+}, typed)
+
+/** Whether a session has been pruned as planned, for the account of an interrupted run. */
+export const isPruned = Effect.fn("Retention.isPruned")(function* ({ incarnation, sessionID, to }: Cut) {
+  const subject = yield* selectSubject(yield* ReadSql, sessionID)
+  return subject?.incarnation === incarnation && subject.floor === to
+}, typed)

@@ -1,0 +1,69 @@
+/**
+ * Gives free pages back to the file system in small steps, so that nothing waits long for the write lock, and measures
+ * the file. Never a full VACUUM: it would copy the file and hold the lock meanwhile. Spec: RT-30..RT-33.
+ */
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import { immediately, retryBusy } from "../storage/Database.ts"
+import { paced, type Pace } from "./Pace.ts"
+
+/** The database's pages. */
+export interface Space {
+  readonly pageSize: number
+  readonly pages: number
+  readonly freePages: number
+}
+
+const pragma = (sql: SqlClient.SqlClient, name: string): Effect.Effect<number, SqlError.SqlError> =>
+  Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => Number(rows[0]?.[0] ?? 0))
+
+/** Measures the database, including what is still in the write-ahead log. */
+export const measure = (sql: SqlClient.SqlClient): Effect.Effect<Space, SqlError.SqlError> =>
+  Effect.all({
+    pageSize: pragma(sql, "page_size"),
+    pages: pragma(sql, "page_count"),
+    freePages: pragma(sql, "freelist_count")
+  })
+
+/** The size of the file once its free pages are given back. */
+export const usedBytes = ({ freePages, pageSize, pages }: Space): number => (pages - freePages) * pageSize
+
+/** Pages per step: each may be moved from the end of the file into a hole. */
+const stepPages = 64
+
+/** Steps between two checkpoints: the write-ahead log stays small, and its pages are copied back in small amounts. */
+const stepsPerCheckpoint = 4
+
+/** One step. The driver runs the pragma for a single page, so it is repeated in one transaction. */
+const giveBack = (sql: SqlClient.SqlClient) =>
+  retryBusy(
+    immediately(sql)(
+      Effect.gen(function* () {
+        const free = Math.min(stepPages, yield* pragma(sql, "freelist_count"))
+        for (let page = 0; page < free; page++) yield* sql`PRAGMA incremental_vacuum(1)`.raw
+        return free
+      })
+    )
+  )
+
+/** Copies what it can from the write-ahead log into the file, without waiting for readers or writers. */
+export const checkpoint = (sql: SqlClient.SqlClient) => Effect.asVoid(sql`PRAGMA wal_checkpoint(PASSIVE)`)
+
+/**
+ * Gives all free pages back, step by step. `progress` gets the pages of each step. Interruption stops between two steps.
+ */
+export const shrink = Effect.fn("Retention.shrink")(function* (
+  sql: SqlClient.SqlClient,
+  pace: Pace,
+  progress: (pages: number) => Effect.Effect<void> = () => Effect.void
+) {
+  let steps = 0
+  for (;;) {
+    const freed = yield* paced(pace)(giveBack(sql))
+    if (freed === 0) break
+    yield* progress(freed)
+    if (++steps % stepsPerCheckpoint === 0) yield* paced(pace)(checkpoint(sql))
+  }
+  if (steps > 0) yield* Effect.ignore(sql`PRAGMA wal_checkpoint(TRUNCATE)`)
+})

@@ -1,0 +1,103 @@
+/** `daybook prune` around the real command. Spec: CL-200..CL-205. */
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, beforeAll, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Store from "../../packages/log/src/Store.ts"
+import { contents, session } from "../support/Logs.ts"
+import { begun } from "../support/Pruning.ts"
+import { build } from "./support/Bundle.ts"
+import { jsonLines, type Place, place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+const [first, second] = [session("first"), session("second")]
+
+/** A place whose database has two sessions of settled turns. */
+const stored = Effect.tap(place, ({ database }) => {
+  mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
+  return Effect.zipRight(begun(first, 20), begun(second, 20)).pipe(Effect.provide(Store.layer({ filename: database })))
+})
+
+const rows = ({ database }: Place) => Effect.provide(contents, Store.layer({ filename: database }))
+
+it.scopedLive("CL-200: without --yes it lists what would go, and changes nothing", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const before = yield* rows(here)
+    const shown = yield* here.run(["prune", "--to", "100000"])
+    assert.strictEqual(shown.code, 0, shown.stderr)
+    assert.match(
+      shown.stdout,
+      /^SESSION +EVENTS +BYTES +UP TO +HELD BACK BY\nses_first +\d+ +[\d.]+ [KM]B +\d+\nses_second /
+    )
+    assert.match(
+      shown.stdout,
+      /\n2 sessions, \d+ events, [\d.]+ [KM]B of events; removing them frees about [\d.]+ [KM]B\n$/
+    )
+    assert.include(shown.stderr, "nothing was removed; --yes removes them")
+    const [line, total] = jsonLines((yield* here.run(["prune", first, "--to", "30", "--json"])).stdout)
+    assert.deepInclude(line, { sessionID: first, floor: -1, held: [] })
+    assert.deepInclude(total, { total: { ...(total?.["total"] as object), sessions: 1 } })
+    assert.deepStrictEqual(yield* rows(here), before)
+  })
+)
+
+it.scopedLive("CL-201: a bound is required, and malformed sizes and durations are refused", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const cases: ReadonlyArray<readonly [words: ReadonlyArray<string>, sentence: RegExp]> = [
+      [[], /say what may go: give --keep AGE, --max-size SIZE or --to SEQ/],
+      [["--keep", "90"], /--keep: expected a whole number and a unit/],
+      [["--keep", "1.5d"], /--keep: expected a whole number/],
+      [["--max-size", "2gb"], /--max-size: expected a number and a unit/],
+      [["--to", "soon"], /--to: expected a sequence number, or compaction/],
+      [["--restore", "x", "--keep", "1d"], /--restore FILE takes nothing else/]
+    ]
+    for (const [words, sentence] of cases) {
+      const { code, stderr } = yield* here.run(["prune", ...words])
+      assert.strictEqual(code, 2, words.join(" "))
+      assert.match(stderr, sentence)
+    }
+  })
+)
+
+it.scopedLive("CL-202, CL-205: --yes archives and prunes; --restore puts the archives back exactly, or refuses", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const [before, archives] = [yield* rows(here), join(here.root, "archives")]
+    const done = yield* here.run(["prune", "--to", "100000", "--archive", archives, "--yes"])
+    assert.strictEqual(done.code, 0, done.stderr)
+    assert.match(
+      done.stdout,
+      /^2 sessions, \d+ events pruned; the database went from [\d.]+ KB to [\d.]+ KB\narchived: /
+    )
+    const files = readdirSync(archives).map((name) => join(archives, name))
+    assert.strictEqual(files.length, 2)
+    for (const file of files) assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    const expired = yield* here.run(["events", first])
+    assert.strictEqual(expired.code, 3)
+    assert.include(expired.stderr, "are no longer kept; the oldest cursor is")
+    const messages = yield* here.run(["messages", first, "--limit", "5"])
+    assert.include(messages.stdout, "answer 0")
+    for (const file of files) {
+      const back = yield* here.run(["prune", "--restore", file])
+      assert.match(back.stdout, /^\d+ events of ses_\w+ are back\n$/)
+    }
+    assert.deepStrictEqual(yield* rows(here), before)
+    const again = yield* here.run(["prune", "--restore", files[0] ?? ""])
+    assert.strictEqual(again.code, 1)
+    assert.include(again.stderr, "are in the log already")
+  })
+)
+
+it.scopedLive("CL-203: a size that cannot be reached is exit code 1, with the reason", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const { code, stderr, stdout } = yield* here.run(["prune", "--max-size", "1KB", "--yes", "--json"])
+    assert.strictEqual(code, 1)
+    assert.deepInclude(jsonLines(stdout)[0], { sessions: 2, failed: [], archives: [] })
+    assert.match(stderr, /the database has [\d.]+ KB, more than 1\.0 KB: nothing else may go/)
+    assert.isFalse(existsSync(join(here.root, "archives")))
+  })
+)

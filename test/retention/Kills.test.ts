@@ -1,0 +1,9 @@
+/** A few kills; test/long/PruneKills.test.ts runs many. Spec: specs/retention.md. */
+import { it } from "@effect/vitest"
+import { survives } from "./support/Kills.ts"
+
+it.live(
+  "RT-11: after kills at random steps of prune and restore nothing is lost and nothing half",
+  () => survives(15, 1),
+  120_000
+)

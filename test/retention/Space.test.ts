@@ -1,0 +1,73 @@
+/** After a prune the file shrinks, in small steps. Spec: specs/retention.md. */
+import { statSync } from "node:fs"
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { atOnce } from "../../packages/log/src/retention/Pace.ts"
+import * as Retention from "../../packages/log/src/retention/Retention.ts"
+import * as Space from "../../packages/log/src/retention/Space.ts"
+import { logAt, temporaryDatabase } from "../support/Database.ts"
+import { renamed, session } from "../support/Logs.ts"
+import { begun } from "../support/Pruning.ts"
+
+const holders = () => Effect.succeed([])
+
+it.scoped("RT-30: after a prune the file has no free pages, and is smaller by what was removed", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
+      const ids = [session(), session(), session()]
+      for (const id of ids) yield* begun(id, 60, 60)
+      yield* sql`PRAGMA wal_checkpoint(TRUNCATE)`
+      const before = statSync(filename).size
+      const steps: Array<number> = []
+      const outcome = yield* Retention.run(
+        { keep: 0, holders },
+        {
+          pace: atOnce,
+          // Between two steps others write.
+          freed: (pages) =>
+            Effect.zipRight(
+              Effect.sync(() => steps.push(pages)),
+              Effect.orDie(log.append(ids[0] ?? session(), [renamed("meanwhile")]))
+            )
+        }
+      )
+      assert.deepInclude(outcome, { sessions: 0, events: 0 })
+      const all = yield* Retention.run(
+        { to: Number.MAX_SAFE_INTEGER, holders },
+        { pace: atOnce, freed: (pages) => Effect.sync(() => steps.push(pages)) }
+      )
+      assert.deepInclude(all, { sessions: 3, failed: [] })
+      assert.isAbove(steps.length, 1)
+      assert.isAtMost(Math.max(...steps), 64)
+      const space = yield* Space.measure(sql)
+      assert.strictEqual(space.freePages, 0)
+      assert.isBelow(statSync(filename).size, before)
+      assert.strictEqual(statSync(filename).size, space.pages * space.pageSize)
+      assert.strictEqual(all.after, statSync(filename).size)
+    }).pipe(Effect.provide(logAt(filename)))
+  })
+)
+
+it.scoped("RT-32: with a size, pruning ends as soon as the file fits; the sessions used last keep their events", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      for (const name of ["a", "b", "c", "d"]) yield* begun(session(name), 40, 200)
+      const used = Space.usedBytes(yield* Space.measure(sql))
+      const wanted = Math.round(used * 0.8)
+      const outcome = yield* Retention.run({ maxSize: wanted, holders }, { pace: atOnce })
+      assert.isAtMost(outcome.after, wanted)
+      assert.isAbove(outcome.sessions, 0)
+      assert.isBelow(outcome.sessions, 4)
+      const again = yield* Retention.run({ maxSize: wanted, holders }, { pace: atOnce })
+      assert.deepInclude(again, { sessions: 0, before: again.after })
+      const last = yield* (yield* EventLog).read({ sessionID: session("d"), limit: 1 })
+      assert.strictEqual(last.events[0]?.seq, 0)
+    }).pipe(Effect.provide(logAt(filename)))
+  })
+)

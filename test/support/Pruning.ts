@@ -1,0 +1,52 @@
+/** Cuts and prunes sessions of a log in a test. */
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { atOnce } from "../../packages/log/src/retention/Pace.ts"
+import { type Bounds, cutOf, type Holder, selectSubject } from "../../packages/log/src/retention/Plan.ts"
+import { prune } from "../../packages/log/src/retention/Prune.ts"
+import { created } from "./Logs.ts"
+import { turn } from "./TurnLogs.ts"
+
+/** Appends drafts, one append after another. */
+export const fill = Effect.fnUntraced(function* (sessionID: SessionID, appends: ReadonlyArray<ReadonlyArray<Draft>>) {
+  const log = yield* EventLog
+  // Every append of a generated log has events.
+  for (const drafts of appends) yield* log.append(sessionID, drafts as unknown as NonEmptyReadonlyArray<Draft>)
+})
+
+/** Turns that differ, with a call in every other one. */
+export const turns = (count: number, length = 40): ReadonlyArray<ReadonlyArray<Draft>> =>
+  Array.from({ length: count }, (_, index) =>
+    turn(index, {
+      prompt: `question ${index}`,
+      answer: `answer ${index} `.repeat(length),
+      outputs: index % 2 === 0 ? [] : [`output ${index} `.repeat(length), undefined]
+    })
+  )
+
+/** A session of settled turns. */
+export const begun = (sessionID: SessionID, count: number, length?: number) =>
+  fill(sessionID, [[created], ...turns(count, length)])
+
+/** The greatest cut of a session within the bounds. */
+export const cutWithin = Effect.fnUntraced(function* (
+  sessionID: SessionID,
+  bounds: Bounds = {},
+  holders: ReadonlyArray<Holder> = []
+) {
+  const sql = yield* SqlClient.SqlClient
+  const subject = yield* selectSubject(sql, sessionID)
+  return subject === undefined
+    ? yield* Effect.dieMessage("no such session")
+    : yield* cutOf(sql, subject, bounds, holders)
+})
+
+/** Prunes a session within the bounds; returns its cut and the path of its archive. */
+export const pruned = Effect.fnUntraced(function* (sessionID: SessionID, bounds: Bounds = {}, archive?: string) {
+  const cut = yield* cutWithin(sessionID, bounds)
+  return { cut, path: yield* prune(cut, { pace: atOnce, archive }) }
+})
