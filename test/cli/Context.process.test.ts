@@ -133,7 +133,7 @@ describe("daybook context", () => {
       "ledger.sqlite",
       "allowHalfOpen",
       "(Ctrl-C stops)",
-      "copies the database to a file"
+      "Removing a session does not remove it from earlier copies"
     ]
     const everything = readdirSync(folder)
       .filter((name) => name.endsWith(".js") && name !== "reader.js")
