@@ -1,5 +1,5 @@
 /**
- * Method: the append of a compaction's end fails at its first statement, the second, and so on until it meets no fault;
+ * Method: the append of a compaction's end fails at its second statement, the third, and so on until it meets no fault;
  * and, from the facade down, in a projector of its transaction.
  */
 import { SqlClient, SqlError } from "@effect/sql"
@@ -42,7 +42,8 @@ it.scopedLive(
           tokens: { input: 10, output: 5, reasoning: 0, cache: { read: 0, write: 0 } }
         })
         let outcome: Exit.Exit<unknown, unknown> = Exit.void
-        let tried = 0
+        // A BEGIN that fails is tried again; every later statement fails the append.
+        let tried = 1
         do {
           tried += 1
           const before = yield* contents
