@@ -9,7 +9,7 @@ import { type AnyRow, type AnyUpdate, describe, type Joined, type Refusal } from
 import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
 
 /** Rows per statement, largest first; any number of rows is a sum of a few of these. */
-const sizes = [64, 16, 4, 1] as const
+const sizes = [64, 16, 4, 2, 1] as const
 
 /** Splits rows into runs of the sizes above. */
 export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
