@@ -1,6 +1,7 @@
 /** `daybook files` over sessions that prompts left, and `ctx` beside it. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import Sqlite from "better-sqlite3"
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -72,6 +73,41 @@ describe("files", () => {
       assert.strictEqual(all?.["root"], root)
       assert.isTrue(readFileSync(join(folder, "messages.jsonl"), "utf8").startsWith(before))
       assert.strictEqual((yield* here.run(["files", "verify"])).code, 0)
+    })
+  )
+
+  it.scopedLive("CL-206: remove removes the session's files too, and exports nothing", () =>
+    Effect.gen(function* () {
+      const { here, folder, root } = yield* exported
+      yield* here.run(["prompt", "--session", "other", "hello"])
+      const removed = yield* here.run(["remove", "fix", "--yes"])
+      assert.deepStrictEqual([removed.code, removed.stdout, removed.stderr], [0, "", ""])
+      assert.isFalse(existsSync(folder))
+      assert.isFalse(everyPath(root).some((path) => path.endsWith(".jsonl")))
+      assert.strictEqual((yield* here.run(["files", "export"])).code, 0)
+      assert.strictEqual((yield* here.run(["files", "verify"])).code, 0)
+      // Without the exporter's record there is nothing to remove, and nothing is written.
+      const none = join(here.root, "none")
+      assert.strictEqual((yield* here.run(["remove", "other", "--yes"], { env: { DAYBOOK_ROOT: none } })).stderr, "")
+      assert.isFalse(existsSync(none))
+    })
+  )
+
+  it.scopedLive("CL-206: remove says why files stay, and what removes them", () =>
+    Effect.gen(function* () {
+      const { here, folder, root } = yield* exported
+      const lock = new Sqlite(join(root, ".daybook", String(process.getuid?.() ?? 0), "ledger.sqlite"))
+      lock.pragma("locking_mode = EXCLUSIVE")
+      lock.exec("BEGIN EXCLUSIVE")
+      const removed = yield* here.run(["remove", "fix", "--yes"])
+      assert.deepStrictEqual(
+        [removed.code, removed.stderr],
+        [0, `another process keeps the files at ${root}, and removes those of the session\n`]
+      )
+      assert.isTrue(existsSync(folder))
+      lock.close()
+      yield* here.run(["files", "export"])
+      assert.isFalse(existsSync(folder))
     })
   )
 

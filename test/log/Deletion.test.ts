@@ -6,8 +6,10 @@ import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Sweeping from "../../packages/log/src/log/Sweeping.ts"
+import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, session } from "../support/Logs.ts"
+import { begun, pruned } from "../support/Pruning.ts"
 import { erases, plant, tracesIn } from "./support/Traces.ts"
 
 it.scopedLive("LG-50: after a removal no file of the database holds a byte of the session's text", () =>
@@ -24,6 +26,43 @@ it.scopedLive("LG-50: after a removal no file of the database holds a byte of th
       assert.strictEqual((yield* readAll(other)).length, 61)
     }).pipe(Effect.provide(logAt(filename)))
     assert.deepStrictEqual(tracesIn(folder), {})
+  })
+)
+
+it.scopedLive("LG-50: after the removal of a pruned session no byte of its kept blocks and prompts is left", () =>
+  Effect.gen(function* () {
+    const [filename, id] = [yield* temporaryDatabase, session()]
+    const folder = join(filename, "..")
+    yield* Effect.gen(function* () {
+      const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
+      yield* begun(id, 12)
+      yield* pruned(id)
+      const rows = yield* sql<{ readonly lines: Uint8Array }>`SELECT lines FROM content`
+      const texts = ["question 3", ...rows.map(({ lines }) => Buffer.from(lines).toString("latin1").slice(0, 60))]
+      assert.isAbove(texts.length, 1)
+      for (const text of texts) assert.isNotEmpty(tracesIn(folder, text))
+      assert.isTrue(yield* log.remove(id))
+      for (const text of texts) assert.deepStrictEqual(tracesIn(folder, text), {})
+    }).pipe(Effect.provide(logAt(filename)))
+  })
+)
+
+it.scopedLive("LG-50: a process that follows the session ends its tail, and keeps no byte of it in the files", () =>
+  Effect.gen(function* () {
+    const [filename, id, other] = [yield* temporaryDatabase, session(), session()]
+    const program = yield* childProgram()
+    yield* Effect.gen(function* () {
+      const log = yield* EventLog
+      yield* begin(other)
+      yield* plant(id, other, 120)
+      const child = yield* startChild(program.outfile, filename)
+      yield* child.tell({ do: "follow", sessionID: id, after: -1 })
+      const head = yield* log.latest(id)
+      for (let seq = 0; seq <= head; seq++) assert.deepInclude(yield* child.answer, { is: "event", seq })
+      assert.isTrue(yield* log.remove(id))
+      assert.deepInclude(yield* child.answer, { is: "failed", tag: "SessionNotFound" })
+      assert.deepStrictEqual(tracesIn(join(filename, "..")), {})
+    }).pipe(Effect.provide(logAt(filename)))
   })
 )
 

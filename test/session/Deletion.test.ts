@@ -8,6 +8,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { sentence, tracesIn } from "../log/support/Traces.ts"
 import { newSession, open, say, temporaryFolder } from "../support/Harness.ts"
+import { ScriptedModel } from "../support/ScriptedModel.ts"
 
 /** A session with the sentence in its title, a prompt and a kept output. */
 const planted = (folder: string) =>
@@ -35,6 +36,25 @@ it.scopedLive("TO-128, LG-50: a removed session leaves no byte of its text below
     assert.deepStrictEqual(tracesIn(folder), { [`tool-output/${other.id}+call_1.txt`]: 1 })
   })
 )
+
+for (const by of ["its own process", "another process"] as const) {
+  it.scopedLive(`LG-50: ${by} removes a running session: its turn ends and no byte of its text is left`, () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const filename = join(folder, "daybook.db")
+      const running = yield* open({ filename, leaseMs: 3_000 })
+      const remover = by === "its own process" ? running : yield* open({ filename, leaseMs: 3_000 })
+      const model = Context.get(running, ScriptedModel)
+      const id = yield* Effect.provide(planted(folder), running)
+      yield* Effect.provide(say(id, `${sentence}, again`), running)
+      yield* model.request
+      assert.isNotEmpty(tracesIn(folder))
+      yield* Context.get(remover, Sessions).remove(id)
+      assert.deepStrictEqual(tracesIn(folder), {})
+      assert.isEmpty(yield* Context.get(running, Sessions).active)
+    })
+  )
+}
 
 it.scopedLive("TO-128: kept outputs that a killed removal left behind are deleted at the next start", () =>
   Effect.gen(function* () {

@@ -117,7 +117,7 @@ it.scopedLive("RP-1: a replay, and a removal, whose Nth statement fails change n
       const events = yield* foreign(id)
       let removed: Exit.Exit<boolean, unknown> = Exit.succeed(false)
       for (let at = 1; !(Exit.isSuccess(removed) && removed.value); at++) {
-        assert.isBelow(at, 10)
+        assert.isBelow(at, 30)
         const before = yield* contents
         faults.ran = []
         faults.fails = (index) => index === at

@@ -58,6 +58,17 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     return Layer.scoped(Exporter, make(options))
   }
 
+  /** Takes the root only to remove the files of removed sessions. Other files stay as they are. */
+  static removeFiles(options: ExporterOptions): Effect.Effect<void, ExportError, EventLog | SessionStore> {
+    return Effect.scoped(
+      Effect.gen(function* () {
+        yield* Root.checkGroups(options.root, options.shared)
+        const { work } = yield* take(options, yield* PubSub.sliding<Finding>(1))
+        yield* work.removeFiles
+      })
+    )
+  }
+
   /** Runs `follow` of the exporter in the context. */
   static get follow(): Effect.Effect<never, never, Exporter> {
     return Effect.flatMap(Exporter, ({ follow }) => follow)

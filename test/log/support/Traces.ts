@@ -73,7 +73,8 @@ export const erases = Effect.fnUntraced(function* (runs: number, random: () => n
         const [filename, id, other] = [yield* temporaryDatabase, session(), session()]
         const before = yield* Effect.gen(function* () {
           yield* begin(other)
-          yield* plant(id, other, 20)
+          // Long enough for several steps.
+          yield* plant(id, other, 120)
           return [yield* readAll(id), yield* readAll(other)] as const
         }).pipe(Effect.provide(logAt(filename)))
         const child = yield* startChild(program.outfile, filename)
@@ -83,7 +84,7 @@ export const erases = Effect.fnUntraced(function* (runs: number, random: () => n
         const reader = new Sqlite(filename, { readonly: true })
         if (run % 2 === 0) reader.exec("BEGIN; SELECT count(*) FROM event")
         yield* child.tell({ do: "remove", sessionID: id })
-        yield* run % 2 === 0 ? child.answer : Effect.sleep(random() * 50)
+        yield* run % 2 === 0 ? child.answer : Effect.sleep(random() * 100)
         yield* child.kill
         reader.close()
         yield* Effect.gen(function* () {

@@ -8,6 +8,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
 import { findAgent, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
@@ -117,10 +118,19 @@ export const remove = {
   name: "remove",
   summary: "delete a session and everything that belongs to it",
   words: "SESSION",
-  details: ["It asks first. A running session is interrupted. This cannot be undone."],
+  details: [
+    "It asks first. A running session is interrupted. This cannot be undone.",
+    "Its files at DAYBOOK_ROOT, else ctx beside the database, are removed too: by daybook serve if it runs there, else " +
+      "by this command. Files at other roots go with the next daybook files export --root DIR. Changed files stay there " +
+      "under a name that contains .aside. Backups and archives keep the session: delete them yourself."
+  ],
   flags: [yes],
   examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
   command: Command.make("remove", { session: Args.text({ name: "SESSION" }), yes: yes.options }, (given) =>
-    withSessions(runRemove(given.session, given.yes))
+    Effect.gen(function* () {
+      yield* withSessions(runRemove(given.session, given.yes))
+      const { run } = yield* Effect.promise(() => import("../host/RemovalWork.ts"))
+      yield* run(yield* DatabasePath.existing)
+    })
   )
 } satisfies Verb

@@ -40,12 +40,24 @@ const isUnknown = (work: Work, index: string) =>
     (there) => (there ? Effect.map(work.tracker.ledger.files(index), ({ size }) => size === 0) : Effect.succeed(false))
   )
 
-const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work, id: string) {
-  if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
-  yield* work.log.read({ sessionID: id, limit: 1 })
+/** Removes the files of sessions that were removed since the cursor; returns whether a lost record had left some. */
+const applyRemovals = Effect.fnUntraced(function* (work: Work) {
   const hadRemains = yield* removeRemains(work)
   const { removals } = yield* followRemovals(work, yield* work.tracker.ledger.cursor, [])
   yield* work.tracker.ledger.setCursor({ ...(yield* work.tracker.ledger.cursor), removals })
+  return hadRemains
+})
+
+const removeFiles = Effect.fn("Exporter.removeFiles")(function* (work: Work) {
+  // Adopting an unknown index needs all of its sessions.
+  if (yield* applyRemovals(work)) yield* pullAll(work)
+  yield* writeIndexes(work, work.writer.dueIndexes())
+})
+
+const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work, id: string) {
+  if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
+  yield* work.log.read({ sessionID: id, limit: 1 })
+  const hadRemains = yield* applyRemovals(work)
   yield* attempt(work, id, Effect.zipRight(work.writer.advance(id), work.writer.finish(id, { atEnd: true })))
   const record = yield* work.tracker.ledger.session(id)
   // Adopting an unknown index needs all of its sessions.
@@ -97,6 +109,7 @@ export const make = ({ files, ledger }: Root, { log, modes, report, store, uid }
     exportSession: (id: string) => exportSession(work, id),
     pull: pull(work),
     rebuild: (id?: string) => rebuild(work, id),
+    removeFiles: removeFiles(work),
     retryBehind: retryBehind(work),
     sweepSome: sweepSome(work)
   }

@@ -189,14 +189,19 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
     (rows) => named(rows, sessionID)
   )
 
+/** The sessions whose removal is not finished: no reader sees their events. */
+const removing = "(SELECT session FROM event_sequence WHERE session_id IS NULL)"
+
 /** Selects one page of all sessions' rows after a position. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   Effect.map(
     sql`SELECT ${sql.literal(paged(limit))}, s.session_id,
-        iif(e.position = (SELECT min(position) FROM event WHERE position > ${after}),
+        iif(e.position = (SELECT min(position) FROM event
+            WHERE position > ${after} AND session NOT IN ${sql.literal(removing)}),
           ${sql.literal(common("session = e.session"))}, NULL)
       FROM event e LEFT JOIN event_sequence s ON s.session = e.session
-      WHERE e.position > ${after} ORDER BY e.position LIMIT ${limit}`.values,
+      WHERE e.position > ${after} AND e.session NOT IN ${sql.literal(removing)}
+      ORDER BY e.position LIMIT ${limit}`.values,
     (rows) => named(rows)
   )
 
@@ -209,10 +214,13 @@ export const selectIdentity = (sql: SqlClient.SqlClient) =>
     )
   )
 
-/** The place of the event with an id, by key. The event's position gives the id, or the row stores it. */
+/**
+ * The place of the event with an id, by key. The event's position gives the id, or the row stores it. The session is null
+ * while it is removed.
+ */
 export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
-    sql<{ readonly session_id: string; readonly seq: number; readonly id: string }>`
+    sql<{ readonly session_id: string | null; readonly seq: number; readonly id: string }>`
       SELECT s.session_id, e.seq, ${sql.literal(EventIds.idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
         WHERE e.position = ${EventIds.positionIn(id) ?? null} AND e.id IS NULL
       UNION ALL

@@ -147,7 +147,10 @@ export const replay = ({ idAt, projectors, sql, types }: Target) =>
         continue
       }
       const taken = yield* selectByID(sql, event.id)
-      if (taken !== undefined) return yield* refuse(event, "event-id-taken", `${event.id} is in ${taken.session_id}`)
+      if (taken !== undefined) {
+        const where = taken.session_id ?? "a session that is being removed; try again"
+        return yield* refuse(event, "event-id-taken", `${event.id} is in ${where}`)
+      }
       position += 1
       const { created, id, seq, type } = event
       const data = JSON.stringify(event.data)

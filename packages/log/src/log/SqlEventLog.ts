@@ -187,9 +187,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
       ),
     publishLive: (event) => Effect.sync(() => publish(event)),
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
-      const existed = yield* removeSession(sql, sessionID)
-      tails.reset(sessionID)
-      openTexts.forget(sessionID)
+      const existed = yield* Effect.uninterruptible(
+        Effect.tap(removeSession(sql, sessionID), () => {
+          tails.reset(sessionID)
+          openTexts.forget(sessionID)
+        })
+      )
       yield* sweeper.sweep
       return existed
     }),

@@ -1,23 +1,34 @@
 /**
- * Erases removed sessions from the write-ahead log. SQLite overwrites deleted rows in the database (`secure_delete`),
+ * Deletes the rows of removed sessions in steps, and erases them from the write-ahead log. SQLite overwrites deleted rows in the database (`secure_delete`),
  * but the write-ahead log still holds what was committed before. It can be truncated only while no reader needs it. A
  * removal is marked as swept once that is done; an unfinished one is continued when the database is opened. Spec: LG-51,
- * LG-52.
+ * LG-52, LG-60.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Effect, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
+import { continueRemoval } from "./Removals.ts"
 
 /** The time between two attempts while a reader is open. */
 const pause = "250 millis"
 
-/** Truncates the write-ahead log if it may hold removed sessions. Returns whether nothing is left to do. */
+/** Between two steps other writers, of this process and of others, get the database. */
+const betweenSteps = Effect.withClock(Effect.sleep("5 millis"), Clock.make())
+
+/** Deletes the rows of removed sessions. */
+const deleteRows = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.flatMap(continueRemoval(sql), (found) =>
+    found ? Effect.zipRight(betweenSteps, deleteRows(sql)) : Effect.void
+  )
+
+/** Deletes the rows of removed sessions, and truncates the write-ahead log if it may hold removed sessions. Returns whether nothing is left to do. */
 const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError> =>
   Effect.gen(function* () {
     const [unswept] = yield* sql<{ readonly number: number | null }>`
       SELECT max(number) AS number FROM session_removal WHERE swept = 0`
     const latest = unswept?.number ?? undefined
     if (latest === undefined) return true
+    yield* deleteRows(sql)
     const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
     if (checkpoint?.busy !== 0) return false
     yield* sql`UPDATE session_removal SET swept = 1 WHERE swept = 0 AND number <= ${latest}`
@@ -25,7 +36,7 @@ const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlE
   })
 
 export interface Sweeper {
-  /** Sweeps now; if a reader prevents it, in the background, as soon as the reader has ended. */
+  /** Sweeps now; if a reader prevents it or it is interrupted, in the background, as soon as no reader prevents it. */
   readonly sweep: Effect.Effect<void>
 }
 
@@ -46,5 +57,10 @@ export const make = (sql: SqlClient.SqlClient): Effect.Effect<Sweeper, never, Sc
       Effect.forever,
       Effect.forkScoped
     )
-    return { sweep: Effect.flatMap(tried, (done) => (done ? Effect.void : Effect.asVoid(due.open))) }
+    return {
+      sweep: Effect.onInterrupt(
+        Effect.flatMap(tried, (done) => (done ? Effect.void : Effect.asVoid(due.open))),
+        () => due.open
+      )
+    }
   })

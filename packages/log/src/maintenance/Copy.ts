@@ -95,7 +95,11 @@ const check = (db: Sqlite.Database, path: string): void => {
 export const headsOf = (db: Sqlite.Database): Heads => {
   const hash = createHash("sha256")
   let sessions = 0
-  const rows = db.prepare("SELECT session_id, seq, floor, incarnation FROM event_sequence ORDER BY session_id").raw()
+  const rows = db
+    .prepare(
+      "SELECT session_id, seq, floor, incarnation FROM event_sequence WHERE session_id IS NOT NULL ORDER BY session_id"
+    )
+    .raw()
   for (const row of rows.iterate()) {
     sessions += 1
     hash.update(`${JSON.stringify(row)}\n`)
@@ -172,10 +176,10 @@ export const copy = (from: Sqlite.Database, to: string, onProgress: OnProgress):
     const db = new Sqlite(to, { fileMustExist: true })
     try {
       const copied = headsOf(db)
-      // A session's head is its last event, unless all its events are pruned or it was only claimed.
+      // A session's head is its last event, unless all its events are pruned, it was only claimed or is being removed.
       const headless = numberOf(
         db,
-        `SELECT count(*) FROM event_sequence s WHERE s.seq > s.floor
+        `SELECT count(*) FROM event_sequence s WHERE s.seq > s.floor AND s.session_id IS NOT NULL
           AND NOT EXISTS (SELECT 1 FROM event e WHERE e.session = s.session AND e.seq = s.seq)`
       )
       if (copied.digest !== heads.digest || copied.position !== heads.position || headless > 0) {

@@ -78,6 +78,9 @@ const numberOf = (db: Sqlite.Database, text: string, ...parameters: ReadonlyArra
 
 const columns = "e.session, e.type, e.created, octet_length(e.data)"
 
+/** Without the events of sessions whose removal is not finished. */
+const shown = "e.session NOT IN (SELECT session FROM event_sequence WHERE session_id IS NULL)"
+
 /** The measured events, and how many each of them represents. */
 const measured = (
   db: Sqlite.Database,
@@ -90,12 +93,13 @@ const measured = (
   const first = numberOf(db, "SELECT min(position) FROM event")
   const range = numberOf(db, "SELECT max(position) FROM event") - first + 1
   if (exact || range <= sample) {
-    return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e`).raw().iterate() }
+    return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e WHERE ${shown}`).raw().iterate() }
   }
   // One position of each stretch, at changing places in it; positions without an event count too.
   const stretch = Math.ceil(range / sample)
   const text = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE (i + 1) * @stretch < @range)
-    SELECT ${columns} FROM n CROSS JOIN event e ON e.position = @first + i * @stretch + (i * 7919) % @stretch`
+    SELECT ${columns} FROM n CROSS JOIN event e ON e.position = @first + i * @stretch + (i * 7919) % @stretch
+      WHERE ${shown}`
   return { weight: stretch, rows: db.prepare(text).raw().iterate({ first, stretch, range }) }
 }
 
@@ -177,7 +181,10 @@ const measure = (db: Sqlite.Database, options: StatsOptions, session: number | u
     fileBytes,
     walBytes: walBytes(options.database),
     freeBytes: numberOf(db, "PRAGMA freelist_count") * pageSize,
-    sessions: session === undefined ? numberOf(db, "SELECT count(*) FROM event_sequence WHERE seq >= 0") : 1,
+    sessions:
+      session === undefined
+        ? numberOf(db, "SELECT count(*) FROM event_sequence WHERE seq >= 0 AND session_id NOTNULL")
+        : 1,
     ...total,
     contentBytes: session === undefined ? numberOf(db, content) : numberOf(db, `${content} WHERE session = ?`, session),
     sampled: weight > 1,

@@ -14,9 +14,10 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       ) STRICT`,
       sql`INSERT INTO log_identity (one, identity) VALUES (1, lower(hex(randomblob(4))))`,
       // One row per session: head, floor, replay owner, execution owner and lease. AUTOINCREMENT: a key is never reused.
+      // `session_id` is null while the rows of a removed session are deleted: no look-up by id finds it.
       sql`CREATE TABLE event_sequence (
         session INTEGER PRIMARY KEY AUTOINCREMENT,
-        session_id TEXT NOT NULL UNIQUE,
+        session_id TEXT UNIQUE,
         seq INTEGER NOT NULL,
         floor INTEGER NOT NULL DEFAULT -1,
         replay_owner TEXT,
@@ -29,6 +30,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         lease_ms INTEGER NOT NULL DEFAULT 15000,
         incarnation INTEGER
       ) STRICT`,
+      sql`CREATE INDEX event_sequence_removed ON event_sequence (session) WHERE session_id IS NULL`,
       // Permission events have negative keys, so that a partial index can select them.
       sql`CREATE TABLE event_type (
         type INTEGER PRIMARY KEY,
@@ -54,7 +56,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
           coalesce(e.id, printf('evt_%012x%s%010x', e.created, i.identity, e.position)) AS id, t.name AS type,
           strftime('%Y-%m-%dT%H:%M:%fZ', e.created / 1000.0, 'unixepoch') AS created, e.data
         FROM event e JOIN event_sequence s ON s.session = e.session JOIN event_type t ON t.type = e.type
-          JOIN log_identity i ON i.one = 1`,
+          JOIN log_identity i ON i.one = 1 WHERE s.session_id IS NOT NULL`,
       // One row per pruned session: the state at the floor, the position of the last removed event, and who prunes now.
       sql`CREATE TABLE session_floor (
         session_id TEXT PRIMARY KEY REFERENCES event_sequence (session_id) ON DELETE CASCADE,
@@ -201,7 +203,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
             WHEN 'shell' THEN z.data ->> '$.output' ELSE z.data ->> '$.text' END AS output
         FROM session_part p JOIN event_sequence s ON s.session = p.session
           LEFT JOIN event c ON c.session = p.session AND c.seq = p.called
-          LEFT JOIN event z ON z.session = p.session AND z.seq = p.settled`,
+          LEFT JOIN event z ON z.session = p.session AND z.seq = p.settled WHERE s.session_id IS NOT NULL`,
       sql`CREATE VIEW prompts AS SELECT s.session_id, i.admitted_seq AS seq, i.id, i.delivery,
           CASE WHEN i.withdrawn_seq IS NOT NULL THEN 'withdrawn' WHEN i.promoted_seq IS NULL THEN 'waiting'
             ELSE 'promoted' END AS state,
