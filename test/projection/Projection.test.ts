@@ -336,22 +336,24 @@ it.layer(memoryLog)("rebuild", (it) => {
     })
   )
 
-  it.effect("PJ-8: a rebuild that meets a damaged event, or a pruned log, fails typed and leaves the rows", () =>
-    Effect.gen(function* () {
-      const [sql, damaged, pruned, missing] = [yield* SqlClient.SqlClient, session(), session(), session()]
-      for (const id of [damaged, pruned, missing]) yield* begin(id, 3)
-      yield* sql`UPDATE event SET data = '{"title":"title 9"}' WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = 2`
-      yield* sql`UPDATE event_sequence SET floor = 1 WHERE session_id = ${pruned}`
-      yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${missing}) AND seq = 3`
-      const before = yield* contents
-      const failures = yield* Effect.forEach([damaged, pruned, missing, session()], (id) =>
-        Effect.flip(Rebuild.rebuild(id))
-      )
-      assert.deepStrictEqual(
-        failures.map(({ _tag }) => _tag),
-        ["EventUnreadable", "CursorExpired", "EventUnreadable", "SessionNotFound"]
-      )
-      assert.deepStrictEqual(yield* contents, before)
-    })
+  it.effect(
+    "PJ-8: a rebuild that meets a damaged event, or a floor without its state, fails typed and leaves the rows",
+    () =>
+      Effect.gen(function* () {
+        const [sql, damaged, pruned, missing] = [yield* SqlClient.SqlClient, session(), session(), session()]
+        for (const id of [damaged, pruned, missing]) yield* begin(id, 3)
+        yield* sql`UPDATE event SET data = '{"title":"title 9"}' WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = 2`
+        yield* sql`UPDATE event_sequence SET floor = 1 WHERE session_id = ${pruned}`
+        yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${missing}) AND seq = 3`
+        const before = yield* contents
+        const failures = yield* Effect.forEach([damaged, pruned, missing, session()], (id) =>
+          Effect.flip(Rebuild.rebuild(id))
+        )
+        assert.deepStrictEqual(
+          failures.map(({ _tag }) => _tag),
+          ["EventUnreadable", "EventUnreadable", "EventUnreadable", "SessionNotFound"]
+        )
+        assert.deepStrictEqual(yield* contents, before)
+      })
   )
 })

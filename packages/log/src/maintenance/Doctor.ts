@@ -1,7 +1,7 @@
 /**
  * Verifies the database: file, connection, and each session's log and projections. Reports what is wrong and what to
  * do. Writes nothing: it folds the events into a scratch database and compares the projections with it, one session per
- * snapshot, page by page. Spec: ST-12..ST-14.
+ * snapshot, page by page. `BelowFloor.ts` verifies what is left of removed events. Spec: ST-12..ST-14, RT-16, RT-17.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -11,11 +11,13 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
+import type { SessionBase } from "../projection/SessionBase.ts"
 import { columnsOf } from "../projection/SqlTables.ts"
 import { type TableName, tableNames, tables } from "../projection/Tables.ts"
 import { applicationID, type DatabaseError, ReadSql, schemaVersion, scratch, snapshot } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { selectSessions, writePage } from "./Rebuild.ts"
+import { checkBelow } from "./BelowFloor.ts"
+import { created, selectSessions, writePage, writeSession } from "./Rebuild.ts"
 
 /** One problem of the database. */
 export interface Finding {
@@ -32,6 +34,10 @@ type Head = { readonly session: number; readonly session_id: string; readonly se
 
 const restore = "stop writing to the database and restore it from a copy; `daybook events` still reads what is whole"
 const rebuildIt = "nothing is lost: `daybook doctor --rebuild SESSION` rebuilds this session's rows from its events"
+
+const putBack =
+  "restore the session's archives, the newest first: `daybook prune --restore FILE`; without archives, restore the " +
+  "database from a copy"
 
 const error = (what: string, fix: string, sessionID?: string): Finding => ({
   severity: "error",
@@ -107,14 +113,24 @@ const makeFold = Effect.gen(function* () {
   } satisfies Fold
 })
 
+/** The state that the fold starts from. */
+type Base = SessionBase & { readonly position: number }
+
 /**
- * Reads the events, folds them into the scratch database, and reports wrong sequence numbers, positions and contents.
+ * Reads the events above the floor, folds them into the scratch database, and reports wrong sequence numbers, positions
+ * and contents. Without the state at its floor, a pruned session does not fold.
  */
-const checkEvents = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { floor, seq, session, session_id }: Head) {
+const checkEvents = Effect.fnUntraced(function* (
+  sql: Sql,
+  fold: Fold,
+  { floor, seq, session, session_id }: Head,
+  base: Base | undefined
+) {
   const sessionID = SessionID.make(session_id, { disableValidation: true })
   const findings: Array<Finding> = []
   const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
-  let [cursor, position, unknown, folded] = [floor, 0, 0, floor < 0]
+  if (base !== undefined) yield* fold.aside(writeSession(fold.sql, base.row))
+  let [cursor, position, unknown, folded] = [floor, base?.position ?? 0, 0, floor < 0 || base !== undefined]
   for (;;) {
     const rows = yield* selectCheckedPage(sql, session_id, cursor)
     const events: Array<SessionEvent> = []
@@ -156,25 +172,32 @@ interface Listing {
   readonly table: Exclude<TableName, "session">
   readonly where: string
   readonly order: ReadonlyArray<string>
-  /** The column with the sequence number of the event that created the row. */
-  readonly made: string
 }
 
 const listings: ReadonlyArray<Listing> = [
-  { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"], made: "admitted_seq" },
-  { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"], made: "admitted_seq" },
-  { table: "session_message", where: "TRUE", order: ["seq"], made: "seq" },
-  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"], made: "seq" },
-  { table: "session_instruction", where: "TRUE", order: ["seq"], made: "seq" }
+  { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"] },
+  { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"] },
+  { table: "session_message", where: "TRUE", order: ["seq"] },
+  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"] },
+  { table: "session_instruction", where: "TRUE", order: ["seq"] }
 ]
 
-const selectRows = (sql: Sql, { order, table, where }: Listing, session: number, after: AnyRow | undefined) => {
+/** Whose rows, and above which floor. */
+type Above = Pick<Head, "session" | "floor">
+
+/** Selects one page. The plus keeps the floor from choosing an index: the order chooses it. */
+const selectRows = (
+  sql: Sql,
+  { order, table, where }: Listing,
+  { floor, session }: Above,
+  after: AnyRow | undefined
+) => {
   const key = order.join(", ")
   const beyond = after === undefined ? "" : `AND (${key}) > (${order.map(() => "?").join(", ")}) `
   return sql.unsafe<AnyRow>(
-    `SELECT ${columnsOf(table).join(", ")} FROM ${table} WHERE session = ? AND ${where} ` +
+    `SELECT ${columnsOf(table).join(", ")} FROM ${table} WHERE session = ? AND ${where} AND +${created[table]} > ? ` +
       `${beyond}ORDER BY ${key} LIMIT ${pageSize}`,
-    [session, ...(after === undefined ? [] : order.map((column) => after[column]))]
+    [session, floor, ...(after === undefined ? [] : order.map((column) => after[column]))]
   )
 }
 
@@ -182,10 +205,11 @@ const differing = (table: TableName, stored: AnyRow, folded: AnyRow) =>
   tables[table].columns.filter((column) => stored[column] !== folded[column])
 
 const difference = (
-  { made, order, table }: Listing,
+  { order, table }: Listing,
   stored: AnyRow | undefined,
   folded: AnyRow | undefined
 ): string | undefined => {
+  const made = created[table]
   if (stored === undefined) return `${table} has no row for event ${folded?.[made] ?? "?"}`
   if (folded === undefined) return `${table} has a row for event ${stored[made] ?? "?"} that no event makes`
   if (order.some((column) => stored[column] !== folded[column])) {
@@ -200,12 +224,12 @@ const compareRows = Effect.fnUntraced(function* (
   sql: Sql,
   fold: Fold,
   listing: Listing,
-  session: number
+  above: Above
 ): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
   let after: AnyRow | undefined
   for (;;) {
-    const stored = yield* selectRows(sql, listing, session, after)
-    const folded = yield* fold.aside(selectRows(fold.sql, listing, session, after))
+    const stored = yield* selectRows(sql, listing, above, after)
+    const folded = yield* fold.aside(selectRows(fold.sql, listing, above, after))
     for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
       const found = difference(listing, stored[index], folded[index])
       if (found !== undefined) return Option.some(found)
@@ -228,21 +252,24 @@ const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessio
   return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
 })
 
-const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, { session, session_id }: Head) {
+const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, head: Head) {
   const differences = [
-    yield* compareSession(sql, fold, session_id),
-    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, session)))
+    yield* compareSession(sql, fold, head.session_id),
+    ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, head)))
   ]
-  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, session_id))
+  return Arr.getSomes(differences).map((what) => error(what, rebuildIt, head.session_id))
 })
 
 /** A promoted prompt must be the message of its promotion; a withdrawn prompt must not be a message. */
-const checkPromoted = Effect.fnUntraced(function* (sql: Sql, { session, session_id }: Head) {
-  const rows = yield* sql<{ readonly id: string }>`
-    SELECT i.id FROM session_input i LEFT JOIN session_message m ON m.id = i.id
+const checkPromoted = Effect.fnUntraced(function* (sql: Sql, { floor, session, session_id }: Head) {
+  const rows = yield* sql<{ readonly id: string; readonly admitted_seq: number }>`
+    SELECT i.id, i.admitted_seq FROM session_input i LEFT JOIN session_message m ON m.id = i.id
     WHERE i.session = ${session}
       AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
-  return rows.map(({ id }) => error(`the promotion of ${id} does not match its message`, rebuildIt, session_id))
+  return rows.map(({ admitted_seq, id }) => {
+    const fix = admitted_seq > floor ? rebuildIt : putBack
+    return error(`the promotion of ${id} does not match its message`, fix, session_id)
+  })
 })
 
 /** Turns a read of a damaged page into a finding, so that verification continues. */
@@ -258,10 +285,12 @@ const checkSession = Effect.fnUntraced(
     const [head] =
       yield* sql<Head>`SELECT session, session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
     if (head === undefined) return []
-    const { findings, folded } = yield* checkEvents(sql, fold, head)
+    const removed = Math.min(head.floor, head.seq)
+    const below = yield* checkBelow(sql, SessionID.make(sessionID, { disableValidation: true }), removed)
+    const { findings, folded } = yield* checkEvents(sql, fold, head, below.base)
     const projections = folded ? yield* checkProjections(sql, fold, head) : []
     const promoted = projections.length === 0 ? yield* checkPromoted(sql, head) : []
-    return [...findings, ...projections, ...promoted]
+    return [...below.problems.map((what) => error(what, putBack, sessionID)), ...findings, ...projections, ...promoted]
   },
   (effect, sql) => snapshot(sql)(effect)
 )

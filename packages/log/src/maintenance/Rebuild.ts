@@ -1,22 +1,24 @@
 /**
  * Rebuilds the projected tables from the event rows alone, page by page, with the fold and the writer that appends use.
- * Rows that the fold does not own stay: context epochs and rows of extra projectors. Spec: PJ-8, PJ-12 (RP-7).
+ * A pruned session starts from the state at its floor, and its rows up to the floor stay: no later event changes them.
+ * Rows that the fold does not own stay too: rows of extra projectors. Spec: PJ-8, PJ-12 (RP-7), RT-15.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { CursorExpired, EventRefused, EventUnreadable, type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
+import { EventRefused, EventUnreadable, type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import { type AnyRow, join, type Joined } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { write } from "../projection/SqlTables.ts"
-import { tables } from "../projection/Tables.ts"
+import { type TableName, tables } from "../projection/Tables.ts"
+import { selectBase } from "../retention/Prune.ts"
 import { directly, immediately, retryBusy } from "../storage/Database.ts"
 
 /** Errors of a rebuild. The session that fails keeps its rows. */
-export type RebuildError = SessionNotFound | CursorExpired | EventUnreadable | EventRefused | LogUnavailable
+export type RebuildError = SessionNotFound | EventUnreadable | EventRefused | LogUnavailable
 
 /** Number of rebuilt sessions and of their events. */
 export interface Rebuilt {
@@ -26,8 +28,16 @@ export interface Rebuilt {
 
 const nothing: Rebuilt = { sessions: 0, events: 0 }
 
-/** Overwrites the session's row: deleting it would delete every row that refers to it. */
-const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
+/** The column with the sequence number of the event that created a row. */
+export const created = {
+  session_instruction: "seq",
+  session_part: "seq",
+  session_message: "seq",
+  session_input: "admitted_seq"
+} as const satisfies { readonly [Name in Exclude<TableName, "session">]: string }
+
+/** Writes the session's row over the present one. */
+export const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
   const { columns } = tables.session
   return sql.unsafe(
     `INSERT INTO session (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ` +
@@ -70,11 +80,12 @@ const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, se
   const [head] = yield* sql<{ readonly session: number; readonly seq: number; readonly floor: number }>`
     SELECT session, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
   if (head === undefined || head.seq < 0) return yield* new SessionNotFound({ sessionID })
-  if (head.floor >= 0) return yield* new CursorExpired({ cursor: -1, floor: head.floor })
-  for (const table of ["session_instruction", "session_part", "session_message", "session_input"] as const) {
-    yield* sql.unsafe(`DELETE FROM ${table} WHERE session = ?`, [head.session])
+  const base = yield* selectBase(sql, sessionID, head.floor)
+  for (const [table, column] of Object.entries(created)) {
+    yield* sql.unsafe(`DELETE FROM ${table} WHERE session = ? AND ${column} > ?`, [head.session, head.floor])
   }
-  let cursor = -1
+  if (base !== undefined) yield* writeSession(sql, base.row)
+  let cursor = head.floor
   while (cursor < head.seq) {
     const page = yield* readPage(sql, sessionID, cursor)
     if (page.cursor === cursor) {
@@ -83,7 +94,7 @@ const rebuildSession = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, se
     yield* writePage(sql, { session: head.session, sessionID }, page.events)
     cursor = page.cursor
   }
-  return { sessions: 1, events: head.seq + 1 } satisfies Rebuilt
+  return { sessions: 1, events: head.seq - head.floor } satisfies Rebuilt
 })
 
 const one = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Rebuilt, RebuildError> =>

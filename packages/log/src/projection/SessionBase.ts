@@ -1,6 +1,6 @@
 /**
- * The session's row as its events up to the floor make it, stored beside the floor: a rebuild starts from it, and a
- * reader below the floor gets it as a snapshot. Spec: RT-10, RT-12.
+ * The session's row as its events up to the floor make it, stored beside the floor: rebuilds and
+ * verifications start from it. Spec: RT-8, RT-15.
  */
 import { Either, Schema } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"

@@ -102,7 +102,7 @@ export const selectBase = Effect.fnUntraced(function* (sql: Sql, sessionID: Sess
   if (floor < 0) return undefined
   const [row] = yield* sql<FloorRow>`SELECT base, position FROM session_floor WHERE session_id = ${sessionID}`
   const base = SessionBase.decode(row?.base)
-  if (Either.isRight(base)) return { ...base.right, position: row?.position ?? 0 }
+  if (Either.isRight(base) && base.right.row.id === sessionID) return { ...base.right, position: row?.position ?? 0 }
   const details = "the session's state at its floor cannot be read"
   return yield* new EventUnreadable({ sessionID, seq: floor, type: "unknown", details })
 })

@@ -131,7 +131,7 @@ export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptRow, string>>
 const rowsIn = (block: BlockRow, sessionID: SessionID): ReadonlyArray<Either.Either<KeptRow, string>> => {
   const idAt = EventIds.make(block.identity)
   return Either.match(unpack(block.lines), {
-    onLeft: (reason) => [Either.left(`its block is damaged: ${reason}`)],
+    onLeft: (reason) => [Either.left(`the block is damaged: ${reason}`)],
     onRight: (events) =>
       events.map((event) =>
         Either.right({ ...event, id: event.id ?? idAt(event.created, event.position), session_id: sessionID })
@@ -150,7 +150,7 @@ export const selectContent = (
     let last = -1
     for (const seq of seqs.toSorted((a, b) => a - b)) {
       if (seq <= last) continue
-      const [block] = yield* sql<BlockRow>`SELECT identity, last, lines FROM content, log_identity
+      const [block] = yield* sql<BlockRow>`SELECT identity, last, lines FROM content JOIN log_identity ON one = 1
         WHERE session = ${sessionKey(sql, sessionID)} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
       if (block === undefined) continue
       last = block.last
@@ -170,10 +170,31 @@ export const selectBlockBefore = (
   before: number
 ): Effect.Effect<ReadonlyArray<Either.Either<KeptRow, string>>, SqlError.SqlError> =>
   Effect.map(
-    sql<BlockRow>`SELECT identity, last, lines FROM content, log_identity
+    sql<BlockRow>`SELECT identity, last, lines FROM content JOIN log_identity ON one = 1
       WHERE session = ${sessionKey(sql, sessionID)} AND first < ${before} ORDER BY last DESC LIMIT 1`,
     ([block]) =>
       block === undefined ? [] : rowsIn(block, sessionID).filter((row) => Either.isLeft(row) || row.right.seq < before)
+  )
+
+/** One block as stored, and its rows; one reason in place of them if it is damaged. */
+export interface StoredBlock {
+  readonly first: number
+  readonly last: number
+  readonly rows: ReadonlyArray<Either.Either<KeptRow, string>>
+}
+
+/** The first block of a session that ends after `from`, at or before `through`. */
+export const selectBlockAfter = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  { from, through }: { readonly from: number; readonly through: number }
+): Effect.Effect<StoredBlock | undefined, SqlError.SqlError> =>
+  Effect.map(
+    sql<
+      BlockRow & { readonly first: number }
+    >`SELECT identity, first, last, lines FROM content JOIN log_identity ON one = 1
+      WHERE session = ${sessionKey(sql, sessionID)} AND last > ${from} AND last <= ${through} ORDER BY last LIMIT 1`,
+    ([block]) => block && { first: block.first, last: block.last, rows: rowsIn(block, sessionID) }
   )
 
 /** The events after `from`, up to `through`, that hold the content of the session's rows, in order. */
