@@ -33,7 +33,7 @@ it.scopedLive("CL-200: without --yes it lists what would go, and changes nothing
     )
     assert.match(
       shown.stdout,
-      /\n2 sessions, \d+ events, [\d.]+ [KM]B of events; removing them frees about [\d.]+ [KM]B\n$/
+      /\n2 sessions, \d+ events, [\d.]+ [KM]B of events; removing them frees an estimated [\d.]+ [KM]B\n$/
     )
     assert.include(shown.stderr, "nothing was removed; --yes removes them")
     const [line, total] = jsonLines((yield* here.run(["prune", first, "--to", "30", "--json"])).stdout)

@@ -1,4 +1,4 @@
-/** `daybook stats`: where the bytes of the database are. Spec: CL-194, CL-195. */
+/** `daybook stats`: where the bytes of the database are. Spec: CL-194..CL-196. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
@@ -27,9 +27,10 @@ export const stats = {
   words: "[SESSION]",
   details: [
     "It prints the size of the file and of its free pages, and the bytes by table, type of event, day and session. With " +
-      "SESSION, an id or a title, it counts that session's events only. The columns are bytes, events, name.",
-    "Nothing is changed. Numbers of a database with more than 500,000 events are estimated from a sample, and the tables of " +
-      "one above 1 GiB are omitted, unless --exact is given."
+      "SESSION, an id or a title, it counts that session's events only. The columns are bytes, events, name. It also says what " +
+      "`daybook prune` can remove, and estimates what that would free.",
+    "Nothing is changed. Unless --exact is given, the numbers of a database with more than 500,000 events are estimated from " +
+      "a sample, without what prune can remove, and the tables of one above 1 GiB are omitted."
   ],
   flags: [exact, Flags.json],
   examples: [

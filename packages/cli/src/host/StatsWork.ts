@@ -1,8 +1,12 @@
-/** Runs `daybook stats`. Spec: CL-194, CL-195 in specs/cli.md. */
-import { Effect } from "effect"
-import type { Stats } from "@daybook/log/maintenance/Stats"
-import { stats } from "@daybook/log/maintenance/Stats"
+/** Runs `daybook stats`. Spec: CL-194..CL-196 in specs/cli.md. */
+import { Effect, Stream } from "effect"
+import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { type Stats, stats } from "@daybook/log/maintenance/Stats"
+import * as Retention from "@daybook/log/retention/Retention"
+import * as Store from "@daybook/log/Store"
 import { jsonLine, oneLine } from "../render/Plain.ts"
+import { added, many, none, type Totals } from "../render/PruneText.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -27,13 +31,23 @@ const section = (
         })
         .join("")}`
 
+/** What a prune without a bound would remove. */
+interface Prunable extends Totals {
+  /** The estimated bytes that it would free. */
+  readonly frees: number
+}
+
+const prunableText = ({ bytes, events, frees, sessions }: Prunable): string =>
+  `prune can remove ${many(events, "event")} of ${many(sessions, "session")}, ${size(bytes)} of payloads; that would free an estimated ${size(frees)}\n`
+
 /** The figures as text. */
-export const statsText = (found: Stats): string => {
+export const statsText = (found: Stats & { readonly prune?: Prunable }): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
     `file ${size(found.fileBytes)}, write-ahead log ${size(found.walBytes)}, free pages ${size(found.freeBytes)}\n`,
     `${found.sessions} sessions, ${found.events} events, ${size(found.bytes)} of payloads${about}\n`,
     found.contentBytes === 0 ? "" : `compressed events below the floors: ${size(found.contentBytes)}\n`,
+    found.prune === undefined ? "" : prunableText(found.prune),
     section(
       "tables, with indexes",
       (found.tables ?? []).map(({ bytes, table }) => [bytes, undefined, table])
@@ -53,16 +67,28 @@ export const statsText = (found: Stats): string => {
   ].join("")
 }
 
+/** Plans a prune without a bound. It reads the row of every event, but no payload. */
+const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefined) =>
+  Effect.gen(function* () {
+    const holders = Retention.consumersOf(yield* ConsumerStore)
+    const totals = yield* Stream.runFold(Retention.plan({ sessions, holders }), none, added)
+    return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
+  }).pipe(Effect.provide(Store.layerReading({ filename })))
+
 /** Prints where the bytes are. */
 export const run = Effect.fn("Command.stats")(
   function* (options: {
     readonly database: string
-    readonly sessionID: string | undefined
+    readonly sessionID: SessionID | undefined
     readonly exact: boolean
     readonly json: boolean
   }) {
+    const { database, sessionID } = options
     const output = yield* Output
-    const found = yield* stats(options)
+    const measured = yield* stats(options)
+    const sessions = sessionID === undefined ? undefined : [sessionID]
+    // Of a store that is sampled, a plan would read far more than the sample.
+    const found = measured.sampled ? measured : { ...measured, prune: yield* prunable(database, sessions) }
     yield* output.write(options.json ? `${jsonLine(found, output.terminal)}\n` : statsText(found))
   },
   Effect.mapError((error) =>

@@ -46,4 +46,4 @@ export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => (
 })
 
 export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
-  `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees about ${sizeText(frees)}\n`
+  `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
