@@ -7,20 +7,23 @@ import { cpus } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { Struct } from "effect"
+import { brisk } from "../packages/log/src/retention/Pace.ts"
 import * as Append from "./Append.ts"
 import * as ColdStart from "./ColdStart.ts"
 import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
+import { type Figure, table, verdict } from "./Figures.ts"
 import * as FilesExport from "./FilesExport.ts"
-import { table, verdict, type Figure } from "./Figures.ts"
-import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Imports from "./Imports.ts"
+import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
 import * as Permissions from "./Permissions.ts"
+import * as Pruning from "./Pruning.ts"
 import * as Replay from "./Replay.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
 import * as Served from "./Served.ts"
 import * as SlowClient from "./SlowClient.ts"
+import { freshFile } from "./Stores.ts"
 import * as Turn from "./Turn.ts"
 import * as TurnMemory from "./TurnMemory.ts"
 
@@ -30,8 +33,9 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served; separated by commas
+                 large-answer, permissions, imports, cold-start, memory, served, prune; separated by commas
   --quick        fewer rounds, and smaller stores
+  --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
   --rounds N     rounds of each measurement (default 5, quick 2)
   --dir DIR      the folder for the databases (default: in node_modules, on the project's disk)
   --json         print one JSON object instead of the table`
@@ -40,6 +44,7 @@ interface Options {
   readonly directory: string
   readonly rounds: number
   readonly quick: boolean
+  readonly full: boolean
 }
 
 const atLeast = (value: number) => ({ at: "least", value }) as const
@@ -283,6 +288,35 @@ const served = async ({ quick }: Options): Promise<ReadonlyArray<Figure>> => {
   ]
 }
 
+const prune = async ({ directory, full, quick }: Options): Promise<ReadonlyArray<Figure>> => {
+  const part = full ? 1 : quick ? 1 / 100 : 1 / 20
+  const size = { sessions: 1000 * part, bytes: 5e9 * part, target: 500e6 * part }
+  const found = await Pruning.measure(freshFile(directory), size, brisk)
+  const { beside, quiet } = found
+  const shrink = found.before - found.after
+  return [
+    { name: `store of ${size.sessions} sessions`, value: found.before / 1e6, unit: "MB" },
+    { name: "store, pruned", value: found.after / 1e6, unit: "MB", bar: atMost(600 * part) },
+    { name: "of the shrink, dropped events", value: found.dropped / shrink, unit: "x", note: "payloads" },
+    {
+      name: "of the shrink, compression of kept events",
+      value: found.compressed / shrink,
+      unit: "x",
+      note: "payloads"
+    },
+    { name: "sessions that show something else", value: found.changed, unit: "sessions", bar: atMost(0) },
+    { name: "time of the prune", value: found.seconds * 1000, unit: "ms" },
+    { name: "steps of the prune", value: found.steps / found.seconds, unit: "per second" },
+    { name: "events of the prune", value: found.events / found.seconds, unit: "per second" },
+    { name: "prompt, p50 before the prune", value: quiet.p50, unit: "ms" },
+    { name: "prompt, p99 before the prune", value: quiet.p99, unit: "ms" },
+    { name: "prompt, p50 during the prune", value: beside.p50, unit: "ms", note: `of ${beside.prompts} prompts` },
+    { name: "prompt, p99 during the prune", value: beside.p99, unit: "ms" },
+    { name: "prompt, longest during the prune", value: beside.longest, unit: "ms" },
+    { name: "prompt, p99 during the prune, against before", value: beside.p99 / quiet.p99, unit: "x", bar: atMost(3) }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -297,19 +331,21 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   imports,
   "cold-start": coldStart,
   memory,
-  served
+  served,
+  prune
 }
 
-/** Runs the measurements that the arguments name; returns the exit code. */
 /** Runs turns, for the count of their system calls. */
 export { run as runTurns } from "./Turn.ts"
 
+/** Runs the measurements that the arguments name; returns the exit code. */
 export const main = async (args: ReadonlyArray<string>, cache: string): Promise<number> => {
   const { values } = parseArgs({
     args: [...args],
     options: {
       only: { type: "string" },
       quick: { type: "boolean", default: false },
+      full: { type: "boolean", default: false },
       rounds: { type: "string" },
       dir: { type: "string" },
       json: { type: "boolean", default: false },
@@ -329,7 +365,9 @@ export const main = async (args: ReadonlyArray<string>, cache: string): Promise<
   try {
     for (const name of names) {
       if (!values.json) console.error(`measuring ${name} ...`)
-      figures.push(...((await measurements[name]?.({ directory, rounds, quick: values.quick })) ?? []))
+      figures.push(
+        ...((await measurements[name]?.({ directory, rounds, quick: values.quick, full: values.full })) ?? [])
+      )
     }
   } finally {
     rmSync(directory, { recursive: true, force: true })

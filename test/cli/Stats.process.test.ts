@@ -40,7 +40,7 @@ it.scopedLive(
     Effect.gen(function* () {
       const here = yield* place
       const ids = [session("first"), session("second")]
-    mkdirSync(dirname(here.database), { recursive: true })
+      mkdirSync(dirname(here.database), { recursive: true })
       yield* Effect.provide(
         Effect.forEach(ids, (id) => begun(id, 6)),
         Store.layer({ filename: here.database })
