@@ -38,15 +38,17 @@ const many = (count: number, noun: string): string => `${count} ${noun}${count =
 const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {
   const output = yield* Output
   const session = yield* chosen(request)
-  let found = 0
+  let [found, pruned] = [0, 0]
   yield* Stream.runForEach(verify({ root, sessionID: session?.id, shared: yield* shared }), (finding) => {
-    found += 1
+    if (finding.kind === "pruned") pruned += 1
+    else found += 1
     return output.write(request.json ? findingJson(finding, output.terminal) : findingLine(finding))
   })
   const place = oneLine(root, 400)
-  if (found === 0) return yield* output.note(`the files at ${place} match the log\n`)
+  const rest = pruned === 0 ? "" : `; ${many(pruned, "pruned session")} not compared`
+  if (found === 0) return yield* output.note(`the files at ${place} match the log${rest}\n`)
   return yield* new FilesDiffer({
-    message: `${many(found, "difference")} at ${place}; daybook files rebuild repairs them`
+    message: `${many(found, "difference")} at ${place}; daybook files rebuild repairs them${rest}`
   })
 })
 

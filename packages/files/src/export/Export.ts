@@ -56,7 +56,7 @@ const removeFiles = Effect.fn("Exporter.removeFiles")(function* (work: Work) {
 
 const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work, id: string) {
   if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
-  yield* work.log.read({ sessionID: id, limit: 1 })
+  yield* work.log.head(id)
   const hadRemains = yield* applyRemovals(work)
   yield* attempt(work, id, Effect.zipRight(work.writer.advance(id), work.writer.finish(id, { atEnd: true })))
   const record = yield* work.tracker.ledger.session(id)

@@ -40,8 +40,8 @@ const recovered = (work: Work, id: string) =>
   })
 
 /**
- * Runs `use`, the work of one session. If its folder is refused, an event cannot be read, or it is being removed, the
- * session is marked behind and retried later; other sessions continue.
+ * Runs `use`, the work of one session. If its folder is refused, an event cannot be read or was pruned, or it is being
+ * removed, the session is marked behind and retried later; other sessions continue.
  */
 export const attempt = (
   work: Work,
@@ -52,7 +52,7 @@ export const attempt = (
     Effect.sync(() => work.writer.forget(id)),
     Effect.as(work.tracker.ledger.setBehind(id), false)
   )
-  const refused = (kind: "refused" | "behind", path: string, details: string) =>
+  const refused = (kind: "refused" | "behind" | "pruned", path: string, details: string) =>
     Effect.zipRight(tell(work, { kind, path, sessionID: id, details }), later)
   return Effect.as(use, true).pipe(
     Effect.tap(work.said.has(id) ? recovered(work, id) : Effect.void),
@@ -63,12 +63,20 @@ export const attempt = (
       EventUnreadable: (error) =>
         Effect.flatMap(work.tracker.ledger.session(id), (record) =>
           refused("behind", record?.folder ?? "", error.message)
+        ),
+      CursorExpired: ({ floor }) =>
+        Effect.flatMap(work.tracker.ledger.session(id), (record) =>
+          refused("pruned", record?.folder ?? "", prunedText(id, floor))
         )
     }),
     // The cached state may differ from the files.
     Effect.onError(() => Effect.sync(() => work.writer.forget(id)))
   )
 }
+
+/** Says that a session's files cannot be rendered. */
+const prunedText = (id: string, floor: number): string =>
+  `the events of ${id} up to ${floor} were pruned: its files stay as they are; daybook prune --restore puts the events back`
 
 /** Writes the indexes; with `anew`, compares contents instead of stamps. */
 export const writeIndexes = (work: Work, indexes: Iterable<string>, anew = false) =>

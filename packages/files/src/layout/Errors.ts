@@ -122,7 +122,9 @@ export const FindingKind = Schema.Literal(
   /** An entry that Daybook did not create. */
   "foreign",
   /** The files reflect fewer events than the log holds. */
-  "behind"
+  "behind",
+  /** Retention removed events that a comparison or a repair needs. The files stay as they are. */
+  "pruned"
 )
 export type FindingKind = typeof FindingKind.Type
 

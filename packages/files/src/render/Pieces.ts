@@ -5,7 +5,9 @@
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Fold from "@daybook/transcript/Fold"
 import { type Piece, sizeOf } from "@daybook/transcript/Lines"
 import type { Sum } from "../disk/SafeFiles.ts"
@@ -19,17 +21,33 @@ export interface Source<E = never> {
 /** Reads the stored texts of one session. */
 export type Reader = (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
 
+const textIn = (event: SessionEvent | undefined, { length, seq }: Fold.StoredText): string | undefined =>
+  event?.type === "session.next.text.ended" && event.seq === seq && event.data.text.length === length
+    ? event.data.text
+    : undefined
+
+/** Reads texts from the session's log, and those that retention removed from it and a message still has. */
+export const keptReaderOf =
+  ({ log, store }: { readonly log: EventLog["Type"]; readonly store: SessionStore["Type"] }, id: string): Reader =>
+  (stored) =>
+    Effect.catchTag(readerOf(log, id)(stored), "CursorExpired", (error) =>
+      Effect.flatMap(store.event(SessionID.make(id), stored.seq), (event) => {
+        const text = textIn(event, stored)
+        return text === undefined ? error : Effect.succeed(text)
+      })
+    )
+
 /** Reads texts from the session's log. */
 export const readerOf =
   (log: EventLog["Type"], id: string): Reader =>
-  ({ length, seq }) =>
+  (stored) =>
     Effect.gen(function* () {
       const sessionID = SessionID.make(id)
-      const [event] = (yield* log.read({ sessionID, after: seq - 1, limit: 1 })).events
+      const [event] = (yield* log.read({ sessionID, after: stored.seq - 1, limit: 1 })).events
       // Lets other fibers run between two long texts.
       yield* Effect.yieldNow()
-      if (event?.type === "session.next.text.ended" && event.seq === seq && event.data.text.length === length)
-        return event.data.text
+      const text = textIn(event, stored)
+      if (text !== undefined) return text
       // A new session has the id.
       return yield* new SessionNotFound({ sessionID, removed: true })
     })

@@ -16,6 +16,8 @@ export interface Portion {
   readonly messages: Array<Piece>
   readonly events: Array<Piece>
   readonly blobs: Array<Rendering.Added["blobs"][number]>
+  /** The rendering at the last end of a run; retention removes events at most up to there. */
+  settled: Rendering.Rendering | undefined
   /** Its approximate size in bytes. */
   size: number
 }
@@ -32,6 +34,7 @@ export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Por
   messages: [],
   events: [],
   blobs: [],
+  settled: undefined,
   size: 0
 })
 
@@ -40,6 +43,7 @@ export const take = (portion: Portion, event: SessionEvent): void => {
   const added = portion.run.take(event)
   portion.seq = event.seq
   portion.position = event.position
+  if (event.type === "session.next.activity.settled") portion.settled = Rendering.from(portion.run.rendering).rendering
   for (const piece of added.messages) {
     portion.messages.push(piece)
     portion.size += piece.length

@@ -68,7 +68,8 @@ const write = Effect.fnUntraced(function* (
   if (address === undefined) return yield* drop(writer, id)
   const path = sessionFolder(address)
   if (before !== undefined && before.record.folder !== path) {
-    // Its address changed: it is written whole at the new one.
+    // Its address changed: it is written whole at the new one. Files of pruned events stay.
+    yield* Repair.isWhole(writer.log, id)
     yield* drop(writer, id)
     return yield* advance(writer, id)
   }
@@ -89,7 +90,7 @@ const write = Effect.fnUntraced(function* (
   }
   const first = session.record.seq < 0 ? portion.first : session.record.first
   const record: SessionRecord = { ...session.record, first, seq, position }
-  const moved: Known = { ...session, record, rendering, ahead }
+  const moved: Known = { ...session, record, rendering, settled: portion.settled ?? session.settled, ahead }
   yield* writer.cache.keep(moved, changes, checkpointEvery(record))
   for (const [name, record] of changes) session.folder.records.set(name, record)
   yield* writer.cache.remember(id, moved)
@@ -143,13 +144,13 @@ export const append = Effect.fnUntraced(function* (
 /** The incarnation that the record belongs to. If it has ended, nothing is added: its removal comes next. */
 const incarnationOf = Effect.fnUntraced(function* (
   writer: Writer,
-  { first, id }: SessionRecord
+  { id, position, seq }: SessionRecord
 ): Effect.fn.Return<number | undefined, WriteError> {
-  if (first === "") return undefined
+  if (seq < 0) return undefined
   const sessionID = SessionID.make(id)
   const { incarnation } = yield* writer.log.head(sessionID)
-  // Its first event still exists, so it did when the head was read.
-  if ((yield* writer.log.placeOf(sessionID, first)) !== undefined) return incarnation
+  // It is the position of the session's first event.
+  if (incarnation <= position) return incarnation
   return yield* new SessionNotFound({ sessionID, removed: true })
 })
 

@@ -10,7 +10,7 @@ import type { PackState } from "../context/PackState.ts"
 import type { Sum } from "../disk/Stamp.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { entryOf, type IndexEntry } from "../render/IndexFiles.ts"
-import { answerFrom, readerOf, type Source, sumOfStream } from "../render/Pieces.ts"
+import { answerFrom, keptReaderOf, type Source, sumOfStream } from "../render/Pieces.ts"
 import { isLog, logs } from "../render/Rendering.ts"
 import * as SessionContext from "../render/SessionContext.ts"
 import { contextPrefix } from "../render/SessionContext.ts"
@@ -68,7 +68,7 @@ const takeOver = Effect.fnUntraced(function* (
 
 /** A long answer, read from the log as it is written. */
 const streamed = Effect.fnUntraced(function* (writer: Writer, id: string, latest: ReadonlyArray<Text>) {
-  const bytes = answerFrom(latest, readerOf(writer.log, id))
+  const bytes = answerFrom(latest, keptReaderOf(writer, id))
   const sum = writer.answers.get(latest) ?? (yield* sumOfStream(bytes))
   writer.answers.set(latest, sum)
   return { sum, bytes }
@@ -84,7 +84,7 @@ export const finish = Effect.fnUntraced(function* (
   { atEnd }: { readonly atEnd: boolean }
 ): Effect.fn.Return<void, WriteError> {
   const { tracker } = writer
-  const { files, ledger } = tracker
+  const { files } = tracker
   yield* flush(writer, id)
   const loaded = yield* writer.cache.load(id)
   const session = loaded?.ahead === true ? yield* takeOver(writer, id) : loaded
@@ -137,7 +137,8 @@ export const finish = Effect.fnUntraced(function* (
   const behind = record.behind && !session.whole
   if (follows || record.shown !== record.seq || record.behind !== behind) {
     session.record = { ...record, shown: record.seq, entry, behind }
-    yield* ledger.keep(folder.path, new Map(), session.record)
+    // With a checkpoint, because retention may remove the events before it.
+    yield* writer.cache.keep(session, new Map(), 1)
   }
   if (follows) writer.indexes.add(record.index)
 })

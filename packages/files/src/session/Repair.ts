@@ -3,7 +3,8 @@
  * permissions. Spec: FI-71..FI-75 in specs/files.md.
  */
 import { Effect, Stream } from "effect"
-import type { ReadError } from "@daybook/log/log/EventLog"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
 import { isPermitted } from "../layout/Modes.ts"
 import * as LogFile from "../record/LogFile.ts"
 import { recordOf } from "../record/Records.ts"
@@ -18,6 +19,10 @@ import type { Writer } from "./Writer.ts"
 
 /** The services that a repair needs. */
 export type RepairOptions = Pick<Writer, "log" | "tracker">
+
+/** Fails with `CursorExpired` if the session was pruned: its files cannot be rendered again. */
+export const isWhole = (log: EventLog["Type"], id: string): Effect.Effect<void, ReadError> =>
+  Effect.asVoid(log.read({ sessionID: SessionID.make(id), limit: 1 }))
 
 /** Renders a log up to the session's recorded event into a temporary file, and replaces the log if it differs. */
 export const restore = Effect.fnUntraced(function* (
@@ -143,6 +148,7 @@ export const restoreBlobs = Effect.fnUntraced(function* (
   const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
   const aside = new Set<string>()
   if (blobs.size === 0) return aside
+  yield* isWhole(repair.log, session.record.id)
   const { folder, record } = session
   for (const name of blobs) {
     const file = folder.records.get(name)

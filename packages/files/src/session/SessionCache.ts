@@ -28,13 +28,25 @@ export const make = ({ tracker, log }: { readonly tracker: TrackedFolder.Tracker
 
   const nothing = () => Effect.void
 
+  /** The latest checkpoint that the session can have: now, or at the last end of a run. */
+  const checkpointOf = ({ record, rendering, settled }: Known) => {
+    const now = Rendering.toText(rendering)
+    if (now !== undefined) return { seq: record.seq, text: now }
+    if (settled === undefined || settled.fold.seq <= record.checkpointSeq) return undefined
+    const before = Rendering.toText(settled)
+    return before === undefined ? undefined : { seq: settled.fold.seq, text: before }
+  }
+
   /** Stores the session and its files, and a checkpoint if `every` events passed since the last. */
   const keep = (session: Known, changes: ReadonlyMap<string, FileRecord>, every: number) =>
     Effect.suspend(() => {
-      const { folder, record, rendering } = session
-      const text = record.seq - record.checkpointSeq >= every ? Rendering.toText(rendering) : undefined
-      if (text !== undefined) session.record = { ...record, checkpointSeq: record.seq, checkpointSize: text.length }
-      return ledger.keep(folder.path, changes, session.record, text)
+      const { folder, record } = session
+      const checkpoint = record.seq - record.checkpointSeq >= every ? checkpointOf(session) : undefined
+      if (checkpoint !== undefined) {
+        const { seq, text } = checkpoint
+        session.record = { ...record, checkpointSeq: seq, checkpointSize: text.length }
+      }
+      return ledger.keep(folder.path, changes, session.record, checkpoint?.text)
     })
 
   const remember = (id: string, session: Known): Effect.Effect<void, TrackedFolder.TrackError> =>

@@ -10,6 +10,7 @@ import { answerFrom, readerOf } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { blobFile, contextOf, contextPrefix } from "../render/SessionContext.ts"
 import { valueFiles } from "../render/Values.ts"
+import { isWhole } from "../session/Repair.ts"
 import { type CheckedRoot, findingAt, type Found, parentOf } from "./CheckedRoot.ts"
 import { checkBlob, checkContent, checkStream, type Content } from "./FileCheck.ts"
 import { checkFolders, foreign, unusable } from "./FolderCheck.ts"
@@ -86,10 +87,20 @@ const checkAll = Effect.fnUntraced(function* (
   return [found, ...ofLogs, ...ofContents, ...ofBlobs, others].flat()
 })
 
+/** A pruned session cannot be rendered: its files are not compared. */
+const unlooked = (folder: string, id: string, floor: number): Looked => ({
+  entry: undefined,
+  moved: false,
+  findings: [
+    findingAt(folder, id, "pruned", `its events up to ${floor} were pruned: its files are not compared with the log`)
+  ]
+})
+
 /** Compares one session once. */
 const look = Effect.fnUntraced(function* (root: CheckedRoot, id: string, address: KeptAddress) {
   const folder = sessionFolder(address)
   const compared: Compared = { id, folder, log: yield* EventLog }
+  yield* isWhole(compared.log, id)
   const refused = yield* unusable(root, folder, id)
   if (refused !== undefined) return { entry: undefined, moved: false, findings: [refused] } satisfies Looked
   const followed = yield* follow(root, compared)
@@ -107,9 +118,10 @@ const look = Effect.fnUntraced(function* (root: CheckedRoot, id: string, address
 
 /** Compares one session. An exporter may be writing: compares again before it reports. */
 export const checkSession = Effect.fnUntraced(function* (root: CheckedRoot, id: string, address: KeptAddress) {
-  let looked: Looked = yield* look(root, id, address)
-  for (let n = 1; n < attempts && looked.findings.length > 0 && (n === 1 || looked.moved); n++) {
-    looked = yield* look(root, id, address)
-  }
+  const once = Effect.catchTag(look(root, id, address), "CursorExpired", ({ floor }) =>
+    Effect.succeed(unlooked(sessionFolder(address), id, floor))
+  )
+  let looked: Looked = yield* once
+  for (let n = 1; n < attempts && looked.findings.length > 0 && (n === 1 || looked.moved); n++) looked = yield* once
   return looked
 })

@@ -7,7 +7,7 @@ import { realpath, stat } from "node:fs/promises"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
+import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as SafeFiles from "../disk/SafeFiles.ts"
@@ -43,15 +43,14 @@ const openRoot = (root: string) =>
 interface Verification {
   readonly root: CheckedRoot
   readonly store: SessionStore["Type"]
-  readonly log: EventLog["Type"]
   readonly uid: number
 }
 
 /** The address that the session's files have; undefined for a temp session. */
-const addressAt = Effect.fnUntraced(function* ({ log, store, uid }: Verification, id: string) {
+const addressAt = Effect.fnUntraced(function* ({ store, uid }: Verification, id: string) {
   const { address } = yield* store.get(SessionID.make(id))
   // A session without an address is kept under the agent that it was created for.
-  const [first] = (yield* log.read({ sessionID: SessionID.make(id), limit: 1 })).events
+  const first = address === undefined ? yield* store.event(SessionID.make(id), 0) : undefined
   const agent = first?.type === "session.created" ? first.data.agent : undefined
   return addressOf({ id, agent }, address, uid)
 })
@@ -137,7 +136,6 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       const verification: Verification = {
         root: { files: SafeFiles.make({ root }), modes: modesOf(options.shared, mode) },
         store: yield* SessionStore,
-        log: yield* EventLog,
         uid: options.uid ?? process.getuid?.() ?? 0
       }
       const id = options.sessionID

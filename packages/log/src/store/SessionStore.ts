@@ -11,6 +11,7 @@ import type { AssistantMessage, Message, Session } from "../domain/Message.ts"
 import type { TodoItem } from "../domain/Todo.ts"
 import type { Estimated, Usage } from "../domain/Usage.ts"
 import type { Location } from "../domain/Values.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import type { Continued, Opening } from "./ActivityRows.ts"
 import type { MessageRows } from "./Assemble.ts"
@@ -84,6 +85,14 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
     /** The estimated part of `treeUsage`. Reads all steps: for people, never during a turn. */
     readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
+    /**
+     * The event with this sequence number, also if retention removed it from the log and rows still need it; undefined if
+     * it no longer exists.
+     */
+    readonly event: (
+      sessionID: SessionID,
+      seq: number
+    ) => Effect.Effect<SessionEvent | undefined, EventUnreadable | LogUnavailable>
     /** The session's todo list. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }

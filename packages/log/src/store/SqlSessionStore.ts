@@ -1,9 +1,11 @@
 /** Implements the session store on SQL, over the reading connection. Contract: `SessionStore.ts`. */
 import { Effect, Layer } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { selectContinued } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
+import { selectBySeq } from "./EventsBySeq.ts"
 import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./Family.ts"
 import { selectInstructionFiles } from "./InstructionRows.ts"
 import { reading, readingTogether } from "./Reading.ts"
@@ -23,6 +25,11 @@ const make = Effect.gen(function* () {
     Effect.flatMap(reading(selectAncestors(sql, sessionID)), sessionsOf)
   )
 
+  const event = Effect.fn("SessionStore.event")(function* (sessionID: SessionID, seq: number) {
+    const found = (yield* reading(selectBySeq(sql, sessionID, [seq]))).get(seq)
+    return found === undefined ? undefined : yield* found
+  })
+
   return SessionStore.of({
     get: SessionRows.get(sql),
     standing: SessionRows.standing(sql),
@@ -36,6 +43,7 @@ const make = Effect.gen(function* () {
     rootOf: (sessionID) => Effect.map(ancestors(sessionID), (line) => line.at(-1)?.id ?? sessionID),
     treeUsage: (sessionID) => reading(selectTreeUsage(sql, sessionID)),
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
+    event,
     todos: (sessionID) => reading(selectTodos(sql, sessionID)),
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),

@@ -12,7 +12,7 @@ import * as RunStream from "@daybook/transcript/RunStream"
 import type { AskOptions } from "../ask/AskFrames.ts"
 import * as RunFrames from "../run/RunFrames.ts"
 import { stateAt } from "../run/Runs.ts"
-import { activityStart, type Backend } from "../session/Backend.ts"
+import { activityStart, type Backend, firstKept } from "../session/Backend.ts"
 import type { DrainedBackend } from "../session/Drainer.ts"
 import type { ConnectionClosed } from "../socket/Connection.ts"
 import { Refused, refusedBy } from "../support/Refused.ts"
@@ -65,7 +65,7 @@ export const replay = Effect.fn("Replay.replay")(function* (
     cursor === undefined
       ? undefined
       : yield* Effect.mapError(activityStart(backend, sessionID, cursor.event.seq), refusedBy)
-  const from = start?.seq ?? 0
+  const from = start?.seq ?? (yield* Effect.mapError(firstKept(backend, sessionID), refusedBy))
   let state = RunStream.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
   let told = cursor === undefined
   let read = from - 1
@@ -125,7 +125,7 @@ const live = Effect.fnUntraced(function* (
   let state = replayed
   if (replayed.current !== undefined) {
     const start = yield* Effect.mapError(activityStart(backend, sessionID, read), refusedBy)
-    const from = start?.seq ?? 0
+    const from = start?.seq ?? (yield* Effect.mapError(firstKept(backend, sessionID), refusedBy))
     state = RunStream.make(yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy))
     const out = writer({ backend, write })
     for (let cursor = from - 1; cursor < read;) {

@@ -58,7 +58,8 @@ export const runsOf = Effect.fn("Runs.of")(function* (
 
 /**
  * The state from which to render rows after this sequence number, where no run is open. The session's present state is
- * used unless a later event changed it; only then the whole log is read.
+ * used unless a later event changed it; only then the whole log is read. If retention removed its beginning, the present
+ * state is used.
  */
 export const stateAt = Effect.fn("Runs.stateAt")(function* (
   { log, store }: Backend,
@@ -75,12 +76,15 @@ export const stateAt = Effect.fn("Runs.stateAt")(function* (
     more = page.hasMore
   }
   if (!changed) return Fold.ofSession(yield* store.get(sessionID))
-  const before: Array<SessionEvent> = []
-  for (let after = -1; after < seq - 1;) {
-    const page = yield* log.read({ sessionID, after })
-    before.push(...page.events.filter((event) => event.seq < seq && Fold.isFraming(event)))
-    if (!page.hasMore) break
-    after = page.cursor
-  }
-  return Fold.startAt(before)
+  const read = Effect.gen(function* () {
+    const before: Array<SessionEvent> = []
+    for (let after = -1; after < seq - 1;) {
+      const page = yield* log.read({ sessionID, after })
+      before.push(...page.events.filter((event) => event.seq < seq && Fold.isFraming(event)))
+      if (!page.hasMore) break
+      after = page.cursor
+    }
+    return Fold.startAt(before)
+  })
+  return yield* Effect.catchTag(read, "CursorExpired", () => Effect.map(store.get(sessionID), Fold.ofSession))
 })

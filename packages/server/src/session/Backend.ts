@@ -7,7 +7,7 @@ import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { CursorExpired, EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Count from "../support/Count.ts"
@@ -53,7 +53,7 @@ const firstWindow = 64
 const window = 512
 
 /**
- * The sequence number of the last matching event up to `seq`, or undefined. Searches backwards, so the cost is the
+ * The last matching event up to `seq` that retention did not remove, or undefined. Searches backwards, so the cost is the
  * distance, not the length of the session.
  */
 export const lastBefore = Effect.fnUntraced(function* (
@@ -62,10 +62,7 @@ export const lastBefore = Effect.fnUntraced(function* (
   seq: number,
   fits: (event: SessionEvent) => boolean
 ): Effect.fn.Return<SessionEvent | undefined, ReadError> {
-  let end = seq
-  let size = firstWindow
-  while (end >= 0) {
-    const after = Math.max(-1, end - size)
+  const lastWithin = Effect.fnUntraced(function* (after: number, end: number) {
     let found: SessionEvent | undefined
     for (let cursor = after; cursor < end;) {
       const page = yield* log.read({ sessionID, after: cursor, limit: end - cursor })
@@ -73,12 +70,30 @@ export const lastBefore = Effect.fnUntraced(function* (
       if (page.cursor === cursor) break
       cursor = page.cursor
     }
+    return found
+  })
+  let [end, size, floor] = [seq, firstWindow, -1]
+  while (end > floor) {
+    const after = Math.max(floor, end - size)
+    const found = yield* Effect.catchTag(lastWithin(after, end), "CursorExpired", (error) => Effect.succeed(error))
+    if (found instanceof CursorExpired) {
+      // Retention removed the events below.
+      floor = found.floor
+      continue
+    }
     if (found !== undefined) return found
     end = after
     size = window
   }
   return undefined
 })
+
+/** The sequence number of the first event that retention did not remove. */
+export const firstKept = ({ log }: Backend, sessionID: SessionID): Effect.Effect<number, ReadError> =>
+  log.read({ sessionID, limit: 1 }).pipe(
+    Effect.as(0),
+    Effect.catchTag("CursorExpired", ({ floor }) => Effect.succeed(floor + 1))
+  )
 
 /** The start of the activity that contains the event at `seq`, or of the last one before it. */
 export const activityStart = (backend: Backend, sessionID: SessionID, seq: number) =>

@@ -80,10 +80,9 @@ const sameHouse = (a: Address, b: Address): boolean =>
   (a.scope === "shared" ? b.scope === "shared" && a.shared === b.shared : a.scope === b.scope)
 
 /** Whether the session belongs to this subject, in the scope of the address. */
-const isOf = Effect.fnUntraced(function* ({ log }: Backend, subject: Subject, address: Address, session: Session) {
+const isOf = Effect.fnUntraced(function* ({ store }: Backend, subject: Subject, address: Address, session: Session) {
   if (session.address !== undefined) return sameHouse(session.address, address)
-  const { events } = yield* log.read({ sessionID: session.id, limit: 1 })
-  const [created] = events
+  const created = yield* store.event(session.id, 0)
   const agent = created?.type === "session.created" ? created.data.agent : undefined
   const kept = addressOf({ id: session.id, agent }, undefined, subject.uid)
   return kept !== undefined && sameHouse(kept, address)
