@@ -10,7 +10,9 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { selectByID } from "../../packages/log/src/log/EventRow.ts"
 import { continueRemoval, removeSession } from "../../packages/log/src/log/Removals.ts"
+import * as Backup from "../../packages/log/src/maintenance/Backup.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
+import * as Stats from "../../packages/log/src/maintenance/Stats.ts"
 import { end } from "../../packages/log/src/testing/FeedContract.ts"
 import { logAt, memoryLog, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"
@@ -159,5 +161,28 @@ it.scopedLive("LG-52: a removal that stopped after any step is finished by the n
         assert.strictEqual((yield* readAll(other)).length, 251)
       }).pipe(Effect.provide(logAt(filename)))
     }
+  })
+)
+
+it.scopedLive("LG-60: statistics and a copy leave out the session, and the copy's next log deletes its rows", () =>
+  Effect.gen(function* () {
+    const [database, copied, id, other] = [yield* temporaryDatabase, yield* temporaryDatabase, session(), session()]
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* begin(other)
+      yield* plant(id, other, 120)
+      yield* removeSession(sql, id)
+      for (const exact of [true, false]) {
+        const { events, largest, sessions } = yield* Stats.stats({ database, exact, sample: 10_000 })
+        assert.deepStrictEqual([events, sessions, largest.map(({ sessionID }) => sessionID)], [121, 1, [other]])
+      }
+      yield* Backup.backup({ database, file: copied, verify: true })
+    }).pipe(Effect.provide(logAt(database)))
+    yield* Effect.gen(function* () {
+      const log = yield* EventLog
+      yield* log.remove(other)
+      assert.isEmpty(yield* left)
+      assert.deepStrictEqual(tracesIn(join(copied, "..")), {})
+    }).pipe(Effect.provide(logAt(copied)))
   })
 )
