@@ -166,6 +166,8 @@ it.scopedLive(
         yield* log.append(id, [renamed("y")], { commit: store.isAt({ directory: "/work" }) })
         yield* log.append(id, [renamed("z")], { commit: store.isOnlyOne("z") })
         yield* store.messages({ sessionID: id })
+        yield* store.snapshot(id)
+        yield* store.snapshots(id)
         const consumer = {
           name: unique(),
           sessionID: id,

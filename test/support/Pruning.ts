@@ -32,6 +32,15 @@ export const turns = (count: number, length = 40): ReadonlyArray<ReadonlyArray<D
 export const begun = (sessionID: SessionID, count: number, length?: number) =>
   fill(sessionID, [[created], ...turns(count, length)])
 
+/** Sessions of settled turns whose events alternate, turn by turn. */
+export const interleaved = Effect.fnUntraced(function* (ids: ReadonlyArray<SessionID>, count: number) {
+  const logs = ids.map((id) => ({ id, turns: turns(count, 1) }))
+  for (const id of ids) yield* fill(id, [[created]])
+  for (let index = 0; index < count; index++) {
+    for (const { id, turns } of logs) yield* fill(id, turns.slice(index, index + 1))
+  }
+})
+
 /** The greatest cut of a session within the bounds. */
 export const cutWithin = Effect.fnUntraced(function* (
   sessionID: SessionID,

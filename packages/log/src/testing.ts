@@ -17,6 +17,7 @@ import { feedContract } from "./testing/FeedContract.ts"
 import { incarnationContract } from "./testing/IncarnationContract.ts"
 import type { LogStore } from "./testing/LogStore.ts"
 import { positionContract, writersContract } from "./testing/PositionContract.ts"
+import { prunedFeedContract } from "./testing/PrunedFeedContract.ts"
 import type { ReadModel } from "./testing/ReadModel.ts"
 import { replayContract } from "./testing/ReplayContract.ts"
 import { sessionsContract } from "./testing/SessionContract.ts"
@@ -42,6 +43,7 @@ export const eventLogContract = <R, E>(store: LogStore<R, E>): void => {
   appendContract(store)
   tailContract(store)
   feedContract(store)
+  prunedFeedContract(store)
   replayContract(store)
   incarnationContract(store)
   positionContract(store)

@@ -101,13 +101,13 @@ export const rebuild = (filename: string, which: SessionID | "all") =>
 /** Events are counted up to this number. */
 const mostCounted = 10_000
 
-/** How many events after this position the files do not contain. */
+/** How many of the events that are left after this position the files do not contain. */
 const behind = (position: number) =>
   Effect.gen(function* () {
     const log = yield* EventLog
     let [after, count] = [position, 0]
     while (count < mostCounted) {
-      const page = yield* log.readFeed({ after })
+      const page = yield* log.readFeed({ after, gaps: true })
       count += page.events.length
       if (!page.hasMore) return `${count} ${count === 1 ? "event" : "events"}`
       after = page.position

@@ -54,9 +54,9 @@ export const followRemovals = (work: Work, cursor: Cursor, events: ReadonlyArray
     }
   })
 
-/** Reads the next page. An unreadable event is an empty page, and its session stays before it. */
+/** Reads the next page of what is left. An unreadable event is an empty page, and its session stays before it. */
 const nextPage = (work: Work, after: number) =>
-  Effect.catchTag(work.log.readFeed({ after }), "EventUnreadable", (error) => {
+  Effect.catchTag(work.log.readFeed({ after, gaps: true }), "EventUnreadable", (error) => {
     const { position, sessionID } = error
     if (position === undefined) return error
     const page = { events: [], position, hasMore: true }

@@ -64,7 +64,7 @@ export const checkGroups = (root: string, shared: SharedSpaces = {}): Effect.Eff
 const isOfThisStore = (log: EventLog["Type"], { eventID, position, sessionID }: Cursor) =>
   Effect.gen(function* () {
     if (position === 0) return true
-    const { events } = yield* log.readFeed({ after: position - 1, limit: 1 })
+    const { events } = yield* log.readFeed({ after: position - 1, limit: 1, gaps: true })
     const [event] = events
     if (event?.position === position) return event.id === eventID
     // That event was not decoded, or no longer exists.

@@ -51,8 +51,9 @@ export interface Options<E = never, R = never> {
   /** Deletes what was derived from a removed session. Events that follow under its id belong to a new session. */
   readonly onRemoved?: (sessionID: SessionID) => Effect.Effect<unknown, E, R>
   /**
-   * Replaces the state by one that reflects everything up to `error.floor`, where the consumer continues. Without it, a
-   * consumer whose next events were pruned fails with `CursorExpired`.
+   * Replaces the state by one that reflects everything up to `error.floor`, where the consumer continues: from
+   * `SessionStore.snapshot` of its session, or of each session of the feed (RT-14). Without it, a consumer whose next
+   * events were pruned fails with `CursorExpired`.
    */
   readonly fromSnapshot?: (error: CursorExpired) => Effect.Effect<unknown, E, R>
   /** Maximum number of events in a batch. Default: 256; maximum: 512. */

@@ -52,14 +52,14 @@ export interface Claim {
 export const PoisonEvent = Schema.Struct({
   /** Its place in the consumer's source. */
   cursor: Schema.Int,
-  /** Absent if the session does not exist, for example because an unreadable event names no session. */
+  /** Absent if the session does not exist, as for an unreadable event that names none, and for a snapshot of the feed. */
   sessionID: Schema.optionalWith(Schema.String, { exact: true }),
-  /** -1 for a removal or a snapshot of the whole session. */
+  /** -1 for a removal or a snapshot. */
   seq: Schema.Int,
   /** Absent if the event's row is missing. */
   position: Schema.optionalWith(Schema.Int, { exact: true }),
   type: Schema.String,
-  /** Why it could not be applied. Not stored if the session does not exist, because it may quote the session. */
+  /** Why it could not be applied. Not stored without a session, whose removal would delete it: it may quote one. */
   details: Schema.String
 })
 export type PoisonEvent = typeof PoisonEvent.Type

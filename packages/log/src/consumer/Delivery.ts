@@ -22,11 +22,12 @@ export class ConsumerStopped extends Schema.TaggedError<ConsumerStopped>("@daybo
   { consumer: Schema.String, poison: PoisonEvent }
 ) {
   override get message() {
-    const { details, seq, sessionID = "an unknown session", type } = this.poison
-    return (
-      `consumer ${this.consumer} stopped at event ${seq} of ${sessionID} (${type}): ${details}; ` +
-      'mend the handler and run the consumer again, or run it with `onPoison: "skip"`'
-    )
+    const { details, seq, sessionID, type } = this.poison
+    const again = "mend the handler and run the consumer again"
+    return type === "removal" || type === "snapshot"
+      ? `consumer ${this.consumer} stopped at the ${type} of ${sessionID ?? "the feed"}: ${details}; ${again}`
+      : `consumer ${this.consumer} stopped at event ${seq} of ${sessionID ?? "an unknown session"} (${type}): ${details}; ` +
+          `${again}, or run it with \`onPoison: "skip"\``
   }
 }
 
@@ -148,16 +149,17 @@ export const make =
             )
           )
 
-    /** A call for a whole session is never skipped: the state would keep a removed session, or miss pruned events. */
+    /** A removal or snapshot is never skipped: the state would keep a removed session, or miss pruned events. */
     const ofSession = (
       type: "removal" | "snapshot",
-      sessionID: SessionID,
+      sessionID: SessionID | undefined,
       call: Effect.Effect<unknown, E, R>,
       to: Place | undefined
     ) =>
-      Effect.catchTag(retried(call, to), "CallFailed", ({ details }) =>
-        stop({ cursor: (to ?? claim.place).cursor, sessionID, seq: -1, type, details })
-      )
+      Effect.catchTag(retried(call, to), "CallFailed", ({ details }) => {
+        const { cursor } = to ?? claim.place
+        return stop({ cursor, ...(sessionID === undefined ? {} : { sessionID }), seq: -1, type, details })
+      })
 
     const nothing = () => Effect.void
 
@@ -174,7 +176,7 @@ export const make =
             ? Effect.void
             : ofSession("removal", settings.sessionID, (settings.onRemoved ?? nothing)(settings.sessionID), undefined)
         case "expired":
-          return settings.fromSnapshot === undefined || settings.sessionID === undefined
+          return settings.fromSnapshot === undefined
             ? step.error
             : ofSession("snapshot", settings.sessionID, settings.fromSnapshot(step.error), step.to)
         case "unreadable": {

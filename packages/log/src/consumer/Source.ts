@@ -92,6 +92,15 @@ const unreadable = (place: Place, error: EventUnreadable, cursor: number | undef
         hasMore: true
       })
 
+/** One step to the floor, after the removals: a session that was created again since is part of the new state. */
+const expired = (log: Log, place: Place, error: CursorExpired) =>
+  Effect.map(log.removals({ after: place.removals }), (removals): Portion => {
+    const steps = merge(place, [], removals)
+    if (removals.length === removalsAtOnce) return { steps, hasMore: true }
+    const to = { ...placeAfter(place, steps), cursor: error.floor }
+    return { steps: [...steps, { kind: "expired", error, to }], hasMore: true }
+  })
+
 const nextOfFeed = (
   log: Log,
   place: Place,
@@ -106,7 +115,12 @@ const nextOfFeed = (
       steps: through(place, merge(place, page.events, removals), page.position),
       hasMore: page.hasMore
     }
-  }).pipe(Effect.catchTag("EventUnreadable", (error) => unreadable(place, error, error.position)))
+  }).pipe(
+    Effect.catchTags({
+      EventUnreadable: (error) => unreadable(place, error, error.position),
+      CursorExpired: (error) => expired(log, place, error)
+    })
+  )
 
 const nextOfSession = (
   log: Log,

@@ -143,7 +143,7 @@ const record = (sql: SqlClient.SqlClient, { epoch, name }: Claim, event: PoisonE
     const stored = yield* sql`INSERT OR REPLACE INTO consumer_poison
         (consumer, cursor, session_id, seq, position, type, details, skipped, time_created)
       SELECT c.name, ${event.cursor}, e.session_id, ${event.seq}, ${event.position ?? null}, ${event.type},
-        iif(e.session_id IS NULL, 'the details are not kept, because the session does not exist', ${event.details}), ${skipped ? 1 : 0}, ${now}
+        iif(e.session_id IS NULL, 'the details are not kept, because no session''s removal would delete them', ${event.details}), ${skipped ? 1 : 0}, ${now}
       FROM consumer c LEFT JOIN event_sequence e ON e.session_id = ${event.sessionID ?? null}
       WHERE c.name = ${name} AND c.epoch = ${epoch} RETURNING 1`
     if (stored.length === 0) return yield* new ConsumerReplaced({ consumer: name })

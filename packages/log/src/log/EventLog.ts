@@ -114,7 +114,10 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/log/C
   }
 }
 
-/** Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state. */
+/**
+ * Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state (RT-13). Of a
+ * session the floor is its last removed event; of the feed, the greatest position of a removed event.
+ */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/log/CursorExpired")("CursorExpired", {
   cursor: AnyNumber,
   /** The oldest valid cursor. */
@@ -309,20 +312,24 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     /**
      * Replays the events of all sessions after a position, in global order, then follows. After an event at a position,
      * no event appears at or below it, whatever processes append meanwhile, so a position is a complete cursor (LG-42).
-     * Positions may have gaps; only their order has a meaning (LG-41).
+     * Positions may have gaps; only their order has a meaning (LG-41). If events after the position were pruned, it
+     * fails with `CursorExpired` (LG-59).
      */
     readonly feed: (options?: {
       readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable>
+    }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
     /**
      * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
      * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
-     * unreadable event; a page that would start with one fails with its position.
+     * unreadable event; a page that would start with one fails with its position. If events after the position were
+     * pruned, it fails with `CursorExpired`; with `gaps` it returns the remaining events instead, and the reader finds
+     * what is missing by the sequence numbers of each session (LG-62).
      */
     readonly readFeed: (options?: {
       readonly after?: number | undefined
       readonly limit?: number | undefined
-    }) => Effect.Effect<FeedPage, CursorAhead | EventUnreadable | LogUnavailable>
+      readonly gaps?: boolean | undefined
+    }) => Effect.Effect<FeedPage, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
     /**
      * Registers a signal for one session, or for all sessions, until the scope closes. The returned effect waits until
      * there may be new events or a removal since it last returned, by any process: read again. Signals merge, and may be

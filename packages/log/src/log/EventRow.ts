@@ -134,12 +134,18 @@ export const selectCheckedPage = (
   )
 
 /** What the rows of a page have in common. The page's first row holds it: every further column slows every row. */
-const common = (sequence: string): string =>
+const common = (floor: string): string =>
   `(SELECT json_array(seq, coalesce(incarnation, 0), (SELECT identity FROM log_identity WHERE one = 1),
-    (SELECT json_group_object(type, name) FROM event_type)) FROM event_sequence WHERE ${sequence})`
+    (SELECT json_group_object(type, name) FROM event_type), ${floor}) FROM event_sequence WHERE session = e.session)`
 
 const Common = Schema.parseJson(
-  Schema.Tuple(Schema.Number, Schema.Number, Schema.String, Schema.Record({ key: Schema.String, value: Schema.String }))
+  Schema.Tuple(
+    Schema.Number,
+    Schema.Number,
+    Schema.String,
+    Schema.Record({ key: Schema.String, value: Schema.String }),
+    Schema.NullOr(Schema.Number)
+  )
 )
 
 /** The columns of a page: numbers where `common` or the caller has the text. */
@@ -150,13 +156,15 @@ export interface RawPage {
   readonly rows: ReadonlyArray<Raw>
   readonly latest: number
   readonly incarnation: number
+  /** Pages of the feed: its floor, the greatest position of an event that pruning removed; 0 if there is none. */
+  readonly floor: number
 }
 
 /** Gives rows their ids and the names of their types. Each ends with its session's id and what the page has in common. */
 const named = (found: ReadonlyArray<ReadonlyArray<unknown>>, sessionID?: string): RawPage => {
-  const [latest, incarnation, identity, names] = Option.getOrElse(
+  const [latest, incarnation, identity, names, floor] = Option.getOrElse(
     Schema.decodeUnknownOption(Common)(found[0]?.[8]),
-    () => [0, 0, "", {}] as typeof Common.Type
+    () => [0, 0, "", {}, null] as typeof Common.Type
   )
   const idAt = EventIds.make(identity)
   // By index: destructuring an array goes through its iterator, which costs as much as the row's object.
@@ -174,7 +182,7 @@ const named = (found: ReadonlyArray<ReadonlyArray<unknown>>, sessionID?: string)
       checksum: row[4]
     }
   })
-  return { rows, latest, incarnation }
+  return { rows, latest, incarnation, floor: floor ?? 0 }
 }
 
 /**
@@ -184,7 +192,7 @@ const named = (found: ReadonlyArray<ReadonlyArray<unknown>>, sessionID?: string)
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
   Effect.map(
     sql`SELECT ${sql.literal(paged(limit))}, NULL,
-        iif(e.seq = ${after + 1}, ${sql.literal(common("session = e.session"))}, NULL) FROM event e
+        iif(e.seq = ${after + 1}, ${sql.literal(common("NULL"))}, NULL) FROM event e
       WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`.values,
     (rows) => named(rows, sessionID)
   )
@@ -192,18 +200,28 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: n
 /** The sessions whose removal is not finished: no reader sees their events. */
 const removing = "(SELECT session FROM event_sequence WHERE session_id IS NULL)"
 
-/** Selects one page of all sessions' rows after a position. */
+/** The feed's floor, by key. */
+const feedFloor = "(SELECT max(position) FROM session_floor WHERE position > 0)"
+
+/** Selects one page of all sessions' rows after a position, and the floor in the same snapshot. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
-  Effect.map(
+  Effect.flatMap(
     sql`SELECT ${sql.literal(paged(limit))}, s.session_id,
         iif(e.position = (SELECT min(position) FROM event
             WHERE position > ${after} AND session NOT IN ${sql.literal(removing)}),
-          ${sql.literal(common("session = e.session"))}, NULL)
+          ${sql.literal(common(feedFloor))}, NULL)
       FROM event e LEFT JOIN event_sequence s ON s.session = e.session
       WHERE e.position > ${after} AND e.session NOT IN ${sql.literal(removing)}
       ORDER BY e.position LIMIT ${limit}`.values,
-    (rows) => named(rows)
+    (rows) => (rows.length > 0 ? Effect.succeed(named(rows)) : selectEmptyPage(sql))
   )
+
+/** An empty page moves no cursor, so its floor may be newer than its rows. */
+const selectEmptyPage = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ readonly floor: number | null }>`SELECT ${sql.literal(feedFloor)} AS floor`, ([row]): RawPage => ({
+    ...named([]),
+    floor: row?.floor ?? 0
+  }))
 
 /** The part of this database in the ids of its events. */
 export const selectIdentity = (sql: SqlClient.SqlClient) =>

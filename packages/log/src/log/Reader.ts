@@ -126,17 +126,22 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
 const missing = ({ after, sessionID }: Place): EventUnreadable =>
   new EventUnreadable({ sessionID, seq: after + 1, type: "unknown", details: "the row is missing" })
 
+type FeedError = CursorExpired | EventUnreadable | LogUnavailable
+
+/** A page of the feed. With `gaps` it leaves out pruned events instead of failing. */
 const feedPage = (
   sql: SqlClient.SqlClient,
   after: number,
-  most: number
-): Effect.Effect<Page, EventUnreadable | LogUnavailable> =>
+  most: number,
+  gaps = false
+): Effect.Effect<Page, FeedError> =>
   selectFeedPage(sql, after, most).pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
-    Effect.flatMap((found): Effect.Effect<Page, EventUnreadable | LogUnavailable> => {
+    Effect.flatMap((found): Effect.Effect<Page, FeedError> => {
+      if (!gaps && after < found.floor) return new CursorExpired({ cursor: after, floor: found.floor })
       const { limit, rows } = beforeLong(found.rows, most)
-      if (limit === 0) return feedPage(sql, after, 1)
+      if (limit === 0) return feedPage(sql, after, 1, gaps)
       const { events, rows: read, stopped } = toEvents(rows)
       if (read === 0 && stopped !== undefined) return stopped
       // The page ends before the unreadable row; the next page starts with it and fails.
@@ -253,14 +258,12 @@ const lastPosition = (sql: SqlClient.SqlClient) =>
 
 export const feed =
   (sql: SqlClient.SqlClient, tails: Tails) =>
-  (
-    options: { readonly after?: number | undefined } = {}
-  ): Stream.Stream<SessionEvent, CursorAhead | EventUnreadable | LogUnavailable> => {
+  (options: { readonly after?: number | undefined } = {}): Stream.Stream<SessionEvent, CursorAhead | FeedError> => {
     const start = cursorOf(options.after, 0)
     const check = Effect.flatMap(lastPosition(sql), (latest) =>
       start <= latest ? Effect.void : new CursorAhead({ cursor: start, latest })
     )
-    return follow<CursorAhead | EventUnreadable | LogUnavailable, never>({
+    return follow<CursorAhead | FeedError, never>({
       tails,
       start,
       check,
@@ -273,16 +276,21 @@ export const feed =
 /** Reads one page of all sessions' events. Options as for `read`. */
 export const readFeed = (sql: SqlClient.SqlClient) =>
   Effect.fn("EventLog.readFeed")(function* (
-    options: { readonly after?: number | undefined; readonly limit?: number | undefined } = {}
+    options: {
+      readonly after?: number | undefined
+      readonly limit?: number | undefined
+      readonly gaps?: boolean | undefined
+    } = {}
   ) {
     const after = cursorOf(options.after, 0)
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
     const latest = yield* lastPosition(sql)
     if (!(after <= latest)) return yield* new CursorAhead({ cursor: after, latest })
-    const { cursor, events, hasMore } = yield* feedPage(sql, after, limit)
-    const follows = feedPage(sql, cursor, 1).pipe(
+    const { cursor, events, hasMore } = yield* feedPage(sql, after, limit, options.gaps)
+    const follows = feedPage(sql, cursor, 1, options.gaps).pipe(
       Effect.map((next) => next.cursor > cursor),
-      Effect.catchTag("EventUnreadable", () => Effect.succeed(true))
+      // The next page fails with it.
+      Effect.catchTags({ EventUnreadable: () => Effect.succeed(true), CursorExpired: () => Effect.succeed(true) })
     )
     return { events, position: cursor, hasMore: hasMore && (yield* follows) }
   })

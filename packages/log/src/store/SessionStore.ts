@@ -30,6 +30,10 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** The session and the numbers of its waiting inputs, in one read. */
     readonly standing: (sessionID: SessionID) => Effect.Effect<Standing, SessionNotFound | StoreError>
+    /** Where a reader starts whose events were pruned: the state at the session's floor (RT-13). */
+    readonly snapshot: (sessionID: SessionID) => Effect.Effect<SessionSnapshot, SessionNotFound | StoreError>
+    /** The snapshots of the sessions after an id, in the order of ids, at most 100 (RT-14). */
+    readonly snapshots: (after?: SessionID) => Effect.Effect<ReadonlyArray<SessionSnapshot>, StoreError>
     /** The session at this address, if any. */
     readonly addressed: (address: Address) => Effect.Effect<Session | undefined, StoreError>
     /** At most ten sessions with exactly this title, last used first. */
@@ -97,6 +101,19 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }
 >() {}
+
+/**
+ * A session at its floor. Its messages up to there are those of `messages` with a `seq` of at most `floor`, and its
+ * later events those of `read` after `floor`, with this incarnation.
+ */
+export interface SessionSnapshot {
+  readonly sessionID: SessionID
+  /** As the events up to the floor made it; undefined if no events were removed. */
+  readonly session: Session | undefined
+  readonly incarnation: number
+  /** The last removed event; -1 if there is none. */
+  readonly floor: number
+}
 
 /** A session with its waiting inputs. */
 export interface Standing {

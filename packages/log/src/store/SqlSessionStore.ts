@@ -13,6 +13,7 @@ import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
 import * as SessionRows from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
+import * as Snapshots from "./Snapshots.ts"
 import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as UnsettledRows from "./UnsettledRows.ts"
@@ -33,6 +34,8 @@ const make = Effect.gen(function* () {
   return SessionStore.of({
     get: SessionRows.get(sql),
     standing: SessionRows.standing(sql),
+    snapshot: Snapshots.snapshot(sql),
+    snapshots: Snapshots.snapshots(sql),
     addressed: SessionRows.addressed(sql),
     titled: SessionRows.titled(sql),
     list: SessionRows.list(sql),

@@ -1,5 +1,6 @@
 /** Describes a kind of event log to the contracts' tests. */
 import type { Effect, Layer, Scope } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
 import type { EventLog } from "../log/EventLog.ts"
 
 /** One implementation of `EventLog`, with what the tests need besides it. */
@@ -15,4 +16,20 @@ export interface LogStore<R, E> {
    * opens one of them. Without it the tests with several writers do not run.
    */
   readonly shared?: Effect.Effect<Effect.Effect<EventLog["Type"], unknown, Scope.Scope>, unknown, Scope.Scope>
+  /** Without it the tests of pruned feeds do not run. */
+  readonly retention?: Retention<R>
+}
+
+/** How a store removes old events. */
+export interface Retention<R> {
+  /** Begins a session of so many turns, of more than ten events each. */
+  readonly begin: (sessionID: SessionID, turns: number) => Effect.Effect<unknown, unknown, EventLog | R>
+  /**
+   * Removes the session's events up to the last possible one at or before `to`, by default of all; the inner effect puts
+   * them back.
+   */
+  readonly prune: (
+    sessionID: SessionID,
+    to?: number
+  ) => Effect.Effect<Effect.Effect<unknown, unknown, EventLog | R>, unknown, EventLog | R | Scope.Scope>
 }
