@@ -115,8 +115,8 @@ export class CursorAhead extends Schema.TaggedError<CursorAhead>("@daybook/log/C
 }
 
 /**
- * Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state (RT-13). Of a
- * session the floor is its last removed event; of the feed, the greatest position of a removed event.
+ * Events after the cursor were pruned. Restart from `floor` with a fresh copy of the projected state (RT-13). A session's
+ * floor is its last removed event, the feed's is the greatest position of a removed event.
  */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/log/CursorExpired")("CursorExpired", {
   cursor: AnyNumber,
