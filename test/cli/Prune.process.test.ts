@@ -1,5 +1,5 @@
 /** `daybook prune` around the real command. Spec: CL-200..CL-205. */
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -99,5 +99,23 @@ it.scopedLive("CL-203: a size that cannot be reached is exit code 1, with the re
     assert.deepInclude(jsonLines(stdout)[0], { sessions: 2, failed: [], archives: [] })
     assert.match(stderr, /the database has [\d.]+ KB, more than 1\.0 KB: nothing else may go/)
     assert.isFalse(existsSync(join(here.root, "archives")))
+  })
+)
+
+it.scopedLive("CL-207: files that are behind hold a prune back and are named, until their root is removed", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const root = join(dirname(here.database), "ctx")
+    assert.strictEqual((yield* here.run(["files", "export", "--root", root])).code, 0)
+    yield* Effect.provide(begun(session("third"), 1), Store.layer({ filename: here.database }))
+    const held = yield* here.run(["prune", "--to", "100000", "--json"])
+    const third = jsonLines(held.stdout).find(({ sessionID }) => sessionID === "ses_third")
+    assert.deepInclude(third, { events: 0, held: [{ name: `files ${root}`, after: -1 }] })
+    rmSync(root, { recursive: true })
+    const free = yield* here.run(["prune", "--to", "100000", "--json"])
+    assert.deepInclude(
+      jsonLines(free.stdout).find(({ sessionID }) => sessionID === "ses_third"),
+      { held: [] }
+    )
   })
 )

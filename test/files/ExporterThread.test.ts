@@ -61,6 +61,7 @@ it.scoped("FI-117: an exporter in a thread writes the bytes and permissions that
       assert.include(titleOf(place, two), "later")
       assert.strictEqual((yield* exporter.rebuild(one)).sessions, 1)
       assert.strictEqual((yield* exporter.catchUp).position, last.position)
+      assert.strictEqual(yield* exporter.position, last.position)
       yield* exportAll({ root: place.fresh, uid })
       assert.deepStrictEqual(tree(place.root), tree(place.fresh))
     })

@@ -45,6 +45,8 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
      * run waits for a full disk.
      */
     readonly reached: (position: number) => Effect.Effect<void>
+    /** The position that all files have reached. */
+    readonly position: Effect.Effect<number, ExportError>
     /** Keeps the files current until interrupted: at most one batch each 50 ms, with retries after a failure. */
     readonly follow: Effect.Effect<never>
     /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
@@ -137,9 +139,10 @@ const make = Effect.fn("Exporter.make")(function* (
   const alone = <A, E>(use: (work: Export.Export) => Effect.Effect<A, E>) =>
     permits.withPermits(1)(Effect.flatMap(current, use))
 
+  const position = Effect.flatMap(held, ({ ledger }) => Effect.map(ledger.cursor, ({ position }) => position))
   const following = yield* Following.make({
     log,
-    position: Effect.flatMap(held, ({ ledger }) => Effect.map(ledger.cursor, ({ position }) => position)),
+    position,
     first: alone(({ catchUp }) => catchUp),
     batch: alone(({ pull }) =>
       Effect.map(pull, (pulled) => {
@@ -168,6 +171,7 @@ const make = Effect.fn("Exporter.make")(function* (
     exportSession: (id) => alone(({ exportSession }) => exportSession(id)),
     rebuild: (id) => alone(({ rebuild }) => rebuild(id)),
     reached: following.reached,
+    position,
     follow: following.follow,
     findings: PubSub.subscribe(findings)
   }

@@ -55,6 +55,7 @@ const serving = Effect.gen(function* () {
     ExportSession: ({ sessionID }) => Effect.flatMap(exporter, ({ exportSession }) => exportSession(sessionID)),
     Rebuild: ({ sessionID }) => Effect.flatMap(exporter, ({ rebuild }) => rebuild(sessionID)),
     Reached: ({ position }) => Effect.flatMap(exporter, ({ reached }) => reached(position)),
+    Position: () => Effect.flatMap(exporter, ({ position }) => position),
     Follow: () => Effect.flatMap(exporter, ({ follow }) => Effect.asVoid(FiberHandle.run(following, follow))),
     // While it follows, a position that was reached only wakes the loop.
     Ring: () => Effect.flatMap(exporter, ({ reached }) => reached(0)),

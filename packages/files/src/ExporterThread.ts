@@ -120,6 +120,7 @@ const make = Effect.fn("ExporterThread.make")(function* (
         ask((worker) => worker.executeEffect(new Requests.Reached({ position }))),
         ({ message }) => Effect.logError(message)
       ),
+    position: ask((worker) => worker.executeEffect(new Requests.Position())),
     follow,
     findings: PubSub.subscribe(findings)
   }

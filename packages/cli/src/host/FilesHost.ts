@@ -9,6 +9,7 @@ import { Worker } from "node:worker_threads"
 import { Effect, Layer, Record } from "effect"
 import { Exporter } from "@daybook/files/Exporter"
 import * as ExporterThread from "@daybook/files/ExporterThread"
+import * as Hold from "@daybook/files/Hold"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import * as Store from "@daybook/log/Store"
 import * as Configuration from "../config/Configuration.ts"
@@ -60,15 +61,20 @@ const spawn = () =>
 export const beside = (filename: string, root: string) =>
   Layer.unwrapEffect(
     Effect.map(shared, (shared) =>
-      filename === ":memory:"
-        ? Exporter.layer({ root, shared })
-        : ExporterThread.layer({ filename, root, shared, spawn })
+      Layer.provideMerge(
+        Hold.layer(root),
+        filename === ":memory:"
+          ? Exporter.layer({ root, shared })
+          : ExporterThread.layer({ filename, root, shared, spawn })
+      )
     )
   )
 
 /** The exporter with the store of a database, without anything that runs sessions, and so without a thread. */
 export const layer = (filename: string, root: string) =>
   Layer.provideMerge(
-    Layer.unwrapEffect(Effect.map(shared, (shared) => Exporter.layer({ root, shared }))),
+    Layer.unwrapEffect(
+      Effect.map(shared, (shared) => Layer.provideMerge(Hold.layer(root), Exporter.layer({ root, shared })))
+    ),
     Store.layer({ filename })
   )

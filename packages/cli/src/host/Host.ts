@@ -12,6 +12,7 @@ import type { PermissionStore } from "@daybook/core/permission/PermissionStore"
 import type { SessionExecution } from "@daybook/core/session/SessionExecution"
 import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Daybook from "@daybook/embedded/Daybook"
+import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
@@ -31,7 +32,16 @@ export const models = Models.layer
 export const parseModel = Catalog.parseModel
 
 type Services =
-  Agents | EventLog | Identifiers | ModelResolver | PermissionStore | SessionExecution | Sessions | SessionStore | Inbox
+  | Agents
+  | EventLog
+  | Identifiers
+  | ModelResolver
+  | PermissionStore
+  | SessionExecution
+  | Sessions
+  | SessionStore
+  | Inbox
+  | ConsumerStore
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 

@@ -1,9 +1,10 @@
 /** Runs `daybook prune` on the store of a database, without anything that runs sessions. Spec: CL-200..CL-205. */
 import { resolve } from "node:path"
 import { Effect, Option, Stream } from "effect"
+import { isGone } from "@daybook/files/record/HoldName"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
-import type { Cut } from "@daybook/log/retention/Plan"
 import * as Pace from "@daybook/log/retention/Pace"
+import type { Cut, Holders } from "@daybook/log/retention/Plan"
 import * as Restore from "@daybook/log/retention/Restore"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Store from "@daybook/log/Store"
@@ -35,11 +36,20 @@ const chosen = ({ sessions }: Request) =>
         Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolve(text, directory), ({ id }) => id))
       )
 
+/** Without the roots of session files that were removed. */
+const present =
+  (holders: Holders): Holders =>
+  (sessionID) =>
+    Effect.flatMap(
+      holders(sessionID),
+      Effect.filter(({ name }) => isGone(name), { negate: true })
+    )
+
 const retained = Effect.fnUntraced(function* (request: Request) {
   const { keep, maxSize, to } = request
   const sessions = yield* chosen(request)
   const consumers = yield* ConsumerStore
-  const holders = request.force ? Retention.noHolders : Retention.consumersOf(consumers)
+  const holders = request.force ? Retention.noHolders : present(Retention.consumersOf(consumers))
   return { sessions, keep, maxSize, to, holders } satisfies Retention.Request
 })
 

@@ -12,9 +12,9 @@ import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import type { Modes } from "../layout/Modes.ts"
+import { recordsFolder } from "./HoldName.ts"
 
-/** The folder of all exporters' records under the root. */
-export const recordsFolder = ".daybook"
+export { recordsFolder }
 /** The folder of this user's record. */
 export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1

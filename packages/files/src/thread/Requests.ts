@@ -69,6 +69,12 @@ export class Reached extends Schema.TaggedRequest<Reached>()("Reached", {
   payload: { position: Schema.Number }
 }) {}
 
+export class Position extends Schema.TaggedRequest<Position>()("Position", {
+  failure: ExportError,
+  success: Schema.Int,
+  payload: {}
+}) {}
+
 /** Starts to follow; returns immediately. */
 export class Follow extends Schema.TaggedRequest<Follow>()("Follow", {
   failure: Schema.Never,
@@ -106,5 +112,16 @@ export class Listen extends Schema.TaggedRequest<Listen>()("Listen", {
   payload: {}
 }) {}
 
-export const Request = Schema.Union(Open, CatchUp, ExportSession, Rebuild, Reached, Follow, Ring, Unfollow, Listen)
+export const Request = Schema.Union(
+  Open,
+  CatchUp,
+  ExportSession,
+  Rebuild,
+  Reached,
+  Position,
+  Follow,
+  Ring,
+  Unfollow,
+  Listen
+)
 export type Request = typeof Request.Type
