@@ -48,7 +48,7 @@ const idsOf = (count: number) =>
   Array.from({ length: count }, (_, index) => SessionID.make(`ses_${String(index).padStart(26, "0")}`))
 
 /** Writes the sessions, group by group, until the file has its size. */
-export const fill = Effect.fnUntraced(function* ({ bytes, sessions }: Size) {
+const fill = Effect.fnUntraced(function* ({ bytes, sessions }: Size) {
   const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
   yield* sql`PRAGMA synchronous = OFF`
   const turn = Conversations.turns(Conversations.corpus(), seed)
@@ -138,7 +138,7 @@ const contentBytes = Effect.fnUntraced(function* (count: number) {
 })
 
 /** Prunes beside prompts; returns both latencies and what the prune did. */
-export const pruning = (filename: string, { target }: Size, pace: Pace) =>
+const pruning = (filename: string, { target }: Size, pace: Pace) =>
   Effect.gen(function* () {
     yield* admitting([], 50)
     const [quiet, beside]: [Array<number>, Array<number>] = [[], []]
