@@ -22,7 +22,7 @@ it.scopedLive(
       yield* here.run(["prompt", "--no-run", "--session", "two", "hello"])
       const before = readFileSync(here.database)
       const text = yield* here.run(["stats"])
-      assert.match(text.stdout, /^file [\d.]+ kB, write-ahead log [^]*2 sessions, \d+ events[^]*tables, with indexes\n/)
+      assert.match(text.stdout, /^file [\d.]+ KB, write-ahead log [^]*2 sessions, \d+ events[^]*tables, with indexes\n/)
       assert.match(text.stdout, /largest sessions\n +[\d.]+ k?B +\d+ {2}ses_\S+ (?:one|two)\n/)
       const [all] = jsonLines((yield* here.run(["stats", "--json", "--exact"])).stdout)
       const [one] = jsonLines((yield* here.run(["stats", "one", "--json"])).stdout)
@@ -54,7 +54,7 @@ it.scopedLive(
       const { stdout } = yield* here.run(["stats"])
       assert.match(
         stdout,
-        new RegExp(`prune can remove ${events} events of 2 sessions, .* free an estimated [\\d.]+ kB\n`)
+        new RegExp(`prune can remove ${events} events of 2 sessions, .* free an estimated [\\d.]+ KB\n`)
       )
       assert.isAbove(frees, 0)
     })

@@ -191,7 +191,7 @@ describe("verbs", () => {
       assert.match(about, /^ses_/)
       assert.include(String(errors[0]?.["fix"]), "daybook doctor --rebuild")
       const mended = yield* here.run(["doctor", "--rebuild", about])
-      assert.deepStrictEqual([mended.code, mended.stderr], [0, "rebuilt: 1 sessions from 2 events\n"])
+      assert.deepStrictEqual([mended.code, mended.stderr], [0, "rebuilt: 1 session from 2 events\n"])
       assert.strictEqual((yield* here.run(["doctor", "--rebuild", "../x"])).code, 2)
       assert.strictEqual((yield* here.run(["doctor", "--rebuild", "ses_nobody"])).code, 3)
     })

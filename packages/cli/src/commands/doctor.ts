@@ -11,6 +11,7 @@ import { withSessions } from "../host/Runtime.ts"
 import { failureOf } from "../render/Failure.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { pad } from "../render/Width.ts"
+import { many } from "../support/Amounts.ts"
 import {
   DatabaseUnsound,
   FilesDiffer,
@@ -89,7 +90,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (Option.isSome(rebuild)) {
     const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild.value)
-    yield* output.note(`rebuilt: ${sessions} sessions from ${events} events\n`)
+    yield* output.note(`rebuilt: ${many(sessions, "session")} from ${many(events, "event")}\n`)
   }
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })

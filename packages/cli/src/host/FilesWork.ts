@@ -10,6 +10,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { findingJson, findingLine } from "../render/FindingText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import { FilesDiffer } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
 import { Output } from "../terminal/Output.ts"
@@ -31,8 +32,6 @@ const chosen = ({ session }: Request) =>
   session === undefined
     ? Effect.succeed(undefined)
     : Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
-
-const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** Compares the files with the log and writes differences to stdout. */
 const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {

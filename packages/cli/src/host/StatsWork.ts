@@ -6,17 +6,10 @@ import { type Stats, stats } from "@daybook/log/maintenance/Stats"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Store from "@daybook/log/Store"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { added, many, none, type Totals } from "../render/PruneText.ts"
+import { added, none, type Totals } from "../render/PruneText.ts"
+import { many, sizeText } from "../support/Amounts.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
-
-const units = ["B", "kB", "MB", "GB", "TB"] as const
-
-/** A number of bytes, with three digits. */
-export const size = (bytes: number): string => {
-  const power = Math.min(units.length - 1, bytes < 1000 ? 0 : Math.floor(Math.log10(bytes) / 3))
-  return `${power === 0 ? bytes : (bytes / 1000 ** power).toPrecision(3)} ${units[power]}`
-}
 
 const section = (
   title: string,
@@ -27,7 +20,7 @@ const section = (
     : `\n${title}\n${lines
         .map(([bytes, events, name]) => {
           const count = events === undefined ? "" : `${events}`.padStart(12)
-          return `${size(bytes).padStart(10)}${count}  ${oneLine(name, 100)}\n`
+          return `${sizeText(bytes).padStart(10)}${count}  ${oneLine(name, 100)}\n`
         })
         .join("")}`
 
@@ -38,15 +31,15 @@ interface Prunable extends Totals {
 }
 
 const prunableText = ({ bytes, events, frees, sessions }: Prunable): string =>
-  `prune can remove ${many(events, "event")} of ${many(sessions, "session")}, ${size(bytes)} of payloads; that would free an estimated ${size(frees)}\n`
+  `prune can remove ${many(events, "event")} of ${many(sessions, "session")}, ${sizeText(bytes)} of payloads; that would free an estimated ${sizeText(frees)}\n`
 
 /** The figures as text. */
 export const statsText = (found: Stats & { readonly prune?: Prunable }): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
-    `file ${size(found.fileBytes)}, write-ahead log ${size(found.walBytes)}, free pages ${size(found.freeBytes)}\n`,
-    `${found.sessions} sessions, ${found.events} events, ${size(found.bytes)} of payloads${about}\n`,
-    found.contentBytes === 0 ? "" : `compressed events below the floors: ${size(found.contentBytes)}\n`,
+    `file ${sizeText(found.fileBytes)}, write-ahead log ${sizeText(found.walBytes)}, free pages ${sizeText(found.freeBytes)}\n`,
+    `${many(found.sessions, "session")}, ${many(found.events, "event")}, ${sizeText(found.bytes)} of payloads${about}\n`,
+    found.contentBytes === 0 ? "" : `compressed events below the floors: ${sizeText(found.contentBytes)}\n`,
     found.prune === undefined ? "" : prunableText(found.prune),
     section(
       "tables, with indexes",

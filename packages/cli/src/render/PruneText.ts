@@ -1,6 +1,6 @@
 /** Renders what a prune removes, has removed and put back. Pure. Spec: CL-200, CL-202. */
 import type { Cut } from "@daybook/log/retention/Plan"
-import { sizeText } from "../support/Amounts.ts"
+import { many, sizeText } from "../support/Amounts.ts"
 import { oneLine } from "./Plain.ts"
 import { pad } from "./Width.ts"
 
@@ -18,8 +18,6 @@ export const added = (totals: Totals, { bytes, events }: Pick<Cut, "bytes" | "ev
   events: totals.events + events,
   bytes: totals.bytes + bytes
 })
-
-export const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 const columns = [34, 10, 10, 10] as const
 

@@ -1,4 +1,4 @@
-/** Reads and writes sizes and durations as people write them. Strict: a unit is required. Pure. Spec: CL-201. */
+/** Reads and writes sizes, durations and counts as people write them. Strict: a unit is required. Pure. Spec: CL-201. */
 
 const sizes: Readonly<Record<string, number>> = {
   KB: 1e3,
@@ -38,6 +38,9 @@ export const sizeOf = (text: string): number | undefined => amount(text, /^(\d+(
 export const durationOf = (text: string): number | undefined => amount(text, /^(\d+)([mhdw])$/, durations)
 
 const decimal = ["KB", "MB", "GB", "TB"] as const
+
+/** A count with its noun. */
+export const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** A size for a person: three digits at most before the point, one after it. */
 export const sizeText = (bytes: number): string => {
