@@ -17,7 +17,7 @@ type Call = (typeof calls)[number]
 
 const hasStrace = (): boolean => spawnSync("strace", ["-V"]).status === 0
 
-/** Resolves when the stream has printed the text, with the last of what it printed. */
+/** Resolves with the last output when the output contains the text. */
 const printed = (stream: NodeJS.ReadableStream | null, text: string): Promise<string> =>
   new Promise((resolve, reject) => {
     let seen = ""

@@ -24,7 +24,7 @@ const levelOf = (level: LogLevel.LogLevel) =>
 
 const textOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(String).join(" ")
 
-/** Sends what is logged to the other thread. */
+/** Sends log lines to the main thread. */
 const loggingTo = (said: Queue.Enqueue<Said>) =>
   Logger.replace(
     Logger.defaultLogger,

@@ -69,7 +69,7 @@ const show = Effect.fn("Command.prune.show")(function* (request: Request) {
   if (!request.json) yield* output.note("nothing was removed; --yes removes them\n")
 })
 
-/** Counts what is done, and reports it every few seconds on a terminal. */
+/** Counts copied and deleted events. On a terminal it reports the counts every few seconds. */
 const account = Effect.gen(function* () {
   const output = yield* Output
   const done = { cuts: [] as Array<Cut>, current: undefined as Cut | undefined, copied: 0, deleted: 0, pages: 0 }

@@ -34,7 +34,7 @@ export class FilesDiffer extends Schema.TaggedError<FilesDiffer>("@daybook/cli/F
   message: Schema.String
 }) {}
 
-/** `daybook prune` could not remove enough. What it removed stays removed. */
+/** `daybook prune` did not prune every session, or the file is still too large. Events already removed stay removed. */
 export class PruneIncomplete extends Schema.TaggedError<PruneIncomplete>("@daybook/cli/PruneIncomplete")(
   "PruneIncomplete",
   { message: Schema.String }

@@ -18,7 +18,7 @@ const missing = (name: string): Error =>
 const look = (name: string): "canonical" | "missing" | "unknown" => {
   const parent = path.dirname(name)
   if (parent === name) return "canonical"
-  // The end first: what is missing there is missing whatever leads to it.
+  // Looks at the whole path first: for a missing file this needs one call.
   const stats = lstatSync(name, { throwIfNoEntry: false })
   if (stats === undefined) return "missing"
   return stats.isSymbolicLink() ? "unknown" : look(parent)

@@ -54,7 +54,7 @@ export const followRemovals = (work: Work, cursor: Cursor, events: ReadonlyArray
     }
   })
 
-/** Reads the next page of what is left. An unreadable event is an empty page, and its session stays before it. */
+/** Reads the next page of the feed without pruned events. An unreadable event gives an empty page; its session waits there. */
 const nextPage = (work: Work, after: number) =>
   Effect.catchTag(work.log.readFeed({ after, gaps: true }), "EventUnreadable", (error) => {
     const { position, sessionID } = error

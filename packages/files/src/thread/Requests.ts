@@ -1,4 +1,4 @@
-/** The requests to an export thread, and what it reports by itself. Spec: FI-117..FI-119 in specs/files.md. */
+/** Defines the requests to an export thread, and the messages that it sends unasked. Spec: FI-117..FI-119 in specs/files.md. */
 import { Schema } from "effect"
 import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import {
@@ -98,7 +98,7 @@ export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", {
 
 const Level = Schema.Literal("Debug", "Info", "Warning", "Error")
 
-/** What the thread logs, and what it finds. */
+/** The thread's log lines and findings. */
 export const Said = Schema.Union(
   Schema.TaggedStruct("Logged", { level: Level, message: Schema.String }),
   Schema.TaggedStruct("Found", { finding: Finding })

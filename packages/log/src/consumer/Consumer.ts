@@ -48,7 +48,7 @@ export interface Options<E = never, R = never> {
   readonly follow?: boolean
   /** Applies events, in order. In the feed a batch may hold events of several sessions. */
   readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
-  /** Deletes what was derived from a removed session. Events that follow under its id belong to a new session. */
+  /** Deletes the state derived from a removed session. Later events with its id belong to a new session. */
   readonly onRemoved?: (sessionID: SessionID) => Effect.Effect<unknown, E, R>
   /**
    * Replaces the state by one that reflects everything up to `error.floor`, where the consumer continues: from

@@ -68,7 +68,7 @@ export type PoisonEvent = typeof PoisonEvent.Type
 export const SkippedEvent = Schema.Struct({ ...PoisonEvent.fields, time: Schema.Int })
 export type SkippedEvent = typeof SkippedEvent.Type
 
-/** What is known of a consumer. */
+/** A consumer's cursor, lag, state and skipped events. */
 export const ConsumerStatus = Schema.Struct({
   name: Schema.String,
   /** The session that it follows; absent for the feed. */

@@ -37,7 +37,7 @@ const undo = (statements: Statements): void => {
       statements.run("ROLLBACK", [])
       return
     } catch {
-      // The next transaction rolls back what is still open (ST-16).
+      // The next transaction rolls this one back if it is still open (ST-16).
     }
   }
 }
