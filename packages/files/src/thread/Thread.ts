@@ -1,6 +1,6 @@
 /**
- * One export thread, from its start to its end. It knows requests, not what they do. `ExporterThread.ts` starts another
- * one after its end. Spec: FI-117..FI-119 in specs/files.md.
+ * Runs one export thread from its start to its end, and sends it requests. `ExporterThread.ts` starts a new thread when
+ * one has ended. Spec: FI-117..FI-119 in specs/files.md.
  */
 import type { Worker as NodeThread } from "node:worker_threads"
 import * as NodeWorker from "@effect/platform-node/NodeWorker"

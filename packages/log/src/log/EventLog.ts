@@ -322,8 +322,8 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
      * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
      * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
      * unreadable event; a page that would start with one fails with its position. If events after the position were
-     * pruned, it fails with `CursorExpired`; with `gaps` it returns the remaining events instead, and the reader finds
-     * what is missing by the sequence numbers of each session (LG-62).
+     * pruned, it fails with `CursorExpired`; with `gaps` it returns the remaining events instead; gaps show in
+     * each session's sequence numbers (LG-62).
      */
     readonly readFeed: (options?: {
       readonly after?: number | undefined
