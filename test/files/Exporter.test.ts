@@ -14,19 +14,13 @@ import { cases } from "../support/Cases.ts"
 import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session, unique } from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
-import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { exportAll, exporterAt, storeAt, tree, withStore } from "./support/Exports.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
 
 const folderOf = (id: string) => `home/7/agent/build/session/${id}`
 const uid = 7
 
 /** A folder with a database in it, which the effect gets as its store, and a root beside it. */
-const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
-  })
-
 const read = (root: string, path: string) => readFileSync(join(root, path), "utf8")
 
 const addressed = (name: string, session = "default") =>

@@ -14,16 +14,10 @@ import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
-import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
 
 const uid = 7
 const house = "home/7/agent/build/session"
-
-const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
-  })
 
 /** What is logged while the effect runs, with the level. */
 const logged = <A, E, R>(use: (lines: ReadonlyArray<string>) => Effect.Effect<A, E, R>) => {

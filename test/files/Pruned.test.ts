@@ -10,10 +10,9 @@ import { verify } from "../../packages/files/src/verify/Verify.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Restore.ts"
-import { temporaryFolder } from "../support/Database.ts"
 import { created, session } from "../support/Logs.ts"
 import { begun, fill, pruned, turns } from "../support/Pruning.ts"
-import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
 
 const uid = 7
 const house = "home/7/agent/build/session"
@@ -27,12 +26,6 @@ const found = (root: string) =>
       .map(({ kind, path }) => `${kind} ${path}`)
       .toSorted()
   )
-
-const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
-  })
 
 /** Two sessions, exported; then the first one is pruned. */
 const exported = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>

@@ -7,17 +7,10 @@ import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import { follower } from "../../packages/files/src/record/FollowerStatus.ts"
 import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
-import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
 
 const uid = 7
-
-const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
-  })
 
 const own = (root: string) => join(root, LedgerFile.ownFolder(processUid))
 const record = (root: string) => join(own(root), "ledger.sqlite")

@@ -23,9 +23,8 @@ import { Chunk, Effect, Fiber, Stream } from "effect"
 import { verify } from "../../packages/files/src/verify/Verify.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { temporaryFolder } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
-import { exportAll, exporterAt, storeAt, tree } from "./support/Exports.ts"
+import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
 
 const uid = 7
 const house = "home/7/agent/build/session"
@@ -36,12 +35,6 @@ const found = (root: string, sessionID?: string) =>
   Effect.map(Stream.runCollect(verify({ root, uid, sessionID })), (findings) =>
     Chunk.toReadonlyArray(findings).map(({ kind, path }) => `${kind} ${path}`)
   )
-
-const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
-  })
 
 /** Two sessions, exported. */
 const exported = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>

@@ -5,10 +5,17 @@ import { Context, Effect, Layer } from "effect"
 import { Exporter, type ExporterOptions } from "../../../packages/files/src/Exporter.ts"
 import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
-import { logAt } from "../../support/Database.ts"
+import { logAt, temporaryFolder } from "../../support/Database.ts"
 
 /** The log and the read models on a file. Two layers act as two processes' connections. */
 export const storeAt = (filename: string) => SqlSessionStore.layer.pipe(Layer.provideMerge(logAt(filename)))
+
+/** Runs with a store in a new folder, and the path of a root in it. */
+export const withStore = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    return yield* Effect.provide(use(join(folder, "ctx"), folder), storeAt(join(folder, "store.db")))
+  })
 
 /** An exporter of the store in the context, until the scope closes. */
 export const exporterAt = (options: ExporterOptions) =>
