@@ -27,7 +27,7 @@ export default defineConfig({
           name: "properties",
           include: properties,
           setupFiles: ["test/support/setup.ts"],
-          env: { DAYBOOK_CASES: "50" }
+          env: { DAYBOOK_CASES: "50", DAYBOOK_SEED: process.env["DAYBOOK_SEED"] ?? "random" }
         }
       }
     ]

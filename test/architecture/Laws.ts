@@ -14,8 +14,9 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   models: ["log", "core"],
   transcript: ["log"],
   files: ["log", "core", "transcript"],
+  formats: ["log", "transcript"],
   server: ["log", "core", "transcript", "files"],
-  cli: ["log", "core", "tools", "mcp", "embedded", "models", "transcript", "files", "server"]
+  cli: ["log", "core", "tools", "mcp", "embedded", "models", "transcript", "files", "formats", "server"]
 }
 
 /** The folders of a package, lower first. Modules outside of a folder stand above all folders. */
@@ -58,6 +59,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
+  formats: ["support"],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }

@@ -11,6 +11,7 @@ import * as mcp from "@daybook/mcp"
 import * as models from "@daybook/models"
 import * as server from "@daybook/server"
 import * as tools from "@daybook/tools"
+import * as formats from "@daybook/formats"
 import * as transcript from "@daybook/transcript"
 import { cases } from "../support/Cases.ts"
 
@@ -26,7 +27,7 @@ const exportsOf = (name: string, module: object): ReadonlyArray<Export> =>
     isModule(value) ? exportsOf(`${name}.${key}`, value) : [{ name: `${name}.${key}`, value }]
   )
 
-const everything = Object.entries({ log, core, tools, mcp, models, transcript, files, server }).flatMap(
+const everything = Object.entries({ log, core, tools, mcp, models, transcript, files, formats, server }).flatMap(
   ([name, module]) => exportsOf(name, module)
 )
 const isPublicSchema = (value: unknown): value is AnySchema => Schema.isSchema(value)

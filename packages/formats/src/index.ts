@@ -1,0 +1,6 @@
+/**
+ * The public API of `@daybook/formats`, one namespace per module. A module that is not listed is internal.
+ *
+ * @module @daybook/formats
+ */
+export {}
