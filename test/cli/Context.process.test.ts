@@ -155,7 +155,7 @@ describe("daybook context", () => {
       yield* turn.text("Hello.")
       yield* turn.finish()
       yield* run.ended
-      const context = yield* here.start(["context", "fix", "--at", "1000"], { env })
+      const context = yield* here.startAlone(["context", "fix", "--at", "1000"], { env })
       yield* context.until("stdout", (printed) => printed.includes("session"))
       yield* context.closeStdout
       const ended = yield* context.ended

@@ -72,7 +72,7 @@ describe("daybook events", () => {
     Effect.gen(function* () {
       const here = yield* place
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
-      const follower = yield* here.start(["events", "fix", "--follow"])
+      const follower = yield* here.startAlone(["events", "fix", "--follow"])
       yield* follower.until("stdout", (text) => text.includes("One"))
       yield* follower.closeStdout
       yield* here.run(["rename", "fix", "better name"])

@@ -111,7 +111,7 @@ describe("daybook prompt", () => {
   it.scopedLive("CL-39: when the reader of stdout goes away, the turn is interrupted and nothing is said", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
-      const run = yield* here.start(["prompt", "--session", "fix", "One"], { env })
+      const run = yield* here.startAlone(["prompt", "--session", "fix", "One"], { env })
       const turn = yield* model.next
       yield* turn.text("first\n")
       yield* run.until("stdout", (text) => text === "first\n")

@@ -48,7 +48,7 @@ export const run = <E>(verbs: Cli.Verbs<E>, version: string, words: ReadonlyArra
     Effect.flatMap(Output.Output, ({ complete }) => complete)
   ).pipe(Effect.provide(services), Effect.provide(logs))
   Effect.runFork(program).addObserver((exit) => {
-    if (Exit.isSuccess(exit)) process.exit(0)
+    if (Exit.isSuccess(exit)) return process.exit(0)
     const { code, sentence } = failureOfCause(exit.cause)
     const words = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
     const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { waitingFor } from "../../support/Waiting.ts"
 import { build } from "./Bundle.ts"
+import { startWarm } from "./Warm.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -46,13 +47,17 @@ export interface Place {
   readonly root: string
   readonly cwd: string
   readonly database: string
+  /** Starts in a process that has loaded the command before, if the options permit it. */
   readonly start: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
+  /** Starts in a process of its own: for its start, its end, its output pipe, or what it remembers. */
+  readonly startAlone: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
   /** Takes the database's write lock; the inner effect releases it. */
   readonly lock: Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   /** Changes the database behind the command's back. */
   readonly sql: (statement: string) => Effect.Effect<void>
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
+  readonly runAlone: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
   /** Starts `ctx`. */
   readonly startCtx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
   readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
@@ -66,35 +71,57 @@ const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns
   return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"] as const
 }
 
-const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input, terminal, uid }: Complete) =>
+/** Starts a process that runs one command. */
+const startCold = (bin: string, words: ReadonlyArray<string>, options: Complete, look: () => void) => {
+  const { cwd, env, gid, input, terminal, uid } = options
+  const command = [process.execPath, bin, ...words]
+  const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
+  const child = spawn(file, args, {
+    cwd,
+    env,
+    ...(uid === undefined ? {} : { uid }),
+    ...(gid === undefined ? {} : { gid })
+  })
+  const text = { stdout: "", stderr: "" }
+  let ended: Ended | undefined
+  for (const stream of ["stdout", "stderr"] as const) {
+    child[stream].setEncoding("utf8").on("data", (part: string) => {
+      text[stream] += part
+      look()
+    })
+  }
+  child.once("close", (code, signal) => {
+    ended = { code, signal, ...text }
+    look()
+  })
+  child.stdin.on("error", () => undefined)
+  if (terminal === undefined) child.stdin.end(input)
+  return {
+    pid: child.pid ?? 0,
+    text,
+    get ended() {
+      return ended
+    },
+    signal: (name: NodeJS.Signals) => void child.kill(name),
+    type: (keys: string) => void child.stdin.write(keys),
+    closeStdout: () => void child.stdout.destroy()
+  }
+}
+
+/** Only a process of its own has these; `canShare` is false for a command with a terminal. */
+const notShared = { type: () => undefined, closeStdout: () => undefined }
+
+const start = (bin: string, words: ReadonlyArray<string>, options: Complete, alone: boolean) =>
   Effect.acquireRelease(
     Effect.sync((): Running => {
-      const command = [process.execPath, bin, ...words]
-      const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
-      const child = spawn(file, args, {
-        cwd,
-        env,
-        ...(uid === undefined ? {} : { uid }),
-        ...(gid === undefined ? {} : { gid })
-      })
-      const text = { stdout: "", stderr: "" }
-      let ended: Ended | undefined
       const watchers = new Set<() => void>()
+      const look = () => [...watchers].forEach((watcher) => watcher())
+      const process = alone
+        ? startCold(bin, words, options, look)
+        : Object.assign(startWarm(bin, { ...options, words }, look), notShared)
+      const { text } = process
       /** The end of its output, printed when a wait takes long. */
       const tail = () => JSON.stringify({ stdout: text.stdout.slice(-1000), stderr: text.stderr.slice(-1000) })
-      const look = () => [...watchers].forEach((watcher) => watcher())
-      for (const stream of ["stdout", "stderr"] as const) {
-        child[stream].setEncoding("utf8").on("data", (part: string) => {
-          text[stream] += part
-          look()
-        })
-      }
-      child.once("close", (code, signal) => {
-        ended = { code, signal, ...text }
-        look()
-      })
-      child.stdin.on("error", () => undefined)
-      if (terminal === undefined) child.stdin.end(input)
       const watch = <A>(seen: () => Effect.Effect<A> | undefined) =>
         Effect.async<A>((resume) => {
           const watcher = () => {
@@ -108,19 +135,24 @@ const start = (bin: string, words: ReadonlyArray<string>, { cwd, env, gid, input
           return Effect.sync(() => watchers.delete(watcher))
         })
       return {
-        pid: child.pid ?? 0,
+        pid: process.pid,
         until: (stream, holds) =>
           watch(() =>
             holds(text[stream])
               ? Effect.succeed(text[stream])
-              : ended === undefined
+              : process.ended === undefined
                 ? undefined
-                : Effect.dieMessage(`ended with ${ended.code} before it printed that: ${JSON.stringify(ended)}`)
+                : Effect.dieMessage(
+                    `ended with ${process.ended.code} before it printed that: ${JSON.stringify(process.ended)}`
+                  )
           ).pipe(waitingFor(() => `${stream} that satisfies ${holds}: ${tail()}`)),
-        signal: (name) => Effect.sync(() => void child.kill(name)),
-        type: (keys) => Effect.sync(() => void child.stdin.write(keys)),
-        closeStdout: Effect.sync(() => void child.stdout.destroy()),
-        ended: watch(() => (ended === undefined ? undefined : Effect.succeed(ended))).pipe(
+        signal: (name) =>
+          Effect.sync(() => {
+            if (process.ended === undefined) process.signal(name)
+          }),
+        type: (keys) => Effect.sync(() => process.type(keys)),
+        closeStdout: Effect.sync(() => process.closeStdout()),
+        ended: watch(() => (process.ended === undefined ? undefined : Effect.succeed(process.ended))).pipe(
           waitingFor(() => `the end of ${words.join(" ")}: ${tail()}`)
         )
       }
@@ -133,6 +165,20 @@ const reporting = (): Record<string, string> => {
   const { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file } = process.env
   return hits === undefined || file === undefined ? {} : { DAYBOOK_HITS: hits, DAYBOOK_TEST_FILE: file }
 }
+
+/** Variables that the process or its libraries read at the start. */
+const startVariables = /^(?:DAYBOOK_DEBUG|DAYBOOK_HITS|NODE_|TZ$|LANG$|LC_|UV_|COLUMNS$|LINES$)/
+
+/** Whether a process that runs several commands can run this one: with pipes, no input, and the user of the tests. */
+const canShare = (words: ReadonlyArray<string>, { env, gid, input, terminal, uid }: Complete): boolean =>
+  input.length === 0 &&
+  uid === undefined &&
+  gid === undefined &&
+  terminal === undefined &&
+  // Help and version end without `process.exit`.
+  words.length > 0 &&
+  !words.some((word) => ["help", "--help", "-h", "--version"].includes(word)) &&
+  !Object.keys(env).some((name) => startVariables.test(name))
 
 /** A fresh place, removed with the scope. */
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(function* () {
@@ -150,11 +196,19 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
     input: options.input ?? "",
     env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...reporting(), ...options.env }
   })
+  const startIn = (words: ReadonlyArray<string>, options: Options | undefined, alone: boolean) => {
+    const command = complete(options)
+    return start(bin, words, command, alone || !canShare(words, command))
+  }
+  const startCtx = (words: ReadonlyArray<string>, options?: Options) => start(ctx, words, complete(options), true)
+  const toTheEnd = (started: Effect.Effect<Running, never, Scope.Scope>) =>
+    Effect.scoped(Effect.flatMap(started, ({ ended }) => ended))
   return {
     root,
     cwd,
     database,
-    start: (words, options) => start(bin, words, complete(options)),
+    start: (words, options) => startIn(words, options, false),
+    startAlone: (words, options) => startIn(words, options, true),
     lock: Effect.map(
       Effect.acquireRelease(
         Effect.sync(() => {
@@ -172,9 +226,10 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
         connection.exec(statement)
         connection.close()
       }),
-    run: (words, options) => Effect.scoped(Effect.flatMap(start(bin, words, complete(options)), (it) => it.ended)),
-    startCtx: (words, options) => start(ctx, words, complete(options)),
-    ctx: (words, options) => Effect.scoped(Effect.flatMap(start(ctx, words, complete(options)), (it) => it.ended))
+    run: (words, options) => toTheEnd(startIn(words, options, false)),
+    runAlone: (words, options) => toTheEnd(startIn(words, options, true)),
+    startCtx,
+    ctx: (words, options) => toTheEnd(startCtx(words, options))
   }
 })
 
