@@ -3,4 +3,3 @@
  *
  * @module @daybook/formats
  */
-export {}
