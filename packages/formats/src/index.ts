@@ -3,3 +3,4 @@
  *
  * @module @daybook/formats
  */
+export * as Dialect from "./conversation/Dialect.ts"
