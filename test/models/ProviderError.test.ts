@@ -1,7 +1,8 @@
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { classifyError, redactSecrets } from "../../packages/core/src/model/ProviderError.ts"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
+import { redactSecrets } from "../../packages/log/src/support/Redaction.ts"
 
 const request = {
   method: "POST" as const,

@@ -5,6 +5,7 @@
  */
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
+import { redactSecrets } from "@daybook/log/support/Redaction"
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */
 export interface ProviderFailure {
@@ -61,15 +62,6 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
     ...(facts.body === undefined ? {} : { responseBody: bounded(redactSecrets(facts.body), maxBodyChars) })
   }
 }
-
-/** Replaces what looks like a credential by `<redacted>`; `known` values are replaced everywhere (MD-34). */
-export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): string =>
-  known
-    .filter((secret) => secret.length >= 4)
-    .reduce((rest, secret) => rest.replaceAll(secret, "<redacted>"), text)
-    .replaceAll(/\b(?:sk|rk|pk|gsk|xai|key)-[\w*.-]{6,}/g, "<redacted>")
-    .replaceAll(/\bAIza[\w-]{20,}/g, "<redacted>")
-    .replaceAll(/\b(Bearer|Basic)\s+[\w.~+/=*-]{6,}/gi, "$1 <redacted>")
 
 /** Normalized facts about a failure. */
 interface Facts {

@@ -1,0 +1,188 @@
+/**
+ * Replaces secrets in texts and JSON values by a mark: tokens of providers, private keys, credentials in URLs, headers and
+ * assignments, given values, and random text. Finds them also behind escapes and across line breaks. The time is linear in
+ * the text. Spec: FM-190..FM-199, MD-34.
+ */
+import {
+  certainRules,
+  isSecretName,
+  randomRule,
+  type SecretKind,
+  type SecretRule,
+  shapeRules,
+  tokenRule
+} from "./SecretRules.ts"
+import { brokenWords, withoutEscapes } from "./TextViews.ts"
+
+export type { SecretKind } from "./SecretRules.ts"
+
+/** Stands for a secret. No rule matches it, so redacting twice changes nothing more. */
+export const mark = "<redacted>"
+
+interface Found {
+  readonly start: number
+  readonly end: number
+  readonly kind: SecretKind
+}
+
+type Add = (start: number, end: number, kind: SecretKind) => void
+
+const apply = (rules: ReadonlyArray<SecretRule>, text: string, add: Add): void => {
+  for (const { accepts, kind, pattern } of rules) {
+    for (const match of text.matchAll(pattern)) {
+      const secret = match[1] ?? match[0]
+      const end = match.index + match[0].length
+      if (secret !== "" && accepts?.(secret) !== false) add(end - secret.length, end, kind)
+    }
+  }
+}
+
+const applyKnown = (known: ReadonlyArray<string>, text: string, add: Add): void => {
+  for (const secret of known) {
+    for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + secret.length)) {
+      add(at, at + secret.length, "environment value")
+    }
+  }
+}
+
+/** The piece continues a token: it has letters and digits. A word of the next line does not. */
+const continues = (piece: string): boolean => piece.length >= 4 && /\d/.test(piece) && /[A-Za-z]/.test(piece)
+
+/** Tokens that a line break cuts. A token that is complete on its line is continued only by pieces like its own. */
+const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void => {
+  if (!text.includes("\n")) return
+  for (const word of brokenWords(text)) {
+    const consider: Add = (start, end, kind) => {
+      const first = word.seams.find((seam) => seam > start && seam < end)
+      if (first === undefined) return
+      let complete = false
+      apply([tokenRule], word.text.slice(0, first), (from) => (complete ||= from === start))
+      let last = end
+      if (complete && kind === "token") {
+        const seams = word.seams.filter((seam) => seam >= first && seam < end)
+        const stop = seams.find((seam, index) => !continues(word.text.slice(seam, seams[index + 1] ?? end)))
+        last = stop ?? end
+      }
+      add(word.at(start), word.at(last - 1) + 1, kind)
+    }
+    apply([tokenRule], word.text, consider)
+    applyKnown(known, word.text, consider)
+  }
+}
+
+const search = (text: string, rules: ReadonlyArray<SecretRule>, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
+  const found: Array<Found> = []
+  const add: Add = (start, end, kind) => void found.push({ start, end, kind })
+  apply(rules, text, add)
+  applyKnown(known, text, add)
+  const plain = withoutEscapes(text)
+  if (plain !== undefined) {
+    const mapped: Add = (start, end, kind) => add(plain.at(start), plain.at(end), kind)
+    apply(rules, plain.text, mapped)
+    applyKnown(known, plain.text, mapped)
+    applyBroken(plain.text, known, mapped)
+  } else applyBroken(text, known, add)
+  return found
+}
+
+/** Found secrets in order, overlapping ones as one. */
+const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
+  const all: Array<Found> = []
+  for (const next of found.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = all.at(-1)
+    if (last === undefined || next.start >= last.end) all.push(next)
+    else if (next.end > last.end) all[all.length - 1] = { ...last, end: next.end }
+  }
+  return all
+}
+
+/** A secret is longer than this. */
+const shortest = 6
+
+const replaced = (text: string, found: ReadonlyArray<Found>): string => {
+  let last = 0
+  const kept = found.map(({ end, start }) => {
+    const before = text.slice(last, start)
+    last = end
+    return before
+  })
+  return [...kept, text.slice(last)].join(mark)
+}
+
+/** The text without secrets. `known` values of four and more characters are replaced everywhere (MD-34). */
+export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): string => {
+  const given = known.filter((secret) => secret.length >= 4)
+  return text.length < 4 ? text : replaced(text, merged(search(text, shapeRules, given)))
+}
+
+/** Whether a finished text still contains a token, a private key or a known value. */
+export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
+  search(text, certainRules, known).length > 0
+
+/** A value of JSON. */
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
+
+/** Redacts one output, and counts what it replaced. */
+export interface Redactor {
+  readonly text: (text: string) => string
+  /** Redacts every string and every key. A value under a secret's name is replaced whole. */
+  readonly value: (value: Json) => Json
+  /** Replaced secrets by kind. Grows with every call. */
+  readonly counts: ReadonlyMap<SecretKind, number>
+}
+
+/** Encoded data, which cannot be checked as text. */
+const isEncoded = (text: string): boolean =>
+  /^data:[^\s,]{0,200},/.test(text) || (text.length >= 1024 && /^[A-Za-z0-9+/\r\n]+={0,2}\s*$/.test(text))
+
+const isIdentifier = /(?:^id|I[dD]|ID)$/
+
+/** A redactor that also replaces the known values: each of eight and more characters. */
+export const make = (known: ReadonlyArray<string> = []): Redactor => {
+  const counts = new Map<SecretKind, number>()
+  const count = (kind: SecretKind) => counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  const all = [...shapeRules, randomRule]
+  const redacted = (text: string, rules: ReadonlyArray<SecretRule>): string => {
+    if (text.length < shortest) return text
+    if (isEncoded(text)) {
+      count("file")
+      return mark
+    }
+    const found = merged(search(text, rules, known))
+    for (const { kind } of found) count(kind)
+    return found.length === 0 ? text : replaced(text, found)
+  }
+  const text = (given: string) => redacted(given, all)
+  const field = (key: string, value: Json): Json => {
+    if (typeof value !== "string") return deep(value)
+    if (value === "" || value === mark) return value
+    if (!isSecretName(key)) return redacted(value, isIdentifier.test(key) ? shapeRules : all)
+    count("assignment")
+    return mark
+  }
+  const deep = (value: Json): Json => {
+    if (typeof value === "string") return text(value)
+    if (value === null || typeof value !== "object") return value
+    if (Array.isArray(value)) return value.map(deep)
+    const fields = new Map<string, Json>()
+    for (const [key, item] of Object.entries(value)) {
+      const name = text(key)
+      let free = name
+      for (let number = 2; fields.has(free); number++) free = `${name} ${number}`
+      fields.set(free, field(key, item))
+    }
+    return Object.fromEntries(fields)
+  }
+  return { text, value: deep, counts }
+}
+
+/** The values of variables whose names say that they are secret. Paths and short values are not. */
+export const secretsOf = (environment: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> =>
+  Object.entries(environment).flatMap(([name, value]) =>
+    value !== undefined &&
+    value.length >= 8 &&
+    !value.startsWith("/") &&
+    /KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|PRIVATE|DSN/i.test(name)
+      ? [value]
+      : []
+  )
