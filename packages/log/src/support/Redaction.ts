@@ -16,7 +16,7 @@ import { brokenWords, withoutEscapes } from "./TextViews.ts"
 
 export type { SecretKind } from "./SecretRules.ts"
 
-/** Stands for a secret. No rule matches it, so redacting twice changes nothing more. */
+/** Replaces a secret. No rule matches it, so redacting twice changes nothing more. */
 export const mark = "<redacted>"
 
 interface Found {
