@@ -3,4 +3,5 @@
  *
  * @module @daybook/formats
  */
+export * as Conversation from "./conversation/Conversation.ts"
 export * as Dialect from "./conversation/Dialect.ts"

@@ -1,0 +1,201 @@
+/**
+ * Defines a foreign session log in terms that all dialects share: a head, then one item for each record, in file order,
+ * and a problem for each part of the file that could not be read. Readers produce it as a stream, so that memory is
+ * bounded by the largest record. An item names its parent, so that the items form a tree. Spec: specs/formats.md.
+ */
+import { Schema } from "effect"
+import { JsonRecord } from "@daybook/log/domain/Json"
+import { Dialect } from "./Dialect.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** Where a record is in its file. */
+export const Place = Schema.Struct({
+  /** Counts from 1. */
+  line: Schema.Int,
+  /** Bytes from the start of the file to the record. */
+  offset: Schema.Int
+})
+export type Place = typeof Place.Type
+
+/** What a log says about itself. Times are milliseconds since the epoch. */
+export const Head = Schema.TaggedStruct("Head", {
+  dialect: Dialect,
+  /** The session's id in the tool that wrote it. */
+  id: Schema.NonEmptyString,
+  /** The format's version, if it has one. */
+  version: optional(Schema.Int),
+  /** The folder that the session worked in. */
+  cwd: optional(Schema.String),
+  title: optional(Schema.String),
+  /** A person chose the title. */
+  titledByUser: optional(Schema.Literal(true)),
+  createdAt: Schema.Int,
+  /** The session that this one continues, as its tool names it: an id or a path. */
+  parent: optional(Schema.String),
+  /** The head as it was read, for an export in the same format. */
+  record: JsonRecord
+})
+export type Head = typeof Head.Type
+
+/** A picture or another file inside a message. */
+export const Media = Schema.Struct({
+  type: Schema.Literal("media"),
+  mime: Schema.NonEmptyString,
+  /** Base64. */
+  data: Schema.String
+})
+
+/** A text inside a message. */
+export const Text = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+
+/** What a message shows, in order. */
+export const Content = Schema.Array(Schema.Union(Text, Media))
+export type Content = typeof Content.Type
+
+/** A part of an answer, in order. */
+export const AnswerPart = Schema.Union(
+  Text,
+  Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("call"),
+    id: Schema.NonEmptyString,
+    name: Schema.NonEmptyString,
+    input: JsonRecord
+  })
+)
+export type AnswerPart = typeof AnswerPart.Type
+
+const count = Schema.Finite.pipe(Schema.nonNegative())
+
+/** Tokens and cost. `input` excludes tokens read from or written to a cache. Cost is in US dollars. */
+export const Spent = Schema.Struct({
+  input: count,
+  output: count,
+  reasoning: count,
+  cacheRead: count,
+  cacheWrite: count,
+  cost: count
+})
+export type Spent = typeof Spent.Type
+
+const base = {
+  /** The record's id, unique in the log. */
+  key: Schema.NonEmptyString,
+  /** The record that this one follows; null for the first of a tree. */
+  parent: Schema.NullOr(Schema.NonEmptyString),
+  /** Milliseconds since the epoch. */
+  time: Schema.Int,
+  place: Place,
+  /** The record as it was read, for an export in the same format. */
+  record: JsonRecord
+}
+
+/** A person's message. */
+export const User = Schema.TaggedStruct("User", { ...base, content: Content })
+
+/** A model's answer. Its results are items of their own. */
+export const Answer = Schema.TaggedStruct("Answer", {
+  ...base,
+  provider: Schema.NonEmptyString,
+  model: Schema.NonEmptyString,
+  parts: Schema.Array(AnswerPart),
+  /** Why the model stopped, as its tool names it. */
+  finish: optional(Schema.String),
+  /** Why the request failed. */
+  error: optional(Schema.String),
+  /** A person or a crash ended the answer. */
+  aborted: optional(Schema.Literal(true)),
+  spent: optional(Spent)
+})
+
+/** The result of a tool call. */
+export const Result = Schema.TaggedStruct("Result", {
+  ...base,
+  callID: Schema.NonEmptyString,
+  tool: Schema.String,
+  content: Content,
+  failed: Schema.Boolean,
+  /** What the tool's own subagents spent. */
+  spent: optional(Spent)
+})
+
+/** A command that a person ran. */
+export const Command = Schema.TaggedStruct("Command", {
+  ...base,
+  command: Schema.String,
+  output: Schema.String,
+  exitCode: optional(Schema.Int),
+  cancelled: Schema.Boolean,
+  /** The model is not shown it. */
+  hidden: Schema.Boolean
+})
+
+/** A text that neither the person nor the model wrote; the model is shown it. */
+export const Note = Schema.TaggedStruct("Note", { ...base, content: Content })
+
+/** A summary that replaces what precedes it on its branch, up to the first kept record. */
+export const Compaction = Schema.TaggedStruct("Compaction", {
+  ...base,
+  summary: Schema.String,
+  /** The first record that stays visible; null if none does. */
+  firstKept: Schema.NullOr(Schema.NonEmptyString),
+  tokensBefore: optional(count),
+  readFiles: Schema.Array(Schema.String),
+  modifiedFiles: Schema.Array(Schema.String)
+})
+
+/** A summary of a branch that was left. */
+export const BranchSummary = Schema.TaggedStruct("BranchSummary", { ...base, summary: Schema.String })
+
+/** The session uses another model from here on. */
+export const ModelChange = Schema.TaggedStruct("ModelChange", {
+  ...base,
+  provider: Schema.NonEmptyString,
+  model: Schema.NonEmptyString,
+  /** What the model is used for; absent: everything. */
+  role: optional(Schema.NonEmptyString)
+})
+
+/** Another title. */
+export const Title = Schema.TaggedStruct("Title", { ...base, title: Schema.String })
+
+/** Names a record; null removes its name. */
+export const Label = Schema.TaggedStruct("Label", {
+  ...base,
+  target: Schema.NonEmptyString,
+  label: Schema.NullOr(Schema.NonEmptyString)
+})
+
+/** A record that shows the model nothing: a setting, an extension's state, or an unknown type. */
+export const Opaque = Schema.TaggedStruct("Opaque", base)
+
+/** One record of a log. */
+export const Item = Schema.Union(
+  User,
+  Answer,
+  Result,
+  Command,
+  Note,
+  Compaction,
+  BranchSummary,
+  ModelChange,
+  Title,
+  Label,
+  Opaque
+)
+export type Item = typeof Item.Type
+
+/** A part of a file that was not read as it stands, and what the reader did about it. */
+export const Problem = Schema.TaggedStruct("Problem", {
+  place: Place,
+  /** A stable name, such as `torn-line`, `glued-records`, `duplicate-id`, `missing-parent`. */
+  kind: Schema.NonEmptyString,
+  /** A sentence for a person. */
+  details: Schema.String
+})
+export type Problem = typeof Problem.Type
+
+/** What a reader produces: problems before the head, the head, then items and problems. */
+export const Piece = Schema.Union(Head, Item, Problem)
+export type Piece = typeof Piece.Type
