@@ -85,7 +85,8 @@ const handlers: Handlers = {
   "session.next.question.answered": ignore,
   "session.next.question.dismissed": ignore,
   "session.next.permission.decided": ignore,
-  "session.next.permission.revoked": ignore
+  "session.next.permission.revoked": ignore,
+  "session.next.imported": (out, event) => Session.spend(out, event.data)
 }
 
 const fold = (out: Out, event: SessionEvent): void => {

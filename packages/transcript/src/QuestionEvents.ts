@@ -65,6 +65,7 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    case "session.next.imported":
     case "session.next.text.delta":
     case "session.next.reasoning.delta":
     case "session.next.tool.input.delta":

@@ -163,6 +163,7 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.question.dismissed":
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
+    case "session.next.imported":
       return {}
     default:
       return event satisfies never

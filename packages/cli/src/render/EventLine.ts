@@ -85,6 +85,11 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.number} ${event.data.permission} ${event.data.resource}`
     case "session.next.budget.set":
       return limits(event.data.budget)
+    case "session.next.imported": {
+      const { log, record } = event.data
+      const progress = log === undefined ? "" : `${log.records} records of ${log.dialect} ${log.id}`
+      return [record?.key, progress].filter(Boolean).join(" ")
+    }
     case "session.next.activity.started":
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":

@@ -65,6 +65,7 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    case "session.next.imported":
       return { type: "waiting" }
     default:
       return event satisfies never

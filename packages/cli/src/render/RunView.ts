@@ -184,6 +184,7 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    case "session.next.imported":
     case "session.next.tool.input.delta":
     case "session.next.compaction.delta":
       return [view, []]

@@ -198,6 +198,7 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    case "session.next.imported":
       return state
     default:
       return event satisfies never

@@ -1,6 +1,7 @@
 /** Defines sessions and messages as readers see them: the decoded projection. Spec: specs/projections.md. */
 import { Schema } from "effect"
 import { Address } from "./Address.ts"
+import { ImportedLog } from "./Imported.ts"
 import { ActivityID, MessageID, SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"
 import {
@@ -59,6 +60,8 @@ export const Session = Schema.Struct({
   address: optional(Address),
   /** The folder that its agent sees as `/`. */
   root: optional(Schema.String),
+  /** The foreign log that the session was imported from. */
+  imported: optional(ImportedLog),
   createdAt: Schema.Int,
   updatedAt: Schema.Int
 })

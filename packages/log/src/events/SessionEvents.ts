@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
+import { ImportedLog, ImportedRecord } from "../domain/Imported.ts"
 import { JsonValue } from "../domain/Json.ts"
 import { SnapshotChange } from "../domain/Snapshot.ts"
 import {
@@ -334,6 +335,17 @@ export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
 /** Sets the total budget of the session and its children from now on; without fields there is no limit. */
 export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget })
 
+/**
+ * An import from a foreign log. `record`: the events since the previous event of this type hold that record of the log,
+ * except for the difference (IM-20). The model is not shown it.
+ */
+export const Imported = durable("session.next.imported", 1, {
+  record: optional(ImportedRecord),
+  /** How far the import has come. */
+  log: optional(ImportedLog),
+  ...spent
+})
+
 /** The durable types that this build writes and folds, each at its current version. */
 export const durableDefinitions = [
   SessionCreated,
@@ -378,7 +390,8 @@ export const durableDefinitions = [
   QuestionDismissed,
   PermissionDecided,
   PermissionRevoked,
-  BudgetSet
+  BudgetSet,
+  Imported
 ] as const
 
 /** A piece of a text part. */

@@ -62,6 +62,8 @@ export interface Request {
   readonly drafts: NonEmptyReadonlyArray<EncodedDraft>
   /** Milliseconds since the epoch. */
   readonly created: number
+  /** The times of the drafts, in place of `created`. */
+  readonly times: ReadonlyArray<number> | undefined
   readonly expectedSeq: number | undefined
   readonly owner: OwnerToken | undefined
   /** The caller's hook. Its typed failures are returned to that caller only. */
@@ -218,7 +220,7 @@ export const writeEvents = (
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
   for (const request of requests) {
-    const { created, drafts, sessionID } = request
+    const { drafts, sessionID, times } = request
     if (!heads.has(sessionID)) heads.set(sessionID, statements.all<Head>(selectHead, [sessionID])[0])
     const head = heads.get(sessionID)
     const before = moved.get(sessionID) ?? head
@@ -233,6 +235,7 @@ export const writeEvents = (
     const events = Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
       const seq = last + 1 + index
       position += 1
+      const created = times?.[index] ?? request.created
       const id = idAt(created, position)
       const { data, stored, text, version } = encoded
       const checksum = checksumOf({ id, session_id: sessionID, seq, type: stored, created, data: text })

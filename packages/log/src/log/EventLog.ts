@@ -194,6 +194,10 @@ export interface AppendOptions<E = never> {
   /** The latest sequence number the decision is based on; -1 for a session without events. */
   readonly expectedSeq?: number
   readonly owner?: OwnerToken
+  /**
+   * The times of the events, one for each draft: an import keeps the times of its source (LG-80). Default: now.
+   */
+  readonly times?: ReadonlyArray<number>
   /** Runs in the append's transaction. If it fails, nothing of this append is stored. */
   readonly commit?: CommitHook<E>
 }

@@ -103,6 +103,7 @@ export const make = (): OpenTexts => {
       case "session.next.permission.decided":
       case "session.next.permission.revoked":
       case "session.next.budget.set":
+      case "session.next.imported":
         return
       default:
         event satisfies never

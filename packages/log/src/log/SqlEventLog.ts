@@ -79,6 +79,23 @@ const withClient = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projecto
       )
   }))
 
+/** The greatest time that an event's id can hold: twelve hexadecimal digits of milliseconds. */
+const latestTime = 0xffff_ffff_ffff
+
+/** Why these are not the times of the drafts; undefined if they are. */
+const wrongTimes = (
+  drafts: NonEmptyReadonlyArray<Draft>,
+  times: ReadonlyArray<number>
+): InvalidDurableEvent | undefined => {
+  const at = drafts.findIndex((_, index) => {
+    const time = times[index]
+    return time === undefined || !Number.isInteger(time) || time < 0 || time > latestTime
+  })
+  if (at === -1) return undefined
+  const details = `its time must be an integer from 0 to ${latestTime}, not ${times[at]}`
+  return new InvalidDurableEvent({ type: (drafts[at] ?? drafts[0]).type, details })
+}
+
 /** Appends through the writer; `appended` runs after the commit and before the append returns. */
 const makeAppend = (
   { submit }: Writer.Writer,
@@ -87,13 +104,15 @@ const makeAppend = (
   return <E = never>(
     sessionID: SessionID,
     drafts: NonEmptyReadonlyArray<Draft>,
-    { commit, expectedSeq, owner }: AppendOptions<E> = {}
+    { commit, expectedSeq, owner, times }: AppendOptions<E> = {}
   ) =>
     Effect.clockWith((clock): Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E> => {
       const encoded = encodeDrafts(drafts)
       if (Either.isLeft(encoded)) return Effect.fail(encoded.left)
+      const wrong = times === undefined ? undefined : wrongTimes(drafts, times)
+      if (wrong !== undefined) return Effect.fail(wrong)
       const created = clock.unsafeCurrentTimeMillis()
-      return submit({ sessionID, drafts: encoded.right, created, expectedSeq, owner, commit }).pipe(
+      return submit({ sessionID, drafts: encoded.right, created, times, expectedSeq, owner, commit }).pipe(
         // The writer passes the hook's failure through unchanged, so it has the caller's type E.
         Effect.mapError((error) => (error instanceof HookFailed ? (error.error as E) : error)),
         Effect.tap(appended)

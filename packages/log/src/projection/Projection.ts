@@ -94,6 +94,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.updated(event, { pruned_seq: event.data.through })]
     case "session.next.budget.set":
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
+    case "session.next.imported":
+      return Sessions.imported(event)
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

@@ -38,6 +38,7 @@ const Row = Schema.Struct({
   root: text,
   epoch: number,
   baseline_seq: number,
+  imported: text,
   time_created: Schema.Number,
   time_updated: Schema.Number
 }) satisfies Schema.Schema<SessionRow>

@@ -36,7 +36,8 @@ export const created = (event: EventOfType<"session.created">): Change => ({
     address: null,
     root: null,
     epoch: null,
-    baseline_seq: null
+    baseline_seq: null,
+    imported: null
   }
 })
 
@@ -98,6 +99,13 @@ export const activitySettled = (event: EventOfType<"session.next.activity.settle
     activity_state: outcome,
     activity_error: error === undefined ? null : json(error)
   })
+}
+
+/** Reports how far an import has come, and charges what subagents spent. */
+export const imported = (event: EventOfType<"session.next.imported">): ReadonlyArray<Change> => {
+  const { data } = event
+  if (data.log === undefined && data.tokens === undefined) return []
+  return [charged(event, data, data.log === undefined ? {} : { imported: json(data.log) })]
 }
 
 /** A manual compaction answers the request; an automatic one leaves it pending. */

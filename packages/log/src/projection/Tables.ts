@@ -41,6 +41,8 @@ export type SessionRow = {
   readonly epoch: number | null
   /** The last request's baseline contains the System messages up to this sequence number. */
   readonly baseline_seq: number | null
+  /** The foreign log that the session was imported from, as JSON. */
+  readonly imported: string | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -151,7 +153,8 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "address",
       "root",
       "epoch",
-      "baseline_seq"
+      "baseline_seq",
+      "imported"
     ],
     key: ["id"],
     once: []

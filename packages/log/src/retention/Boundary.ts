@@ -76,7 +76,8 @@ const effects: { readonly [Type in DurableType]: readonly [counted: Counted, by:
   "session.next.question.dismissed": undefined,
   "session.next.permission.decided": undefined,
   "session.next.permission.revoked": undefined,
-  "session.next.budget.set": undefined
+  "session.next.budget.set": undefined,
+  "session.next.imported": undefined
 }
 
 const isKnown = (type: string): type is DurableType => Object.hasOwn(effects, type)

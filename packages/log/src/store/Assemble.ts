@@ -77,6 +77,7 @@ const toSession = (row: SessionRow): Either.Either<Session, string> =>
       budget: parse(row.budget),
       address: row.address === null ? undefined : parseAddressKey(row.address),
       root: row.root,
+      imported: parse(row.imported),
       createdAt: row.time_created,
       updatedAt: row.time_updated
     })

@@ -35,6 +35,24 @@ export const appendContract = <R, E>({ contents, layer, name }: LogStore<R, E>):
       })
     )
 
+    it.effect("LG-80: events have the times that the caller gives; a time that an id cannot hold stores nothing", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        const stored = yield* log.append(id, [created, renamed("a"), renamed("b")], { times: [1000, 1000, 2000] })
+        assert.deepStrictEqual(
+          stored.map(({ created }) => created),
+          [1000, 1000, 2000]
+        )
+        assert.deepStrictEqual(yield* readAll(id), stored)
+        const before = yield* contents
+        for (const times of [[1], [1, -1], [1, 1.5], [1, Number.NaN], [1, 2 ** 48]]) {
+          const unfit = yield* Effect.flip(log.append(id, [renamed("c"), renamed("d")], { times }))
+          assert.strictEqual(unfit._tag, "InvalidDurableEvent")
+        }
+        assert.deepStrictEqual(yield* contents, before)
+      })
+    )
+
     it.effect("EV-2: an event that its projections refuse stores nothing", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]

@@ -102,7 +102,8 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         address TEXT,
         root TEXT,
         epoch INTEGER,
-        baseline_seq INTEGER
+        baseline_seq INTEGER,
+        imported TEXT
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_updated ON session (time_updated, id)`,
       sql`CREATE INDEX session_directory ON session (directory, time_updated, id)`,

@@ -1,0 +1,34 @@
+/** Defines what a session keeps of the foreign log that it was imported from. Spec: specs/import.md. */
+import { Schema } from "effect"
+import { JsonValue } from "./Json.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** A record of the log, as far as the session's events do not hold it. */
+export const ImportedRecord = Schema.Struct({
+  /** The record's id in the log; absent for the log's head. */
+  key: optional(Schema.NonEmptyString),
+  /** What turns the record that an export makes of the events into the record of the log (IM-21). */
+  difference: optional(JsonValue)
+})
+export type ImportedRecord = typeof ImportedRecord.Type
+
+/** The log that a session was imported from, and how much of it. */
+export const ImportedLog = Schema.Struct({
+  /** The log's format: pi, xcsh, omp, thread, claude-code or codex. */
+  dialect: Schema.NonEmptyString,
+  /** The session's id in the tool that wrote the log. */
+  id: Schema.NonEmptyString,
+  /** The version of the format. */
+  version: optional(Schema.Int),
+  /** Imported records, without the head. */
+  records: Schema.NonNegativeInt,
+  /** SHA-256 of the head and these records. */
+  digest: Schema.NonEmptyString,
+  /** The numbers of records at the ends of complete imports, ascending: the log may have grown in between. */
+  ends: Schema.Array(Schema.NonNegativeInt)
+})
+export type ImportedLog = typeof ImportedLog.Type
+
+/** Whether the import came to the end of the log. */
+export const isComplete = ({ ends, records }: ImportedLog): boolean => ends.at(-1) === records
