@@ -5,3 +5,5 @@
  */
 export * as Conversation from "./conversation/Conversation.ts"
 export * as Dialect from "./conversation/Dialect.ts"
+export * as JsonLines from "./lines/JsonLines.ts"
+export * as LogFile from "./lines/LogFile.ts"
