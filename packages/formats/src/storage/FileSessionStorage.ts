@@ -1,0 +1,220 @@
+/**
+ * Session files on disk. Calls are short and synchronous: handing one to another thread costs many times its work. Only
+ * fsync leaves the thread. Spec: FM-70..FM-76.
+ */
+import * as fs from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { Effect, Layer, Option, type Scope, Stream } from "effect"
+import * as FileLock from "@daybook/log/storage/FileLock"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import * as Latch from "./Latch.ts"
+import { SessionStorage, type SessionWriter } from "./SessionStorage.ts"
+import { failed, failedOrMissing, type FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+
+/** The system calls that write; a fault test makes one of them fail. */
+export interface Calls {
+  readonly write: (file: number, bytes: Uint8Array) => number
+  readonly fsync: (file: number) => Promise<void>
+  readonly rename: (from: string, to: string) => void
+}
+
+const fsync = (file: number) =>
+  new Promise<void>((resolve, reject) => fs.fsync(file, (error) => (error === null ? resolve() : reject(error))))
+
+const systemCalls: Calls = { write: fs.writeSync, fsync, rename: fs.renameSync }
+
+const chunkSize = 256 * 1024
+const newline = 0x0a
+
+const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
+  Effect.try({ try: use, catch: (cause) => failed(operation, path, cause) })
+
+const attemptOnFile = <A>(
+  operation: string,
+  path: string,
+  use: () => A
+): Effect.Effect<A, FileMissing | StorageFailed> =>
+  Effect.try({ try: use, catch: (cause) => failedOrMissing(operation, path, cause) })
+
+const namesIn = (folder: string, isWanted: (entry: fs.Dirent) => boolean): ReadonlyArray<string> => {
+  const entries = fs.existsSync(folder) ? fs.readdirSync(folder, { withFileTypes: true }) : []
+  return entries
+    .filter((entry) => !entry.name.startsWith(".") && isWanted(entry))
+    .map(({ name }) => name)
+    .toSorted()
+}
+
+/** Reads the first bytes. */
+const prefix = (path: string, bytes: number): string => {
+  const file = fs.openSync(path, "r")
+  try {
+    const buffer = Buffer.allocUnsafe(bytes)
+    const read = fs.readSync(file, buffer, 0, bytes, 0)
+    // In a stream, a character that the end cuts waits for its other bytes.
+    return new TextDecoder().decode(buffer.subarray(0, read), { stream: true })
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
+const readBytes = (path: string): Stream.Stream<Uint8Array, FileMissing | StorageFailed> =>
+  Stream.unwrapScoped(
+    Effect.map(
+      Effect.acquireRelease(
+        attemptOnFile("read", path, () => fs.openSync(path, "r")),
+        (file) => Effect.sync(() => fs.closeSync(file))
+      ),
+      (file) =>
+        Stream.repeatEffectOption(
+          Effect.mapError(
+            attempt("read", path, () => {
+              const buffer = Buffer.allocUnsafe(chunkSize)
+              return buffer.subarray(0, fs.readSync(file, buffer, 0, chunkSize, null))
+            }),
+            Option.some
+          ).pipe(Effect.filterOrFail((bytes) => bytes.length > 0, Option.none))
+        )
+    )
+  )
+
+/** Collects lines into pieces of some size: a write for each line would cost more than the bytes. */
+function* piecesOf(lines: Iterable<string>): Generator<Uint8Array> {
+  let piece = ""
+  for (const line of lines) {
+    piece += `${line}\n`
+    if (piece.length < chunkSize) continue
+    yield Buffer.from(piece)
+    piece = ""
+  }
+  if (piece !== "") yield Buffer.from(piece)
+}
+
+const writeAll = (calls: Calls, file: number, bytes: Uint8Array): void => {
+  for (let at = 0; at < bytes.length;) at += calls.write(file, bytes.subarray(at))
+}
+
+const modeAt = (path: string): number | undefined => {
+  const mode = fs.statSync(path, { throwIfNoEntry: false })?.mode
+  return mode === undefined ? undefined : mode & 0o777
+}
+
+/** Makes a name durable. */
+const syncFolder = async (calls: Calls, folder: string): Promise<void> => {
+  const handle = fs.openSync(folder, "r")
+  try {
+    await calls.fsync(handle)
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+let replacements = 0
+
+const replace = (calls: Calls, path: string, pieces: Iterable<Uint8Array>): Effect.Effect<void, StorageFailed> =>
+  Effect.tryPromise({
+    try: async () => {
+      const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.${++replacements}.tmp`)
+      fs.rmSync(temporary, { force: true })
+      const mode = modeAt(path) ?? 0o600
+      const file = fs.openSync(temporary, "wx", mode)
+      try {
+        try {
+          for (const bytes of pieces) writeAll(calls, file, bytes)
+          fs.fchmodSync(file, mode)
+          await calls.fsync(file)
+        } finally {
+          fs.closeSync(file)
+        }
+        calls.rename(temporary, path)
+      } catch (cause) {
+        fs.rmSync(temporary, { force: true })
+        throw cause
+      }
+      await syncFolder(calls, dirname(path))
+    },
+    catch: (cause) => failed("write", path, cause)
+    // Interruption would leave the temporary file.
+  }).pipe(Effect.uninterruptible)
+
+const endsWithNewline = (file: number, size: number): boolean => {
+  if (size === 0) return true
+  const last = Buffer.allocUnsafe(1)
+  fs.readSync(file, last, 0, 1, size - 1)
+  return last[0] === newline
+}
+
+const openWriter = (calls: Calls, path: string): Effect.Effect<SessionWriter, StorageFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const file = yield* Effect.acquireRelease(
+      attempt("open", path, () => fs.openSync(path, "a+", 0o600)),
+      (file) => Effect.sync(() => fs.closeSync(file))
+    )
+    const latch = Latch.make()
+    let isWhole = yield* attempt("read", path, () => endsWithNewline(file, fs.fstatSync(file).size))
+    const append = (line: string) => {
+      const before = fs.fstatSync(file).size
+      try {
+        writeAll(calls, file, Buffer.from(`${isWhole ? "" : "\n"}${line}\n`))
+        isWhole = true
+      } catch (cause) {
+        // Only this writer appends: the bytes after `before` are its own.
+        fs.ftruncateSync(file, before)
+        throw cause
+      }
+    }
+    return {
+      writeLine: (line) => latch.guard(attempt("append to", path, () => append(line))),
+      fsync: latch.guard(
+        Effect.tryPromise({ try: () => calls.fsync(file), catch: (cause) => failed("make durable", path, cause) })
+      ),
+      error: latch.error
+    } satisfies SessionWriter
+  })
+
+const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope> =>
+  FileLock.acquire(path).pipe(
+    Effect.mapError((cause) => failed("lock", path, cause)),
+    Effect.filterOrFail(
+      (held) => held,
+      () => new SessionLocked({ path })
+    ),
+    Effect.asVoid
+  )
+
+/** The storage on disk, with these system calls. */
+export const make = (calls: Partial<Calls> = {}) => {
+  const system = { ...systemCalls, ...calls }
+  return SessionStorage.of({
+    ensureDir: (path) =>
+      Effect.tryPromise({ try: () => makeFolders(path, 0o700), catch: (cause) => failed("create", path, cause) }),
+    exists: (path) => attempt("look at", path, () => fs.statSync(path, { throwIfNoEntry: false }) !== undefined),
+    stat: (path) =>
+      attemptOnFile("look at", path, () => {
+        const { mtimeMs, size } = fs.statSync(path)
+        return { sizeBytes: size, modifiedAt: mtimeMs }
+      }),
+    listFiles: (folder) => attempt("list", folder, () => namesIn(folder, (entry) => !entry.isDirectory())),
+    listDirs: (folder) =>
+      attempt("list", folder, () =>
+        namesIn(
+          folder,
+          (entry) =>
+            entry.isDirectory() ||
+            (entry.isSymbolicLink() &&
+              fs.statSync(join(folder, entry.name), { throwIfNoEntry: false })?.isDirectory() === true)
+        )
+      ),
+    readText: (path) => attemptOnFile("read", path, () => fs.readFileSync(path, "utf8")),
+    readTextPrefix: (path, bytes) => attemptOnFile("read", path, () => prefix(path, bytes)),
+    readBytes,
+    writeText: (path, text) => replace(system, path, [Buffer.from(text)]),
+    writeLines: (path, lines) => replace(system, path, piecesOf(lines)),
+    rename: (from, to) => attemptOnFile("rename", from, () => system.rename(from, to)),
+    unlink: (path) => attempt("remove", path, () => fs.rmSync(path, { force: true })),
+    openWriter: (path) => openWriter(system, path),
+    lock
+  })
+}
+
+/** Session files on disk. */
+export const layer = Layer.sync(SessionStorage, make)

@@ -1,0 +1,68 @@
+/**
+ * The contract of the files that foreign session logs are kept in: folders, texts, growing files with one writer.
+ * Implemented on disk (`FileSessionStorage.ts`) and in memory (`MemorySessionStorage.ts`); `test/formats/storage` runs
+ * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md; decision 0050 maps the
+ * operations of seed 002 to these.
+ */
+import { Context, type Effect, type Option, Schema, type Scope, type Stream } from "effect"
+import type { FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+
+/** What a folder says about a file. */
+export const FileStat = Schema.Struct({
+  sizeBytes: Schema.NonNegativeInt,
+  /** Milliseconds since the epoch, with fractions. */
+  modifiedAt: Schema.Finite
+})
+export type FileStat = typeof FileStat.Type
+
+/** Appends lines to one file. The scope that opened it closes it. */
+export interface SessionWriter {
+  /**
+   * Appends the line and a newline in one write. A line that cannot be written whole leaves the file as it was (FM-73).
+   * After an error, every operation of this writer fails with that error.
+   */
+  readonly writeLine: (line: string) => Effect.Effect<void, StorageFailed>
+  /** Makes the lines durable. */
+  readonly fsync: Effect.Effect<void, StorageFailed>
+  /** The first error. */
+  readonly error: Effect.Effect<Option.Option<StorageFailed>>
+}
+
+export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage")<
+  SessionStorage,
+  {
+    /** Creates the folder and its parents, for this user only. An existing folder stays as it is. */
+    readonly ensureDir: (path: string) => Effect.Effect<void, StorageFailed>
+    /** Whether there is a file or folder. */
+    readonly exists: (path: string) => Effect.Effect<boolean, StorageFailed>
+    readonly stat: (path: string) => Effect.Effect<FileStat, FileMissing | StorageFailed>
+    /** The names of the folder's files, sorted; none if the folder does not exist. Hidden files are omitted. */
+    readonly listFiles: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
+    /** The names of the folder's folders, sorted; none if the folder does not exist. Hidden folders are omitted. */
+    readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
+    /** The whole text. For small files: the text is held in memory. */
+    readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
+    /** The text of the first `bytes` bytes, without a character that they cut. */
+    readonly readTextPrefix: (path: string, bytes: number) => Effect.Effect<string, FileMissing | StorageFailed>
+    /** The bytes of the file, in pieces. */
+    readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
+    /**
+     * Replaces the file by the text: temporary file, fsync, close, rename. A reader sees the
+     * old or the new content, also after a kill (FM-72). The folder must exist.
+     */
+    readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
+    /** Replaces the file by the lines, each with a newline, as `writeText` does. */
+    readonly writeLines: (path: string, lines: Iterable<string>) => Effect.Effect<void, StorageFailed>
+    /** Renames a file or folder; a file at the new path is replaced. */
+    readonly rename: (from: string, to: string) => Effect.Effect<void, FileMissing | StorageFailed>
+    /** Removes the file if it exists. */
+    readonly unlink: (path: string) => Effect.Effect<void, StorageFailed>
+    /**
+     * Opens the file for appending, and creates it if it is absent. If its last line has no newline, the first write
+     * ends that line first, so that records never share a line (FM-73).
+     */
+    readonly openWriter: (path: string) => Effect.Effect<SessionWriter, StorageFailed, Scope.Scope>
+    /** Allows this scope alone to write the file. `SessionLocked` if another scope or process may (FM-74). */
+    readonly lock: (path: string) => Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope>
+  }
+>() {}

@@ -1,0 +1,50 @@
+/**
+ * Lets one holder at a time write a file, over all processes: SQLite's exclusive lock on a file beside it, which the
+ * system releases when the process ends, however it ends. Spec: FM-74 in specs/formats.md.
+ */
+import { rmSync, statSync } from "node:fs"
+import Sqlite from "better-sqlite3"
+import { Effect, Predicate, type Scope } from "effect"
+
+/** The name of the lock file of a file. It is empty, and exists while the lock is held or after a kill. */
+export const lockName = (path: string): string => `${path}.lock`
+
+const identity = (path: string): string | undefined => {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`
+}
+
+const isBusy = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && cause.code.startsWith("SQLITE_BUSY")
+
+/** The open lock file; undefined if another holder has it. */
+const take = (name: string): Sqlite.Database | undefined => {
+  for (;;) {
+    const db = new Sqlite(name, { timeout: 0 })
+    const opened = identity(name)
+    try {
+      db.exec("BEGIN EXCLUSIVE")
+    } catch (cause) {
+      db.close()
+      if (isBusy(cause)) return undefined
+      throw cause
+    }
+    // A holder that ended in between has removed the file: this lock would exclude nothing.
+    if (opened !== undefined && identity(name) === opened) return db
+    db.close()
+  }
+}
+
+/**
+ * Takes the lock of the file until the scope closes; does not wait. Returns false if this or another process holds it.
+ * The folder must exist. Fails with the system's error.
+ */
+export const acquire = (path: string): Effect.Effect<boolean, unknown, Scope.Scope> =>
+  Effect.acquireRelease(Effect.try({ try: () => take(lockName(path)), catch: (cause) => cause }), (db) =>
+    Effect.sync(() => {
+      if (db === undefined) return
+      // While the lock is held: nobody else can hold the file that is removed.
+      rmSync(lockName(path), { force: true })
+      db.close()
+    })
+  ).pipe(Effect.map((db) => db !== undefined))
