@@ -24,7 +24,7 @@ it("FM-78: a cut never leaves half of a character", () => {
     const cut = truncateText(before + "😀".repeat(250_001))
     assert.isAtMost(cut.length, 500_000)
     assert.isAtLeast(cut.length, 499_999)
-    assert.isTrue(cut.isWellFormed())
+    assert.strictEqual(Buffer.from(cut).toString(), cut)
     assert.include(cut, truncationNotice)
   }
 })
