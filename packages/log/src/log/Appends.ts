@@ -27,6 +27,7 @@ import {
 } from "./EventLog.ts"
 import { insertEvents, type NewEvent, unavailable } from "./EventRow.ts"
 import type { EventTypes } from "./EventTypes.ts"
+import * as Heads from "./Heads.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
 
@@ -88,60 +89,6 @@ export type Result = Exit.Exit<Commit, Failure>
 /** Why a batch was not written. */
 export type BatchError = SqlError.SqlError | EventRefused | HookFailed
 
-type Head = {
-  /** The session's number in rows. */
-  readonly session: number
-  readonly seq: number
-  readonly incarnation: number | null
-  readonly owner_id: string | null
-  readonly owner_epoch: number
-}
-
-/** The last numbers ever given to an event and to a session. */
-export interface Last {
-  readonly position: number
-  readonly session: number
-}
-
-/** Selects the last numbers. */
-export const selectLast = (statements: Statements): Last => {
-  const rows = statements.all<{ readonly name: string; readonly seq: number }>(
-    "SELECT name, seq FROM sqlite_sequence",
-    []
-  )
-  const last = new Map(rows.map(({ name, seq }) => [name, seq]))
-  return { position: last.get("event") ?? 0, session: last.get("event_sequence") ?? 0 }
-}
-
-const selectHead = "SELECT session, seq, incarnation, owner_id, owner_epoch FROM event_sequence WHERE session_id = ?"
-
-/** The new head of a session. A session's incarnation is the position of its first event. */
-export interface Moved {
-  readonly session: number
-  readonly seq: number
-  readonly incarnation: number
-}
-
-const insertHead = "INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES (?, ?, ?, ?)"
-const updateHead = "UPDATE event_sequence SET seq = ?, incarnation = ? WHERE session = ?"
-
-/** Writes the session's head. `isNew`: it has no row yet. */
-export const writeHead = (
-  statements: Statements,
-  sessionID: string,
-  { incarnation, seq, session }: Moved,
-  isNew: boolean
-): void => {
-  if (isNew) statements.run(insertHead, [session, sessionID, seq, incarnation])
-  else statements.run(updateHead, [seq, incarnation, session])
-}
-
-/** A head with events keeps its incarnation. A head that is only claimed starts one with its first event. */
-export const incarnationOf = (
-  head: { readonly seq: number; readonly incarnation: number | null } | undefined,
-  position: number
-): number => (head === undefined || head.seq < 0 ? position : (head.incarnation ?? 0))
-
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
 
@@ -198,14 +145,29 @@ interface Written {
 /** Why a request cannot be written at this head; undefined if it can. */
 const conflict = (
   { expectedSeq, owner, sessionID }: Request,
-  head: Head | undefined,
-  seq: number
-): OwnerLost | SeqConflict | undefined =>
-  owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)
+  head: Heads.Head | undefined
+): OwnerLost | SeqConflict | undefined => {
+  const seq = head?.seq ?? -1
+  return owner !== undefined && (head?.owner_id !== owner.ownerID || head.owner_epoch !== owner.epoch)
     ? new OwnerLost({ sessionID, ...owner })
     : expectedSeq !== undefined && expectedSeq !== seq
       ? new SeqConflict({ sessionID, expected: expectedSeq, actual: seq })
       : undefined
+}
+
+/** Moves the head of the request's session over its events. Changes nothing if the request contradicts the head. */
+const moveHead = (
+  statements: Statements,
+  request: Request,
+  pending: number
+): Either.Either<Heads.Taken, OwnerLost | SeqConflict> => {
+  const { drafts, expectedSeq, owner, sessionID } = request
+  const step = { count: drafts.length, pending, expectedSeq, owner }
+  const taken = Heads.step(statements, sessionID, step)
+  if (taken !== undefined) return Either.right(taken)
+  const contradicted = conflict(request, Heads.selectHead(statements, sessionID))
+  return contradicted === undefined ? Either.right(Heads.begin(statements, sessionID, step)) : Either.left(contradicted)
+}
 
 /** Writes the events, heads and projections of all requests, in order. Throws `SqlError` and `EventRefused`. */
 export const writeEvents = (
@@ -213,28 +175,21 @@ export const writeEvents = (
   statements: Statements,
   requests: NonEmptyReadonlyArray<Request>
 ): Written => {
-  let { position, session: lastSession } = selectLast(statements)
-  const heads = new Map<string, Head | undefined>()
-  const moved = new Map<string, Moved>()
+  const keys = new Map<string, number>()
   const rows: Array<NewEvent> = []
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
   for (const request of requests) {
     const { drafts, sessionID, times } = request
-    if (!heads.has(sessionID)) heads.set(sessionID, statements.all<Head>(selectHead, [sessionID])[0])
-    const head = heads.get(sessionID)
-    const before = moved.get(sessionID) ?? head
-    const last = before?.seq ?? -1
-    const contradicted = conflict(request, head, last)
-    if (contradicted !== undefined) {
-      answers.push(Exit.fail(contradicted))
+    const moved = moveHead(statements, request, written.length)
+    if (Either.isLeft(moved)) {
+      answers.push(Exit.fail(moved.left))
       continue
     }
-    const incarnation = incarnationOf(before, position + 1)
-    const session = before?.session ?? ++lastSession
+    const { incarnation, position: before, seq: head, session } = moved.right
     const events = Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
-      const seq = last + 1 + index
-      position += 1
+      const seq = head - drafts.length + 1 + index
+      const position = before + 1 + index
       const created = times?.[index] ?? request.created
       const id = idAt(created, position)
       const { data, stored, text, version } = encoded
@@ -243,14 +198,13 @@ export const writeEvents = (
       // A draft's type and payload plus an envelope form an event of that type.
       return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
     })
-    moved.set(sessionID, { session, seq: last + events.length, incarnation })
+    keys.set(sessionID, session)
     for (const event of events) written.push(event)
     answers.push(Exit.succeed({ incarnation, events }))
   }
   if (!Arr.isNonEmptyArray(written)) return { answers, events: [] }
-  for (const [id, to] of moved) writeHead(statements, id, to, heads.get(id) === undefined)
   insertEvents(statements, types, rows)
-  writeRows(statements, written, new Map(Array.from(moved, ([id, { session }]) => [id, session])))
+  writeRows(statements, written, keys)
   return { answers, events: written }
 }
 

@@ -73,13 +73,14 @@ export interface NewEvent {
 }
 
 /** Inserts the events, and the names that are new to this database. */
-export const insertEvents = (statements: Statements, types: EventTypes, events: ReadonlyArray<NewEvent>): void =>
+export const insertEvents = (statements: Statements, types: EventTypes, events: ReadonlyArray<NewEvent>): void => {
   insertRows(
     statements,
     "event",
     columns,
     events.map((event) => ({ ...event, type: types.of(statements, event.type) }))
   )
+}
 
 /** The events `e` with the texts behind their numbers. `toEvent` reports a type without a name. */
 const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type"

@@ -9,16 +9,7 @@ import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { directly } from "../storage/Database.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import {
-  incarnationOf,
-  isEventRefused,
-  runProjectors,
-  selectLast,
-  type Target,
-  toAppendError,
-  writeHead,
-  writeRows
-} from "./Appends.ts"
+import { isEventRefused, runProjectors, type Target, toAppendError, writeRows } from "./Appends.ts"
 import { checksumOf } from "./Checksum.ts"
 import {
   type EventRefused,
@@ -29,6 +20,7 @@ import {
   ReplayRefused
 } from "./EventLog.ts"
 import { insertEvents, type NewEvent, pageSize, selectByID, selectEvents, unavailable } from "./EventRow.ts"
+import { incarnationOf, selectLast, writeHead } from "./Heads.ts"
 import type { Commit } from "./Tails.ts"
 
 /** The envelope of a foreign event, validated before anything else reads it (EV-5). */

@@ -9,7 +9,7 @@ import { type AnyRow, type AnyUpdate, describe, type Joined, type Refusal } from
 import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
 
 /** Rows per statement, largest first; any number of rows is a sum of a few of these. */
-const sizes = [64, 16, 4, 2, 1] as const
+const sizes = [64, 16, 4, 3, 2, 1] as const
 
 /** Splits rows into runs of the sizes above. */
 export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
@@ -62,21 +62,25 @@ const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Ar
   return flat
 }
 
-/** Inserts the rows in as few statements as the sizes allow. */
-export const insertRows = (
+/** Inserts the rows in as few statements as the sizes allow. Returns what `returning` says about each of them. */
+export const insertRows = <Row = never>(
   statements: Statements,
   table: string,
   columns: ReadonlyArray<string>,
-  rows: ReadonlyArray<AnyRow>
-): void => {
-  for (const run of inRuns(rows)) {
+  rows: ReadonlyArray<AnyRow>,
+  returning?: string
+): ReadonlyArray<Row> =>
+  inRuns(rows).flatMap((run): ReadonlyArray<Row> => {
     const text = textOf(
       `insert ${table} ${run.length}`,
-      () => `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}`
+      () =>
+        `INSERT INTO ${table} (${columns.join(", ")}) VALUES ${placeholders(columns.length, run.length)}` +
+        (returning === undefined ? "" : ` RETURNING ${returning}`)
     )
+    if (returning !== undefined) return statements.all<Row>(text, values(run, columns))
     statements.run(text, values(run, columns))
-  }
-}
+    return []
+  })
 
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
@@ -175,29 +179,19 @@ const updateRows = (
 }
 
 /**
- * Finds a message id that belongs to a waiting input or to another promoted one (IN-6). Messages and inputs are both
- * checked here, before the commit.
+ * Finds the message ids that belong to a waiting input or to another promoted one (IN-6). Inputs are written before the
+ * messages that they become, so each insert sees the other table as the transaction leaves it.
  */
-const reservedIDs = (statements: Statements, joined: Joined): Refusal | undefined => {
-  const ids = [...joined.session_message.inserts.values(), ...joined.session_input.inserts.values()].map(
-    ({ id }) => id ?? null
-  )
-  for (const run of inRuns(ids)) {
-    const [clash] = statements.all<{ readonly id: string }>(
-      textOf(
-        `reserved ${run.length}`,
-        () =>
-          "SELECT m.id FROM session_message m JOIN session_input i ON i.id = m.id " +
-          `WHERE m.id IN (${run.map(() => "?").join(", ")}) AND i.promoted_seq IS NOT m.seq`
-      ),
-      run
-    )
-    if (clash !== undefined) {
-      return { table: "session_message", details: `${clash.id} is reserved by an admitted prompt` }
-    }
-  }
-  return undefined
+const reserved: { readonly [Name in TableName]?: string } = {
+  session_input:
+    "iif(EXISTS (SELECT 1 FROM session_message m WHERE m.id = session_input.id " +
+    "AND session_input.promoted_seq IS NOT m.seq), id, NULL) AS clash",
+  session_message:
+    "iif(EXISTS (SELECT 1 FROM session_input i WHERE i.id = session_message.id " +
+    "AND i.promoted_seq IS NOT session_message.seq), id, NULL) AS clash"
 }
+
+type Inserted = { readonly clash: string | null }
 
 /**
  * Writes the changes, in the caller's transaction. A refusal leaves some of them written: roll back then. `keys` has
@@ -209,10 +203,14 @@ export const write = (statements: Statements, joined: Joined, keys: SessionKeys)
     const rows = [...inserts.values()]
     if (rows.length > 0) {
       const own = table === "session" ? rows : rows.map((row) => stored(row, keys))
-      insertRows(statements, table, columnsOf(table), own)
+      const found = insertRows<Inserted>(statements, table, columnsOf(table), own, reserved[table])
+      const clash = found.find((row) => row.clash !== null)?.clash
+      if (typeof clash === "string") {
+        return { table: "session_message", details: `${clash} is reserved by an admitted prompt` }
+      }
     }
     const refusal = updates.size > 0 ? updateRows(statements, table, updates.values(), keys) : undefined
     if (refusal !== undefined) return refusal
   }
-  return reservedIDs(statements, joined)
+  return undefined
 }
