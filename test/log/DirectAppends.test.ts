@@ -1,8 +1,9 @@
 /** Appends in one synchronous transaction: what runs beside it, what it waits for, and what follows a failed one. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Either, Fiber } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { immediately } from "../../packages/log/src/storage/Database.ts"
 import { stores, temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
@@ -39,6 +40,43 @@ it.scopedLive("LG-47: no other fiber runs between the first statement of waiting
       assert.isAbove(rounds, before)
     }).pipe(Effect.provide(faultyLog(filename)))
   })
+)
+
+it.scopedLive(
+  "LG-47: a check that refuses an append leaves the appends beside it stored, and its own without a trace",
+  () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        const [log, faults] = [yield* EventLog, yield* Faults]
+        const ids = [session(), session(), session()] as const
+        yield* Effect.forEach(ids, (id) => begin(id), { discard: true })
+        const checked: Array<ReadonlyArray<number>> = []
+        const refuses = SqlHook.check((statements, id, events) => {
+          const rows = statements.all<{ readonly title: string }>("SELECT title FROM session WHERE id = ?", [id])
+          checked.push(events.map(({ seq }) => seq))
+          return rows[0]?.title === "refused" ? "no" : undefined
+        })
+        faults.ran = []
+        const outcomes = yield* Effect.forEach(
+          ids,
+          (id, index) =>
+            Effect.either(log.append(id, [renamed(index === 1 ? "refused" : "kept")], { commit: refuses })),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(outcomes.map(Either.isRight), [true, false, true])
+        assert.deepStrictEqual(outcomes[1], Either.left("no"))
+        assert.deepStrictEqual(checked.slice(0, 2), [[1], [1]])
+        const brackets = faults.ran.filter((text) => /^(?:BEGIN|COMMIT|ROLLBACK)/.test(text))
+        assert.deepStrictEqual(brackets.slice(0, 2), ["BEGIN IMMEDIATE", "ROLLBACK"])
+        const titles = yield* Effect.forEach(ids, (id) =>
+          Effect.map(readAll(id), (events) =>
+            events.flatMap((event) => (event.type === "session.next.renamed" ? [event.data.title] : []))
+          )
+        )
+        assert.deepStrictEqual(titles, [["kept"], [], ["kept"]])
+      }).pipe(Effect.provide(faultyLog(filename)))
+    })
 )
 
 for (const [store, layer] of Object.entries(stores)) {

@@ -1,13 +1,22 @@
 /**
- * Writes a batch of appends in one synchronous transaction, without an effect. Only events, heads and projections: hooks
- * and projectors are effects. After a failure `Batches.ts` continues. Spec: LG-47.
+ * Writes a batch of appends in one synchronous transaction, without an effect: events, heads, projections and checks.
+ * Other hooks and projectors are effects. After a failure `Batches.ts` continues. Spec: LG-47.
  */
 import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Exit } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { connectionOf, type Statements } from "../storage/Connection.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
-import { type BatchError, isEventRefused, type Request, type Result, type Target, writeEvents } from "./Appends.ts"
+import {
+  type BatchError,
+  HookFailed,
+  isEventRefused,
+  type Request,
+  type Result,
+  type Target,
+  writeEvents
+} from "./Appends.ts"
+import * as SqlHook from "./SqlHook.ts"
 
 /** The results of the requests, or why the transaction was rolled back. */
 export type Attempt = Exit.Exit<ReadonlyArray<Result>, BatchError>
@@ -42,17 +51,37 @@ const undo = (statements: Statements): void => {
   }
 }
 
+/** The first refusal of a check, in the order of the requests. */
+const refusalOf = (
+  statements: Statements,
+  requests: NonEmptyReadonlyArray<Request>,
+  answers: ReadonlyArray<Result>
+): HookFailed | undefined => {
+  for (const [index, { commit, sessionID }] of requests.entries()) {
+    const answer = answers[index]
+    if (commit === undefined || answer === undefined || Exit.isFailure(answer)) continue
+    const refusal = SqlHook.checkOf(commit)?.(statements, sessionID, answer.value.events)
+    if (refusal !== undefined) return new HookFailed(refusal)
+  }
+  return undefined
+}
+
 /** Commits the batch, or rolls it back. Undefined if it cannot be written this way: nothing was tried then. */
 export const attempt = (target: Target, requests: NonEmptyReadonlyArray<Request>): Attempt | undefined => {
   const connection = connectionOf(target.sql)
   if (connection === undefined || connection.isReserved() || target.projectors.length > 0) return undefined
-  if (requests.some(({ commit }) => commit !== undefined)) return undefined
+  if (requests.some(({ commit }) => commit !== undefined && SqlHook.checkOf(commit) === undefined)) return undefined
   const { statements } = connection
   const begun = begin(statements)
   if (begun !== "begun") return begun
   try {
     target.types.begin()
     const { answers } = writeEvents(target, statements, requests)
+    const refusal = refusalOf(statements, requests, answers)
+    if (refusal !== undefined) {
+      undo(statements)
+      return Exit.fail(refusal)
+    }
     statements.run("COMMIT", [])
     return Exit.succeed(answers)
   } catch (thrown) {

@@ -2,7 +2,7 @@
  * Checks a session in the transaction of an append, where no other writer can change it before the append is stored.
  * Spec: EX-D6 (TU-11), IB-13.
  */
-import { Effect, Option, Schema } from "effect"
+import { Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { Location, locationKey } from "../domain/Values.ts"
 import type { CommitHook } from "../log/EventLog.ts"
@@ -29,24 +29,19 @@ export class TitleTaken extends Schema.TaggedError<TitleTaken>("@daybook/log/Tit
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Location))
 
 /** Refuses the append unless its session is at the Location. */
-export const isAt = (here: Location): CommitHook<LocationLeft> =>
-  SqlHook.make((sql, sessionID) =>
-    Effect.flatMap(
-      sql<{ readonly location: string }>`SELECT location FROM session WHERE id = ${sessionID}`,
-      ([row]): Effect.Effect<void, LocationLeft> => {
-        const stored = decode(row?.location)
-        return Option.isSome(stored) && locationKey(stored.value) === locationKey(here)
-          ? Effect.void
-          : new LocationLeft({ sessionID })
-      }
-    )
-  )
+export const isAt = (here: Location): CommitHook<LocationLeft> => {
+  const key = locationKey(here)
+  return SqlHook.check((statements, sessionID) => {
+    const text = "SELECT location FROM session WHERE id = ?"
+    const [row] = statements.all<{ readonly location: string }>(text, [sessionID])
+    const stored = decode(row?.location)
+    return Option.isSome(stored) && locationKey(stored.value) === key ? undefined : new LocationLeft({ sessionID })
+  })
+}
 
 /** Refuses the append if a session other than its own has the title. */
 export const isOnlyOne = (title: string): CommitHook<TitleTaken> =>
-  SqlHook.make((sql, sessionID) =>
-    Effect.flatMap(
-      sql`SELECT 1 FROM session WHERE title = ${title} AND id <> ${sessionID} LIMIT 1`,
-      (others): Effect.Effect<void, TitleTaken> => (others.length === 0 ? Effect.void : new TitleTaken({ title }))
-    )
-  )
+  SqlHook.check((statements, sessionID) => {
+    const others = statements.all("SELECT 1 FROM session WHERE title = ? AND id <> ? LIMIT 1", [title, sessionID])
+    return others.length === 0 ? undefined : new TitleTaken({ title })
+  })

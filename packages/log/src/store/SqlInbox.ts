@@ -1,5 +1,5 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
-import { Effect, Either, Layer, Metric } from "effect"
+import { Effect, Either, Layer } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input } from "../domain/Message.ts"
@@ -31,16 +31,17 @@ const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission):
 
 /** Refuses an admission that exceeds the limit (IN-12). */
 const hasRoom = (limit: number): CommitHook<InboxFullError> =>
-  SqlHook.make((sql, sessionID) =>
-    Effect.flatMap(
-      sql<{ readonly total: number }>`SELECT count(*) AS total FROM session_input
-        WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`,
-      ([row]): Effect.Effect<unknown, InboxFullError> => {
-        const depth = row?.total ?? 0
-        return depth > limit ? new InboxFullError({ sessionID, limit }) : Metric.set(Metrics.inboxDepth, depth)
-      }
+  SqlHook.check((statements, sessionID) => {
+    const [row] = statements.all<{ readonly total: number }>(
+      `SELECT count(*) AS total FROM session_input
+        WHERE session = (SELECT session FROM event_sequence WHERE session_id = ?) AND promoted_seq IS NULL`,
+      [sessionID]
     )
-  )
+    const depth = row?.total ?? 0
+    if (depth > limit) return new InboxFullError({ sessionID, limit })
+    Metrics.inboxDepth.unsafeUpdate(depth, [])
+    return undefined
+  })
 
 /** The reads, over the reading connection. */
 const makeReads = Effect.gen(function* () {
