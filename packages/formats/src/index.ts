@@ -5,6 +5,8 @@
  */
 export * as Conversation from "./conversation/Conversation.ts"
 export * as Dialect from "./conversation/Dialect.ts"
+export * as EntryErrors from "./entry/EntryErrors.ts"
+export * as EntryReader from "./entry/EntryReader.ts"
 export * as JsonLines from "./lines/JsonLines.ts"
 export * as LogFile from "./lines/LogFile.ts"
 export * as BlobRef from "./blob/BlobRef.ts"

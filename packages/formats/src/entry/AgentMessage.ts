@@ -1,0 +1,160 @@
+/**
+ * Defines the messages of entry logs, by role. The schemas have no transformation: a value that matches one is used as it
+ * was read, so unknown fields survive. Spec: FM-12 in specs/formats.md.
+ */
+import { Schema } from "effect"
+import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => optional(Schema.NullOr(schema))
+
+const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+/** `data` is base64, or `blob:sha256:` and the digest of a file in the blob store. */
+const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), data: Schema.String, mimeType: Schema.String })
+const ThinkingBlock = Schema.Struct({ type: Schema.Literal("thinking"), thinking: Schema.String })
+const ToolCallBlock = Schema.Struct({
+  type: Schema.Literal("toolCall"),
+  id: Schema.NonEmptyString,
+  name: Schema.NonEmptyString,
+  arguments: JsonRecord
+})
+
+/** A part of a message that this runtime understands. */
+export const KnownBlock = Schema.Union(TextBlock, ImageBlock, ThinkingBlock, ToolCallBlock)
+export type KnownBlock = typeof KnownBlock.Type
+
+const knownBlocks = new Set<string>(["text", "image", "thinking", "toolCall"])
+const OtherBlock = Schema.Struct({ type: Schema.String.pipe(Schema.filter((type) => !knownBlocks.has(type))) })
+
+const Block = Schema.Union(KnownBlock, OtherBlock)
+type Block = typeof Block.Type
+
+/** A text, or a list of blocks. */
+export const BlockContent = Schema.Union(Schema.String, Schema.Array(Block))
+export type BlockContent = typeof BlockContent.Type
+
+const isKnown = (block: Block): block is KnownBlock => knownBlocks.has(block.type)
+
+/** The blocks that this runtime understands, in order. */
+export const blocksOf = (content: BlockContent | null | undefined): ReadonlyArray<KnownBlock> =>
+  typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []).filter(isKnown)
+
+const tokens = optionalOrNull(Schema.Finite)
+
+/** Tokens and US dollars. `input` excludes tokens of the cache. */
+export const AgentUsage = Schema.Struct({
+  input: tokens,
+  output: tokens,
+  cacheRead: tokens,
+  cacheWrite: tokens,
+  totalTokens: tokens,
+  reasoningTokens: tokens,
+  cost: optionalOrNull(
+    Schema.Struct({ input: tokens, output: tokens, cacheRead: tokens, cacheWrite: tokens, total: tokens })
+  )
+})
+export type AgentUsage = typeof AgentUsage.Type
+
+const text = optionalOrNull(Schema.String)
+const flag = optionalOrNull(Schema.Boolean)
+/** Milliseconds since the epoch. */
+const timestamp = optionalOrNull(Schema.Union(Schema.Finite, Schema.String))
+
+const spoken = { content: BlockContent, attribution: text, timestamp }
+
+const User = Schema.Struct({ role: Schema.Literal("user"), ...spoken })
+const Developer = Schema.Struct({ role: Schema.Literal("developer"), ...spoken })
+
+const Assistant = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: BlockContent,
+  provider: text,
+  model: text,
+  usage: optionalOrNull(AgentUsage),
+  stopReason: text,
+  errorMessage: text,
+  timestamp
+})
+
+const ToolResult = Schema.Struct({
+  role: Schema.Literal("toolResult"),
+  toolCallId: Schema.NonEmptyString,
+  toolName: text,
+  content: BlockContent,
+  details: optional(JsonValue),
+  isError: flag,
+  prunedAt: optionalOrNull(Schema.Finite),
+  timestamp
+})
+
+const execution = {
+  output: text,
+  exitCode: optionalOrNull(Schema.Int),
+  cancelled: flag,
+  truncated: flag,
+  fullOutputPath: text,
+  excludeFromContext: flag,
+  timestamp
+}
+const BashExecution = Schema.Struct({ role: Schema.Literal("bashExecution"), command: Schema.String, ...execution })
+const PythonExecution = Schema.Struct({ role: Schema.Literal("pythonExecution"), code: Schema.String, ...execution })
+
+/** `hookMessage` is the name that versions before 3 used for `custom`. */
+const Custom = Schema.Struct({
+  role: Schema.Literal("custom", "hookMessage"),
+  customType: text,
+  content: BlockContent,
+  display: flag,
+  details: optional(JsonValue),
+  attribution: text,
+  timestamp
+})
+
+const BranchSummary = Schema.Struct({
+  role: Schema.Literal("branchSummary"),
+  summary: Schema.String,
+  fromId: text,
+  timestamp
+})
+
+const CompactionSummary = Schema.Struct({
+  role: Schema.Literal("compactionSummary"),
+  summary: Schema.String,
+  shortSummary: text,
+  tokensBefore: tokens,
+  providerPayload: optional(JsonValue),
+  timestamp
+})
+
+const FileMention = Schema.Struct({
+  role: Schema.Literal("fileMention"),
+  files: Schema.Array(
+    Schema.Struct({
+      path: Schema.String,
+      content: Schema.String,
+      lineCount: optionalOrNull(Schema.Finite),
+      byteSize: optionalOrNull(Schema.Finite),
+      skippedReason: text,
+      image: optionalOrNull(ImageBlock)
+    })
+  ),
+  timestamp
+})
+
+/** A message of an entry log. */
+export const AgentMessage = Schema.Union(
+  User,
+  Developer,
+  Assistant,
+  ToolResult,
+  BashExecution,
+  PythonExecution,
+  Custom,
+  BranchSummary,
+  CompactionSummary,
+  FileMention
+)
+export type AgentMessage = typeof AgentMessage.Type
+
+/** The message of one role. */
+export type MessageOf<Role extends AgentMessage["role"]> = Extract<AgentMessage, { readonly role: Role }>

@@ -1,0 +1,196 @@
+/**
+ * Defines the entries of entry logs, by type. An entry keeps its record as it was read; `body` is the same record with the
+ * type of its schema, and absent if the type is unknown or a field is wrong. Spec: FM-12, FM-13 in specs/formats.md.
+ */
+import { Either, ParseResult, Predicate, Schema } from "effect"
+import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
+import { AgentMessage, BlockContent } from "./AgentMessage.ts"
+import { timeOf } from "./Header.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => optional(Schema.NullOr(schema))
+const text = optionalOrNull(Schema.String)
+const flag = optionalOrNull(Schema.Boolean)
+const details = optional(JsonValue)
+/** pi writes `fromHook`, xcsh and omp `fromExtension`. */
+const origin = { fromHook: flag, fromExtension: flag }
+
+const Message = Schema.Struct({ type: Schema.Literal("message"), message: AgentMessage })
+
+const ThinkingLevelChange = Schema.Struct({ type: Schema.Literal("thinking_level_change"), thinkingLevel: text })
+
+/** pi: `provider` and `modelId`; xcsh and omp: `model` as `provider/id`, and `role`. */
+const ModelChange = Schema.Struct({
+  type: Schema.Literal("model_change"),
+  provider: text,
+  modelId: text,
+  model: text,
+  role: text
+})
+
+const Compaction = Schema.Struct({
+  type: Schema.Literal("compaction"),
+  summary: Schema.String,
+  shortSummary: text,
+  firstKeptEntryId: text,
+  /** Version 1: an index into the records of the file, the header being 0. */
+  firstKeptEntryIndex: optional(Schema.Number),
+  tokensBefore: optionalOrNull(Schema.Finite),
+  details,
+  preserveData: details,
+  retainedTail: details,
+  ...origin
+})
+
+const BranchSummary = Schema.Struct({
+  type: Schema.Literal("branch_summary"),
+  fromId: text,
+  summary: Schema.String,
+  details,
+  ...origin
+})
+
+const Custom = Schema.Struct({ type: Schema.Literal("custom"), customType: Schema.String, data: details })
+
+const CustomMessage = Schema.Struct({
+  type: Schema.Literal("custom_message"),
+  customType: Schema.String,
+  content: BlockContent,
+  details,
+  display: flag,
+  attribution: text
+})
+
+const Label = Schema.Struct({ type: Schema.Literal("label"), targetId: Schema.NonEmptyString, label: text })
+
+const SessionInfo = Schema.Struct({ type: Schema.Literal("session_info"), name: text })
+
+const TitleChange = Schema.Struct({ type: Schema.Literal("title_change"), title: Schema.String, source: text })
+
+const RuleInjection = Schema.Struct({
+  type: Schema.Literal("ttsr_injection"),
+  injectedRules: Schema.Array(Schema.String)
+})
+
+const SessionInit = Schema.Struct({
+  type: Schema.Literal("session_init"),
+  systemPrompt: Schema.Union(Schema.String, Schema.Array(Schema.String)),
+  task: Schema.String,
+  tools: Schema.Array(Schema.String),
+  outputSchema: details
+})
+
+const ModeChange = Schema.Struct({ type: Schema.Literal("mode_change"), mode: Schema.String, data: details })
+
+const ContextChange = Schema.Struct({
+  type: Schema.Literal("context_change"),
+  contextName: text,
+  tenant: text,
+  namespace: text
+})
+
+const ServiceTierChange = Schema.Struct({ type: Schema.Literal("service_tier_change"), serviceTier: text })
+
+const McpToolSelection = Schema.Struct({
+  type: Schema.Literal("mcp_tool_selection"),
+  selectedToolNames: Schema.Array(Schema.String)
+})
+
+/** What an entry says, without the fields that all entries have. */
+export const Body = Schema.Union(
+  Message,
+  ThinkingLevelChange,
+  ModelChange,
+  Compaction,
+  BranchSummary,
+  Custom,
+  CustomMessage,
+  Label,
+  SessionInfo,
+  TitleChange,
+  RuleInjection,
+  SessionInit,
+  ModeChange,
+  ContextChange,
+  ServiceTierChange,
+  McpToolSelection
+)
+export type Body = typeof Body.Type
+
+/** The body of one type. */
+export type BodyOf<Type extends Body["type"]> = Extract<Body, { readonly type: Type }>
+
+const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([
+  "message",
+  "thinking_level_change",
+  "model_change",
+  "compaction",
+  "branch_summary",
+  "custom",
+  "custom_message",
+  "label",
+  "session_info",
+  "title_change",
+  "ttsr_injection",
+  "session_init",
+  "mode_change",
+  "context_change",
+  "service_tier_change",
+  "mcp_tool_selection"
+])
+
+/** An entry of a log of version 2 or 3. */
+export const Entry = Schema.Struct({
+  id: Schema.NonEmptyString,
+  parentId: Schema.NullOr(Schema.String),
+  /** Milliseconds since the epoch. */
+  time: optional(Schema.Int),
+  record: JsonRecord,
+  body: optional(Body)
+})
+export type Entry = typeof Entry.Type
+
+const validate = ParseResult.validateEither(Body)
+
+/** Whether the record's type is one that this runtime understands. */
+export const isKnownType = (record: JsonRecord): boolean => knownTypes.has(record["type"])
+
+/** Whether a record has the form of an entry: a type, an id and perhaps a parent. */
+export const isEntryRecord = (record: JsonRecord): boolean => {
+  const { id, parentId, type } = record
+  return (
+    Predicate.isString(type) &&
+    type !== "session" &&
+    Predicate.isString(id) &&
+    id !== "" &&
+    (parentId === undefined || parentId === null || Predicate.isString(parentId))
+  )
+}
+
+/** Why a record of a known type has no body: the fields that are wrong, without their values. */
+const wrongFields = (error: ParseResult.ParseError | ParseResult.ParseIssue): string => {
+  const issues =
+    error._tag === "ParseError"
+      ? ParseResult.ArrayFormatter.formatErrorSync(error)
+      : ParseResult.ArrayFormatter.formatIssueSync(error)
+  const paths = issues.map(({ path }) => path.join(".")).filter((path) => path !== "")
+  return [...new Set(paths)].slice(0, 5).join(", ")
+}
+
+/** The body of a record; the names of its wrong fields; or undefined if its type is unknown. */
+export const bodyOf = (record: JsonRecord): Either.Either<Body, string> | undefined =>
+  isKnownType(record) ? Either.mapLeft(validate(record), wrongFields) : undefined
+
+/** The entry of a record with the form of an entry. */
+export const entryOf = (record: JsonRecord): Entry => {
+  const { id, parentId, timestamp } = record
+  const body = bodyOf(record)
+  const time = timeOf(timestamp)
+  return {
+    id: Predicate.isString(id) ? id : "",
+    parentId: Predicate.isString(parentId) ? parentId : null,
+    ...(time === undefined ? {} : { time }),
+    record,
+    ...(body !== undefined && Either.isRight(body) ? { body: body.right } : {})
+  }
+}

@@ -1,0 +1,214 @@
+/** Turns an entry into an item of a conversation. Spec: FM-16 in specs/formats.md. */
+import { Option, Predicate, Schema } from "effect"
+import type * as Conversation from "../conversation/Conversation.ts"
+import { type AgentMessage, AgentUsage, type BlockContent, blocksOf, type MessageOf } from "./AgentMessage.ts"
+import type { Body, BodyOf } from "./Entry.ts"
+import { fileMentionText, summaryText } from "./ModelText.ts"
+
+/** What all items have. */
+export type Base = Pick<Conversation.Item, "key" | "parent" | "time" | "place" | "record">
+
+type Media = typeof Conversation.Media.Type
+
+const contentOf = (content: BlockContent): Conversation.Content =>
+  blocksOf(content).flatMap((block): Conversation.Content => {
+    if (block.type === "text") return [{ type: "text", text: block.text }]
+    return block.type === "image" && block.mimeType !== "" ? [mediaOf(block)] : []
+  })
+
+const mediaOf = ({ data, mimeType }: { readonly data: string; readonly mimeType: string }): Media => ({
+  type: "media",
+  mime: mimeType,
+  data
+})
+
+const partsOf = (content: BlockContent): ReadonlyArray<Conversation.AnswerPart> =>
+  blocksOf(content).flatMap((block): ReadonlyArray<Conversation.AnswerPart> => {
+    switch (block.type) {
+      case "text":
+        return [{ type: "text", text: block.text }]
+      case "thinking":
+        return [{ type: "reasoning", text: block.thinking }]
+      case "toolCall":
+        return [{ type: "call", id: block.id, name: block.name, input: block.arguments }]
+      case "image":
+        return []
+    }
+  })
+
+/** A count that an item can hold: negative and missing counts are 0. */
+const count = (value: number | null | undefined): number => Math.max(0, value ?? 0)
+
+const spentOf = (usage: AgentUsage): Conversation.Spent => ({
+  input: count(usage.input),
+  output: count(usage.output),
+  reasoning: count(usage.reasoningTokens),
+  cacheRead: count(usage.cacheRead),
+  cacheWrite: count(usage.cacheWrite),
+  cost: count(usage.cost?.total)
+})
+
+const textOr = (text: string | null | undefined, otherwise: string): string =>
+  text === null || text === undefined || text === "" ? otherwise : text
+
+const answer = (base: Base, message: MessageOf<"assistant">): Conversation.Item => ({
+  _tag: "Answer",
+  ...base,
+  provider: textOr(message.provider, "unknown"),
+  model: textOr(message.model, "unknown"),
+  parts: partsOf(message.content),
+  ...(Predicate.isString(message.stopReason) ? { finish: message.stopReason } : {}),
+  ...(Predicate.isString(message.errorMessage) ? { error: message.errorMessage } : {}),
+  ...(message.stopReason === "aborted" ? { aborted: true as const } : {}),
+  ...(Predicate.isNotNullable(message.usage) ? { spent: spentOf(message.usage) } : {})
+})
+
+const noteOf = (base: Base, content: Conversation.Content): Conversation.Item => ({ _tag: "Note", ...base, content })
+const texts = (text: string): Conversation.Content => [{ type: "text", text }]
+
+/** What the subagents of a `task` call spent (LO-12). */
+const TaskDetails = Schema.Struct({ usage: AgentUsage })
+const taskUsage = Schema.decodeUnknownOption(TaskDetails)
+
+const result = (base: Base, message: MessageOf<"toolResult">): Conversation.Item => {
+  const tool = message.toolName ?? ""
+  const spent = tool === "task" ? Option.getOrUndefined(taskUsage(message.details)) : undefined
+  return {
+    _tag: "Result",
+    ...base,
+    callID: message.toolCallId,
+    tool,
+    content: contentOf(message.content),
+    failed: message.isError === true,
+    ...(spent === undefined ? {} : { spent: spentOf(spent.usage) })
+  }
+}
+
+const command = (
+  base: Base,
+  message: MessageOf<"bashExecution"> | MessageOf<"pythonExecution">
+): Conversation.Item => ({
+  _tag: "Command",
+  ...base,
+  command: message.role === "bashExecution" ? message.command : message.code,
+  output: message.output ?? "",
+  ...(Predicate.isNumber(message.exitCode) ? { exitCode: message.exitCode } : {}),
+  cancelled: message.cancelled === true,
+  hidden: message.excludeFromContext === true
+})
+
+const messageItem = (base: Base, message: AgentMessage): Conversation.Item => {
+  switch (message.role) {
+    case "user":
+      return message.attribution === "agent"
+        ? noteOf(base, contentOf(message.content))
+        : { _tag: "User", ...base, content: contentOf(message.content) }
+    case "developer":
+    case "custom":
+    case "hookMessage":
+      return noteOf(base, contentOf(message.content))
+    case "assistant":
+      return answer(base, message)
+    case "toolResult":
+      return result(base, message)
+    case "bashExecution":
+    case "pythonExecution":
+      return command(base, message)
+    case "branchSummary":
+      return { _tag: "BranchSummary", ...base, summary: message.summary }
+    case "compactionSummary":
+      return noteOf(base, texts(summaryText("compaction", message.summary)))
+    case "fileMention":
+      return noteOf(base, [
+        ...texts(fileMentionText(message)),
+        ...message.files.flatMap(({ image }) => (Predicate.isNotNullable(image) ? [mediaOf(image)] : []))
+      ])
+  }
+}
+
+/** Both shapes of a model change (CX-5). A model without a slash has an unknown provider. */
+export const modelOf = (body: BodyOf<"model_change">): { readonly provider: string; readonly model: string } => {
+  const joined = body.model ?? body.modelId ?? ""
+  const slash = joined.indexOf("/")
+  if (Predicate.isNotNullable(body.provider))
+    return { provider: textOr(body.provider, "unknown"), model: textOr(joined, "unknown") }
+  return slash > 0
+    ? { provider: joined.slice(0, slash), model: textOr(joined.slice(slash + 1), "unknown") }
+    : { provider: "unknown", model: textOr(joined, "unknown") }
+}
+
+const FileLists = Schema.Struct({
+  readFiles: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] }),
+  modifiedFiles: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] })
+})
+const fileLists = Schema.decodeUnknownOption(FileLists)
+
+const RemoteCompaction = Schema.Struct({
+  openaiRemoteCompaction: Schema.Struct({
+    provider: Schema.NonEmptyString,
+    replacementHistory: Schema.Array(Schema.Unknown)
+  })
+})
+
+/** Whether the provider keeps the history that the summary replaces: the kept range is not shown again (CX-9). */
+export const isRemote = (body: BodyOf<"compaction">): boolean => Schema.is(RemoteCompaction)(body.preserveData)
+
+const compaction = (base: Base, body: BodyOf<"compaction">, firstKept: string | null): Conversation.Item => {
+  const files = Option.getOrElse(fileLists(body.details), () => ({ readFiles: [], modifiedFiles: [] }))
+  return {
+    _tag: "Compaction",
+    ...base,
+    summary: body.summary,
+    firstKept: isRemote(body) ? null : firstKept,
+    ...(Predicate.isNumber(body.tokensBefore) ? { tokensBefore: count(body.tokensBefore) } : {}),
+    ...files
+  }
+}
+
+const title = (base: Base, text: string | null | undefined): Conversation.Item => {
+  const trimmed = (text ?? "").trim()
+  return trimmed === "" ? { _tag: "Opaque", ...base } : { _tag: "Title", ...base, title: trimmed }
+}
+
+/** The item of an entry. `keyOf` finds the record that an id names, as seen from this entry; null if there is none. */
+export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) => string | null): Conversation.Item => {
+  switch (body?.type) {
+    case "message":
+      return messageItem(base, body.message)
+    case "custom_message":
+      return noteOf(base, contentOf(body.content))
+    case "compaction":
+      return compaction(base, body, Predicate.isString(body.firstKeptEntryId) ? keyOf(body.firstKeptEntryId) : null)
+    case "branch_summary":
+      return body.summary === ""
+        ? { _tag: "Opaque", ...base }
+        : { _tag: "BranchSummary", ...base, summary: body.summary }
+    case "model_change":
+      return {
+        _tag: "ModelChange",
+        ...base,
+        ...modelOf(body),
+        ...(Predicate.isString(body.role) && body.role !== "" && body.role !== "default" ? { role: body.role } : {})
+      }
+    case "session_info":
+      return title(base, body.name)
+    case "title_change":
+      return title(base, body.title)
+    case "label": {
+      const target = keyOf(body.targetId)
+      const label = textOr(body.label, "")
+      if (target === null) return { _tag: "Opaque", ...base }
+      return { _tag: "Label", ...base, target, label: label === "" ? null : label }
+    }
+    case "custom":
+    case "thinking_level_change":
+    case "ttsr_injection":
+    case "session_init":
+    case "mode_change":
+    case "context_change":
+    case "service_tier_change":
+    case "mcp_tool_selection":
+    case undefined:
+      return { _tag: "Opaque", ...base }
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Reads entry logs of all versions and dialects as a conversation, in one pass: a record's parent is before it in the file,
+ * so that the items form a tree by construction. `Migration.ts` upgrades old records, `EntryItem.ts` maps entries to items.
+ * Spec: FM-10..FM-19 in specs/formats.md.
+ */
+import type { FileSystem } from "@effect/platform/FileSystem"
+import { Chunk, Either, Option, Predicate, Stream } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type * as Conversation from "../conversation/Conversation.ts"
+import * as JsonLines from "../lines/JsonLines.ts"
+import * as LogFile from "../lines/LogFile.ts"
+import { bodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
+import { dialectOf } from "./EntryDialect.ts"
+import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryErrors.ts"
+import { itemOf } from "./EntryItem.ts"
+import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
+import * as Migration from "./Migration.ts"
+
+export type Options = Omit<JsonLines.Options, "isRecord">
+
+type Read = JsonLines.LogRecord | Conversation.Problem
+
+/** So many records after the header are read before the dialect is decided. */
+const lookahead = 50
+
+/** Whether an object beside damaged bytes is a header or an entry, of any version. */
+const isRecord = (value: JsonRecord): boolean =>
+  isHeader(value) ||
+  (Predicate.isString(value["type"]) &&
+    ((isEntryRecord(value) && "parentId" in value) || (isKnownType(value) && Predicate.isString(value["timestamp"]))))
+
+const problem = (place: Conversation.Place, kind: string, details: string): Conversation.Problem => ({
+  _tag: "Problem",
+  place,
+  kind,
+  details
+})
+
+/** The records of a log so far, by id. Later records of an id hide earlier ones. */
+const makeIndex = () => {
+  const keys: Array<string> = []
+  const parents: Array<number> = []
+  const ordinals = new Map<string, number>()
+  const ordinalOf = (id: string): number => ordinals.get(id) ?? -1
+  return {
+    keyOf: (id: string): string | null => keys[ordinalOf(id)] ?? null,
+    /** The key of a record, if the record or one of its ancestors is the one that `id` names. */
+    onPath: (from: string | null, id: string): string | null => {
+      const target = ordinalOf(id)
+      let at = from === null ? -1 : ordinalOf(from)
+      // A parent is before its child: no earlier record can lead to the target.
+      while (at > target) at = parents[at] ?? -1
+      return at >= 0 && at === target ? (keys[at] ?? null) : null
+    },
+    /** Adds a record and returns its key, which is its id unless a record before it has the same. */
+    add: (id: string, parentId: string | null): string => {
+      let key = id
+      for (let copy = 2; ordinals.has(key); copy++) key = `${id}~${copy}`
+      parents.push(parentId === null ? -1 : ordinalOf(parentId))
+      keys.push(key)
+      ordinals.set(key, keys.length - 1)
+      ordinals.set(id, keys.length - 1)
+      return key
+    }
+  }
+}
+
+/** Turns the records after a header into items and problems. */
+const makeItems = (migration: Migration.Migration, createdAt: number) => {
+  const index = makeIndex()
+  let time = createdAt
+
+  const parentOf = (id: string, parentId: unknown, found: (kind: string, details: string) => void): string | null => {
+    if (!Predicate.isString(parentId)) return null
+    if (parentId === id && index.keyOf(id) === null)
+      found("self-parent", "The record is its own parent; it begins a tree.")
+    else if (index.keyOf(parentId) !== null) return parentId
+    else found("missing-parent", "No record before this one has its parent's id; it begins a tree.")
+    return null
+  }
+
+  return (read: JsonLines.LogRecord, emit: (piece: Conversation.Piece) => void): void => {
+    const { place } = read
+    const found = (kind: string, details: string) => emit(problem(place, kind, details))
+    if (read.value["type"] === "session") return found("second-header", "Another session header was skipped.")
+    const { keptNothing, record } = migration.next(read.value, read.slot)
+    if (!isEntryRecord(record)) return found("not-an-entry", "The record has no type or no id; it was skipped.")
+    const id = String(record["id"])
+    const decoded = bodyOf(record)
+    if (decoded !== undefined && Either.isLeft(decoded)) {
+      found(
+        "wrong-field",
+        `The record is kept, but not shown: ${decoded.left} has another form than its type requires.`
+      )
+    }
+    const body = decoded === undefined ? undefined : Option.getOrUndefined(Either.getRight(decoded))
+    const parentId = parentOf(id, record["parentId"], found)
+    const parent = parentId === null ? null : index.keyOf(parentId)
+    const key = index.add(id, parentId)
+    if (key !== id) found("duplicate-id", `The id occurred before; the record is called ${key}.`)
+    const own = body?.type === "message" ? timeOf(body.message.timestamp) : undefined
+    const stamp = own ?? timeOf(record["timestamp"])
+    if (stamp === undefined) found("missing-time", "The record has no valid time; it has that of the record before it.")
+    time = stamp ?? time
+    const isKept = body?.type === "compaction" && Predicate.isString(body.firstKeptEntryId)
+    if (keptNothing === true || (isKept && index.onPath(parent, body.firstKeptEntryId ?? "") === null)) {
+      found(
+        "nothing-kept",
+        "The first kept record of this compaction is not on its branch; nothing before it is shown."
+      )
+    }
+    if (body?.type === "label" && index.keyOf(body.targetId) === null) {
+      found("missing-target", "No record before this label has its target's id; it names nothing.")
+    }
+    const keyOf = (target: string) => (body?.type === "compaction" ? index.onPath(parent, target) : index.keyOf(target))
+    emit(itemOf({ key, parent, time, place, record }, body, keyOf))
+  }
+}
+
+/** A log whose header was read, until its dialect is decided. */
+interface Opening {
+  readonly header: Header
+  readonly place: Conversation.Place
+  readonly slot: number
+  /** omp's title slot. */
+  readonly titleSlot: JsonRecord | undefined
+  readonly version: number
+  readonly ahead: Array<Read>
+}
+
+const headOf = (opening: Opening, migrated: JsonRecord): Conversation.Head => {
+  const { ahead, header, titleSlot, version } = opening
+  const records = ahead.flatMap((read) => (read._tag === "LogRecord" ? [read.value] : []))
+  const times = [header, ...records].map(({ timestamp }) => timeOf(timestamp))
+  return {
+    _tag: "Head",
+    dialect: dialectOf(header, titleSlot === undefined ? records : [titleSlot, ...records]),
+    ...readHeader(header, titleSlot),
+    version,
+    createdAt: times.find(Predicate.isNotUndefined) ?? 0,
+    ...(titleSlot === undefined ? {} : { before: [titleSlot] }),
+    record: migrated
+  }
+}
+
+/** Reads one log: `push` its records and problems in order, then call `end` once. */
+export const make = () => {
+  let titleSlot: JsonRecord | undefined
+  let opening: Opening | undefined
+  let next: ReturnType<typeof makeItems> | undefined
+  let out: Array<Conversation.Piece> = []
+  const emit = (piece: Conversation.Piece) => void out.push(piece)
+
+  const open = (read: JsonLines.LogRecord): EntryError | undefined => {
+    const { place, slot, value } = read
+    if (titleSlot === undefined && isTitleSlot(value)) {
+      titleSlot = value
+      return undefined
+    }
+    if (!isHeader(value)) return new NotASession({ place })
+    const version = versionOf(value)
+    if (version !== undefined && version > currentVersion) {
+      return new SessionVersionTooNew({ found: version, supported: currentVersion })
+    }
+    if (version === undefined) {
+      emit(problem(place, "wrong-field", `The version is not a number; the log is read as version ${currentVersion}.`))
+    }
+    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [] }
+    return undefined
+  }
+
+  const item = (read: Read) => {
+    if (read._tag === "Problem") emit(read)
+    else next?.(read, emit)
+  }
+
+  const begin = ({ ahead, header, slot, ...rest }: Opening) => {
+    const migration = Migration.make(header, slot)
+    const head = headOf({ ahead, header, slot, ...rest }, migration.header)
+    emit(head)
+    next = makeItems(migration, head.createdAt)
+    for (const read of ahead) item(read)
+    opening = undefined
+  }
+
+  const take = (read: Read): EntryError | undefined => {
+    if (next !== undefined) item(read)
+    else if (opening !== undefined) {
+      opening.ahead.push(read)
+      if (opening.ahead.length === lookahead) begin(opening)
+    } else if (read._tag === "Problem") emit(read)
+    else return open(read)
+    return undefined
+  }
+
+  const taken = (): ReadonlyArray<Conversation.Piece> => {
+    const pieces = out
+    out = []
+    return pieces
+  }
+
+  return {
+    push: (reads: Iterable<Read>): Either.Either<ReadonlyArray<Conversation.Piece>, EntryError> => {
+      for (const read of reads) {
+        const error = take(read)
+        if (error !== undefined) return Either.left(error)
+      }
+      return Either.right(taken())
+    },
+    end: (): Either.Either<ReadonlyArray<Conversation.Piece>, EntryError> => {
+      if (opening !== undefined) begin(opening)
+      return next === undefined ? Either.left(new NotASession({})) : Either.right(taken())
+    }
+  }
+}
+
+/** The conversation of a log's bytes. Fails before the head if the bytes are not an entry log that this release reads. */
+export const fromBytes =
+  (options?: Options) =>
+  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Conversation.Piece, E | EntryError, R> =>
+    Stream.suspend(() => {
+      const reader = make()
+      return bytes.pipe(
+        JsonLines.read({ ...options, isRecord }),
+        Stream.mapChunksEffect((reads) => Either.map(reader.push(reads), Chunk.unsafeFromArray)),
+        Stream.concat(Stream.suspend(() => Stream.fromIterableEffect(reader.end())))
+      )
+    })
+
+/** The conversation of a file, which is only read. */
+export const fromPath = (
+  path: string,
+  options?: Options
+): Stream.Stream<Conversation.Piece, EntryError | LogFile.LogUnreadable, FileSystem> =>
+  fromBytes(options)(LogFile.bytes(path))
