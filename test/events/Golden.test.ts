@@ -35,7 +35,9 @@ const order = {
   session_input: "admitted_seq",
   session_message: "seq",
   session_part: "seq",
-  session_instruction: "seq"
+  session_instruction: "seq",
+  session_leaf: "seq",
+  session_label: "seq"
 } as const
 const lines = (rows: ReadonlyArray<object>): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 

@@ -31,7 +31,9 @@ const order: Record<TableName, string> = {
   session_input: "admitted_seq",
   session_message: "seq",
   session_part: "seq",
-  session_instruction: "seq"
+  session_instruction: "seq",
+  session_leaf: "seq",
+  session_label: "seq"
 }
 
 /** A session's projected rows as the database holds them. */

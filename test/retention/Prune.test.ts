@@ -44,7 +44,14 @@ it.effect.prop(
       yield* prune(cut, { pace: atOnce })
       const after = [yield* contents, yield* readModels(id, { after: cut.to, inputs })] as const
       assert.deepStrictEqual(after[1], before[1])
-      for (const table of ["session", "session_input", "session_message", "session_part", "session_instruction"]) {
+      for (const table of [
+        "session",
+        "session_input",
+        "session_message",
+        "session_part",
+        "session_instruction",
+        "session_leaf"
+      ]) {
         assert.deepStrictEqual(after[0][table], before[0][table])
       }
       assert.deepStrictEqual(yield* readAll(id, cut.to), all.slice(cut.to + 1))

@@ -45,6 +45,8 @@ const tableNames = [
   "session_input",
   "session_message",
   "session_instruction",
+  "session_leaf",
+  "session_label",
   "session_part"
 ] as const
 
@@ -52,7 +54,9 @@ const tableNames = [
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3"}`)
+    sql.unsafe(
+      `SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" || table === "session_leaf" ? "" : ", 3"}`
+    )
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })

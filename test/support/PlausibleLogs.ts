@@ -57,6 +57,8 @@ const fit = (state: State, draft: Draft, pick: number): Draft | undefined => {
       return { ...draft, data: { ...draft.data, messageID: fresh() } }
     case "session.next.synthetic":
       return { ...draft, data: { ...draft.data, messageID: fresh() } }
+    case "session.next.branch.summarized":
+      return { ...draft, data: { ...draft.data, messageID: fresh() } }
     case "session.next.compaction.ended":
       return { ...draft, data: { ...draft.data, messageID: fresh() } }
     case "session.next.prompt.admitted": {

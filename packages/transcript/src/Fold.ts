@@ -45,6 +45,13 @@ const handlers: Handlers = {
   "session.next.renamed": Session.renamed,
   "session.next.budget.set": Session.budgetSet,
   "session.next.context.pruned": Session.pruned,
+  "session.next.leaf.moved": Session.leafMoved,
+  "session.next.branch.summarized": (out, event) => {
+    Session.spend(out, event.data)
+    Prompts.systemText(out, event)
+  },
+  "session.next.labeled": Session.labeled,
+  "session.next.forked": Session.forked,
   "session.next.retried": Session.retried,
   "session.next.compaction.requested": ignore,
   "session.next.compaction.started": ignore,

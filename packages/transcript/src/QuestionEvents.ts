@@ -62,6 +62,10 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.compaction.ended":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":

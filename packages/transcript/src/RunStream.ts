@@ -159,6 +159,10 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.compaction.delta":
     case "session.next.compaction.ended":
     case "session.next.compaction.failed":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

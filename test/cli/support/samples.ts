@@ -81,6 +81,10 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   ],
   "session.next.compaction.failed": [{ messageID: "msg_c", error }],
   "session.next.context.pruned": [{ through: 4 }, { through: -1 }],
+  "session.next.leaf.moved": [{ messageID: "msg_b", path: [[0, 4]] }, { path: [] }],
+  "session.next.branch.summarized": [{ messageID: "msg_s", text: "## Goal\nTo count" }],
+  "session.next.labeled": [{ messageID: "msg_b", label: "good" }, { messageID: "msg_b" }],
+  "session.next.forked": [{ from: "ses_old", messageID: "msg_b" }, { from: "ses_old" }],
   "session.next.question.answered": [{ ...call, answers: ["one", "two\nthree"] }],
   "session.next.question.dismissed": [call],
   "session.next.permission.decided": [
@@ -184,7 +188,8 @@ export const messages: ReadonlyArray<Message> = [
   { type: "model-switched", model },
   { type: "compaction", reason: "auto", summary: "So far.\n", recent: "", readFiles: ["a", "b"], modifiedFiles: ["a"] },
   { type: "compaction", reason: "manual", summary: "So far.", recent: "", modifiedFiles: ["a"] },
-  { type: "compaction", reason: "auto", summary: "So far.", recent: "" }
+  { type: "compaction", reason: "auto", summary: "So far.", recent: "" },
+  { type: "branch-summary", summary: "Tried it.\n", from: "msg_x", readFiles: ["a"] }
 ].map((message, at) => Schema.decodeUnknownSync(Message)({ ...base, ...message, seq: at }))
 
 const times = { createdAt: base.createdAt, updatedAt: base.createdAt + 60_000 }

@@ -73,6 +73,14 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.messageID} ${event.data.error.message}`
     case "session.next.context.pruned":
       return event.data.through < 0 ? "all results are shown" : `results up to ${event.data.through} are not shown`
+    case "session.next.leaf.moved":
+      return event.data.messageID === undefined ? "before the first message" : `after ${event.data.messageID}`
+    case "session.next.branch.summarized":
+      return `${event.data.messageID} ${event.data.text}`
+    case "session.next.labeled":
+      return `${event.data.messageID} ${event.data.label === undefined ? "without a label" : event.data.label}`
+    case "session.next.forked":
+      return [event.data.from, event.data.messageID].filter(Boolean).join(" ")
     case "session.next.question.answered":
       return `${event.data.callID} ${event.data.answers.join(" | ")}`
     case "session.next.question.dismissed":

@@ -33,6 +33,7 @@ const words = (message: Message): string => {
     case "model-switched":
       return modelText(message.model)
     case "compaction":
+    case "branch-summary":
       return message.summary
   }
 }
@@ -69,13 +70,18 @@ export const messageText = (message: Message, terminal: boolean): string => {
       return block(`agent ${oneLine(message.agent)}`, "")
     case "model-switched":
       return block(`model ${oneLine(modelText(message.model))}`, "")
+    case "branch-summary":
+      return block("summary of a branch", [message.summary.trimEnd(), ...files(message)].join("\n"))
     case "compaction":
       return block(`summary (${message.reason})`, [message.summary.trimEnd(), ...files(message)].join("\n"))
   }
 }
 
 /** How many files the summarised part read and changed. */
-const files = ({ modifiedFiles = [], readFiles = [] }: Extract<Message, { readonly type: "compaction" }>) => {
+const files = ({
+  modifiedFiles = [],
+  readFiles = []
+}: Extract<Message, { readonly type: "compaction" | "branch-summary" }>) => {
   const each = [
     readFiles.length === 0 ? [] : [`${readFiles.length} read`],
     modifiedFiles.length === 0 ? [] : [`${modifiedFiles.length} modified`]

@@ -60,6 +60,10 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.compaction.ended":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

@@ -179,6 +179,10 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.tool.input.started":
     case "session.next.tool.input.ended":
     case "session.next.compaction.requested":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

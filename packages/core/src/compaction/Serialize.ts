@@ -109,6 +109,8 @@ const serializeNew = (message: Message, limit: number): string => {
       return line("Synthetic context", message.text)
     case "shell":
       return line("Shell", `$ ${clip(message.command, limit)}\n${clip(message.output ?? "", limit)}`)
+    case "branch-summary":
+      return line("Summary of a branch that was left", message.summary)
     case "agent-switched":
     case "model-switched":
     // A checkpoint's content is passed on separately.

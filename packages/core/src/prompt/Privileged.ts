@@ -3,7 +3,7 @@
  * cannot imitate them: the `<` of such a tag becomes `&lt;`. Pure. Spec: LM-30.
  */
 
-const names = ["system-update", "running-task", "conversation-checkpoint", "recent-context"]
+const names = ["system-update", "running-task", "conversation-checkpoint", "recent-context", "branch-summary"]
 
 /** Matches despite invisible characters within a name and a few characters before it. */
 const hidden = String.raw`\p{Cf}{0,2}`

@@ -185,6 +185,17 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
           )
         ])
       ]
+    case "branch-summary":
+      return isBlank(message.summary)
+        ? []
+        : [
+            userMessage([
+              textPart(
+                "<branch-summary>\nThe conversation was taken up again from an earlier point. What was tried after that point, in a " +
+                  `branch that was left, is summed up here.\n<summary>\n${unprivileged(message.summary)}\n</summary>\n</branch-summary>`
+              )
+            ])
+          ]
     case "agent-switched":
     case "model-switched":
       return []

@@ -193,6 +193,10 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.compaction.started":
     case "session.next.compaction.requested":
     case "session.next.compaction.failed":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

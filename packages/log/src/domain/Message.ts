@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { Address } from "./Address.ts"
 import { ImportedLog } from "./Imported.ts"
+import { Ranges } from "./HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"
 import {
@@ -56,6 +57,13 @@ export const Session = Schema.Struct({
   frame: optional(Schema.String),
   /** The budget of the session and its children; absent: the host's limit applies. */
   budget: optional(Budget),
+  /**
+   * The history path, if the leaf was moved: what the model is shown is in these ranges of sequence numbers. The last
+   * one has no end (HP-1).
+   */
+  path: optional(Ranges),
+  /** The session is a fork: its history up to this message repeats that of another session (HP-30). */
+  forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID) })),
   /** The session's address for clients; without one, clients find it by its id. */
   address: optional(Address),
   /** The folder that its agent sees as `/`. */
@@ -162,6 +170,15 @@ export const Message = Schema.Union(
   }),
   Schema.Struct({ type: Schema.Literal("agent-switched"), ...base, agent: Schema.String }),
   Schema.Struct({ type: Schema.Literal("model-switched"), ...base, model: ModelRef }),
+  /** A summary of a branch that was left. `from` was its leaf. */
+  Schema.Struct({
+    type: Schema.Literal("branch-summary"),
+    ...base,
+    summary: Schema.String,
+    from: optional(MessageID),
+    readFiles: optional(Schema.Array(Schema.String)),
+    modifiedFiles: optional(Schema.Array(Schema.String))
+  }),
   Schema.Struct({
     type: Schema.Literal("compaction"),
     ...base,

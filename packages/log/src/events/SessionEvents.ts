@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
+import { Ranges } from "../domain/HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, ImportedRecord } from "../domain/Imported.ts"
 import { JsonValue } from "../domain/Json.ts"
@@ -296,6 +297,31 @@ export const CompactionFailed = durable("session.next.compaction.failed", 1, {
  */
 export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
 
+/**
+ * The history continues after this message, without it before the first message. `path` is the history up to there;
+ * later events follow it (HP-2).
+ */
+export const LeafMoved = durable("session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
+/** A summary of the branch that was left, shown to the model. `from` was its leaf. */
+export const BranchSummarized = durable("session.next.branch.summarized", 1, {
+  messageID: MessageID,
+  text: Schema.String,
+  from: optional(MessageID),
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  ...spent
+})
+/** A person's label of a message, in place of an earlier one; without `label` the message has none. */
+export const Labeled = durable("session.next.labeled", 1, {
+  messageID: MessageID,
+  label: optional(Schema.NonEmptyString)
+})
+/**
+ * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
+ * count from here.
+ */
+export const Forked = durable("session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
+
 const question = { assistantMessageID, callID }
 /** One answer to each question of the call, in order. */
 export const QuestionAnswered = durable("session.next.question.answered", 1, {
@@ -386,6 +412,10 @@ export const durableDefinitions = [
   CompactionEnded,
   CompactionFailed,
   ContextPruned,
+  LeafMoved,
+  BranchSummarized,
+  Labeled,
+  Forked,
   QuestionAnswered,
   QuestionDismissed,
   PermissionDecided,

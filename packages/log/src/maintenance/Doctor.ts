@@ -179,7 +179,9 @@ const listings: ReadonlyArray<Listing> = [
   { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"] },
   { table: "session_message", where: "TRUE", order: ["seq"] },
   { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"] },
-  { table: "session_instruction", where: "TRUE", order: ["seq"] }
+  { table: "session_instruction", where: "TRUE", order: ["seq"] },
+  { table: "session_leaf", where: "TRUE", order: ["seq"] },
+  { table: "session_label", where: "TRUE", order: ["seq"] }
 ]
 
 /** Whose rows, and above which floor. */

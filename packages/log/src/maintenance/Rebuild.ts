@@ -31,6 +31,8 @@ const nothing: Rebuilt = { sessions: 0, events: 0 }
 /** The column with the sequence number of the event that created a row. */
 export const created = {
   session_instruction: "seq",
+  session_leaf: "seq",
+  session_label: "seq",
   session_part: "seq",
   session_message: "seq",
   session_input: "admitted_seq"

@@ -70,15 +70,24 @@ const empty = (): Joined => ({
   session_input: { inserts: new Map(), updates: new Map() },
   session_message: { inserts: new Map(), updates: new Map() },
   session_part: { inserts: new Map(), updates: new Map() },
-  session_instruction: { inserts: new Map(), updates: new Map() }
+  session_instruction: { inserts: new Map(), updates: new Map() },
+  session_leaf: { inserts: new Map(), updates: new Map() },
+  session_label: { inserts: new Map(), updates: new Map() }
 })
 
 const joinUpdates = (table: TableName, first: AnyUpdate, then: AnyUpdate): Either.Either<AnyUpdate, Refusal> => {
   const taken = onceTaken(table, first.set, then.set)
   if (taken !== undefined) return refuse(table, `${describe(table, then.key)} sets its ${taken} twice`)
+  const set: Record<string, Value> = { ...first.set, ...then.set }
+  const add = first.add.filter(([column]) => then.set[column] === undefined)
+  const later = then.add
+  for (const [column, amount] of later) {
+    // The statement either sets a column or adds to it.
+    if (set[column] === undefined) add.push([column, amount])
+    else set[column] = Number(set[column]) + amount
+  }
   // Sorted by column; each column's amounts keep their order, in which the statement adds them.
-  const add = [...first.add, ...then.add].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-  return Either.right({ key: first.key, set: { ...first.set, ...then.set }, add })
+  return Either.right({ key: first.key, set, add: add.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) })
 }
 
 /** Joins changes, in order, into one insert or update per row. */

@@ -45,7 +45,9 @@ export const make = (): MemoryTables => {
     session_input: new Map(),
     session_message: new Map(),
     session_part: new Map(),
-    session_instruction: new Map()
+    session_instruction: new Map(),
+    session_leaf: new Map(),
+    session_label: new Map()
   }
   const indexes = MemoryIndexes.make(maps)
 

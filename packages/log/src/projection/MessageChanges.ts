@@ -44,6 +44,9 @@ export const shellStarted = (event: EventOfType<"session.next.shell.started">): 
 export const stepStarted = (event: EventOfType<"session.next.step.started">): Change =>
   message(event, event.data.assistantMessageID, "assistant")
 
+export const branchSummarized = (event: EventOfType<"session.next.branch.summarized">): Change =>
+  message(event, event.data.messageID, "branch-summary")
+
 type Ended = EventOfType<"session.next.step.ended" | "session.next.step.failed">
 
 export const stepSettled = (event: Ended): Change => ({

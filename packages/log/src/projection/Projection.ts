@@ -4,6 +4,7 @@
  * Spec: specs/projections.md.
  */
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import * as Branches from "./BranchChanges.ts"
 import type { Change } from "./Change.ts"
 import { json, plain } from "./Columns.ts"
 import * as Inputs from "./InputChanges.ts"
@@ -92,6 +93,14 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.charged(event, event.data, { compaction_running: null })]
     case "session.next.context.pruned":
       return [Sessions.updated(event, { pruned_seq: event.data.through })]
+    case "session.next.leaf.moved":
+      return [Sessions.leafMoved(event), Branches.leafMoved(event)]
+    case "session.next.branch.summarized":
+      return [Messages.branchSummarized(event), Sessions.charged(event, event.data)]
+    case "session.next.labeled":
+      return [Branches.labeled(event)]
+    case "session.next.forked":
+      return [Sessions.forked(event)]
     case "session.next.budget.set":
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":

@@ -39,6 +39,8 @@ const Row = Schema.Struct({
   epoch: number,
   baseline_seq: number,
   imported: text,
+  path: text,
+  forked: text,
   time_created: Schema.Number,
   time_updated: Schema.Number
 }) satisfies Schema.Schema<SessionRow>
@@ -66,16 +68,18 @@ const apply = (row: SessionRow | undefined, change: Change): SessionRow | undefi
   return Either.getOrElse(next, () => row as AnyRow) as SessionRow
 }
 
+const nothing = { cost: 0, tokens: 0 }
+
 const spent = ({ data }: SessionEvent): { readonly cost: number; readonly tokens: number } =>
   "estimated" in data && data.estimated === true
     ? { cost: data.cost ?? 0, tokens: data.tokens === undefined ? 0 : data.tokens.input + data.tokens.output }
-    : { cost: 0, tokens: 0 }
+    : nothing
 
 /** The base after one more event; undefined before the session's creation. */
 export const after = (base: SessionBase | undefined, event: SessionEvent): SessionBase | undefined => {
   const row = project(event).reduce<SessionRow | undefined>(apply, base?.row)
   if (row === undefined) return undefined
   const { cost, tokens } = spent(event)
-  const { estimated = { cost: 0, tokens: 0 } } = base ?? {}
+  const estimated = event.type === "session.next.forked" ? nothing : (base?.estimated ?? nothing)
   return { row, estimated: { cost: estimated.cost + cost, tokens: estimated.tokens + tokens } }
 }

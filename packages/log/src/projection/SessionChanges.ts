@@ -1,5 +1,6 @@
 /** The changes to `session`: one row per session. Pure. */
 import { addressKey } from "../domain/Address.ts"
+import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { Tokens } from "../domain/Values.ts"
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import type { Change } from "./Change.ts"
@@ -37,7 +38,9 @@ export const created = (event: EventOfType<"session.created">): Change => ({
     root: null,
     epoch: null,
     baseline_seq: null,
-    imported: null
+    imported: null,
+    path: null,
+    forked: null
   }
 })
 
@@ -116,3 +119,22 @@ export const compactionStarted = (event: EventOfType<"session.next.compaction.st
     ...(reason === "manual" ? { compaction_requested: null } : {})
   })
 }
+
+/**
+ * The history continues elsewhere: with a new epoch, and with all tool results shown, because the marks of the branch
+ * that was left say nothing about this one (HP-8).
+ */
+export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change =>
+  updated(event, { path: json(HistoryPath.moved(event.data.path, event.seq)), epoch: null, pruned_seq: null })
+
+/** The repeated events were paid for in the session that they come from. */
+export const forked = (event: EventOfType<"session.next.forked">): Change =>
+  updated(event, {
+    forked: json(event.data),
+    cost: 0,
+    tokens_input: 0,
+    tokens_output: 0,
+    tokens_reasoning: 0,
+    tokens_cache_read: 0,
+    tokens_cache_write: 0
+  })

@@ -8,8 +8,8 @@
 export type Value = string | number | null
 
 /**
- * `session`: one row per session. `location`, `model`, `activity_error` and `budget` are JSON; times are milliseconds
- * since the epoch.
+ * `session`: one row per session. `location`, `model`, `activity_error`, `budget`, `path` and `forked` are JSON; times
+ * are milliseconds since the epoch.
  */
 export type SessionRow = {
   readonly id: string
@@ -43,6 +43,10 @@ export type SessionRow = {
   readonly baseline_seq: number | null
   /** The foreign log that the session was imported from, as JSON. */
   readonly imported: string | null
+  /** The history path; null while the leaf never moved. */
+  readonly path: string | null
+  /** The session and the message that this one is a fork of. */
+  readonly forked: string | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -108,12 +112,29 @@ export type InstructionRow = {
   readonly seq: number
 }
 
+/** `session_leaf`: the moves of the session's leaf, each the start of a segment of its tree. */
+export type LeafRow = {
+  readonly session_id: string
+  readonly seq: number
+}
+
+/** `session_label`: the labels of messages. The last one of a message holds. */
+export type LabelRow = {
+  readonly session_id: string
+  readonly seq: number
+  readonly message_id: string
+  /** Null: the label was removed. */
+  readonly label: string | null
+}
+
 export type Rows = {
   readonly session: SessionRow
   readonly session_input: InputRow
   readonly session_message: MessageRow
   readonly session_part: PartRow
   readonly session_instruction: InstructionRow
+  readonly session_leaf: LeafRow
+  readonly session_label: LabelRow
 }
 export type TableName = keyof Rows
 
@@ -154,7 +175,9 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "root",
       "epoch",
       "baseline_seq",
-      "imported"
+      "imported",
+      "path",
+      "forked"
     ],
     key: ["id"],
     once: []
@@ -192,6 +215,16 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     columns: ["session_id", "seq"],
     key: ["session_id", "seq"],
     once: []
+  },
+  session_leaf: {
+    columns: ["session_id", "seq"],
+    key: ["session_id", "seq"],
+    once: []
+  },
+  session_label: {
+    columns: ["session_id", "seq", "message_id", "label"],
+    key: ["session_id", "seq"],
+    once: []
   }
 }
 
@@ -201,5 +234,7 @@ export const tableNames: ReadonlyArray<TableName> = [
   "session_input",
   "session_message",
   "session_part",
-  "session_instruction"
+  "session_instruction",
+  "session_leaf",
+  "session_label"
 ]

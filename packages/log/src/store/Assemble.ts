@@ -75,6 +75,8 @@ const toSession = (row: SessionRow): Either.Either<Session, string> =>
       prunedSeq: row.pruned_seq,
       frame: row.frame,
       budget: parse(row.budget),
+      path: parse(row.path),
+      forked: parse(row.forked),
       address: row.address === null ? undefined : parseAddressKey(row.address),
       root: row.root,
       imported: parse(row.imported),
@@ -175,7 +177,8 @@ const contentOf = (
       const completedAt = ended === null ? undefined : eventAt(events, ended).created
       return { ...dataAt(events, row.seq), ...dataAt(events, ended), completedAt }
     }
-    case "compaction": {
+    case "compaction":
+    case "branch-summary": {
       const { text: summary, ...data } = dataAt(events, row.seq)
       return { ...data, summary }
     }

@@ -212,6 +212,7 @@ export const selectReferenced = (
         UNION SELECT settled FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
         UNION SELECT admitted_seq FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
         UNION SELECT seq FROM session_instruction WHERE session = ${sessionKey(sql, sessionID)}
+        UNION SELECT seq FROM session_leaf WHERE session = ${sessionKey(sql, sessionID)}
         UNION SELECT opened FROM part UNION SELECT raw FROM part UNION SELECT called FROM part
         UNION SELECT progress FROM part UNION SELECT settled FROM part
       )

@@ -39,7 +39,7 @@ export const promoted = (
 
 export const systemText = (
   out: Out,
-  { data }: EventOfType<"session.next.context.updated"> | EventOfType<"session.next.synthetic">
+  { data }: EventOfType<"session.next.context.updated" | "session.next.synthetic" | "session.next.branch.summarized">
 ): void => say(out, "system", data.messageID, [{ type: "text", text: data.text }])
 
 export const shellStarted = (out: Out, { data }: EventOfType<"session.next.shell.started">): void => {

@@ -6,6 +6,7 @@ import { agentDirectory } from "../row/AgentDirectory.ts"
 import type { EventRow } from "../row/Rows.ts"
 import { codeOf } from "./ErrorCode.ts"
 import { ofRun, type Out, place, set } from "./Out.ts"
+import { initial } from "./State.ts"
 
 type Change = Extract<EventRow, { readonly type: "state" }>["change"]
 
@@ -65,6 +66,21 @@ export const budgetSet = (out: Out, { data }: EventOfType<"session.next.budget.s
 export const pruned = (out: Out, { data }: EventOfType<"session.next.context.pruned">): void => {
   set(out, { pruned: data.through })
   changed(out, "pruned", String(data.through))
+}
+
+/** Results are shown again in the branch: the marks of the branch that was left do not hold there (HP-8). */
+export const leafMoved = (out: Out, { data }: EventOfType<"session.next.leaf.moved">): void => {
+  if (out.state.pruned !== undefined) set(out, { pruned: -1 })
+  changed(out, "leaf", data.messageID)
+}
+
+export const labeled = (out: Out, { data }: EventOfType<"session.next.labeled">): void =>
+  changed(out, "label", [data.messageID, data.label].filter((part) => part !== undefined).join(" "))
+
+/** The repeated events were paid for in the session that they come from. */
+export const forked = (out: Out, { data }: EventOfType<"session.next.forked">): void => {
+  set(out, { cost: 0, tokens: initial.tokens })
+  changed(out, "fork", data.from)
 }
 
 /** Adds, and clamps the sum to numbers that JSON can hold. */

@@ -151,7 +151,19 @@ export const EventRow = Schema.Union(
   Schema.Struct({
     type: Schema.Literal("state"),
     ...maybeOfRun,
-    change: Schema.Literal("created", "agent", "model", "cwd", "title", "budget", "compaction", "pruned"),
+    change: Schema.Literal(
+      "created",
+      "agent",
+      "model",
+      "cwd",
+      "title",
+      "budget",
+      "compaction",
+      "pruned",
+      "leaf",
+      "label",
+      "fork"
+    ),
     value: optional(Schema.String)
   })
 )

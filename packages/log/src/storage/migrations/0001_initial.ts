@@ -103,7 +103,9 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         root TEXT,
         epoch INTEGER,
         baseline_seq INTEGER,
-        imported TEXT
+        imported TEXT,
+        path TEXT,
+        forked TEXT
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_updated ON session (time_updated, id)`,
       sql`CREATE INDEX session_directory ON session (directory, time_updated, id)`,
@@ -167,6 +169,19 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`CREATE TABLE session_instruction (
         session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
+        PRIMARY KEY (session, seq)
+      ) STRICT, WITHOUT ROWID`,
+      // The moves of the leaf: each begins a segment of the session's tree.
+      sql`CREATE TABLE session_leaf (
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (session, seq)
+      ) STRICT, WITHOUT ROWID`,
+      sql`CREATE TABLE session_label (
+        session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        message_id TEXT NOT NULL,
+        label TEXT,
         PRIMARY KEY (session, seq)
       ) STRICT, WITHOUT ROWID`,
       // Blocks of events that retention removed and that rows still refer to. Not WITHOUT ROWID: blocks are long.
