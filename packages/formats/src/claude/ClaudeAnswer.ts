@@ -1,0 +1,81 @@
+/** Assembles one answer from the lines of an API message, which has one block on each line. Spec: FM-133, FM-140. */
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type { AnswerPart, Item, Place, Spent } from "../conversation/Conversation.ts"
+import { isNothing, plus } from "../reading/Spending.ts"
+import type { ClaudeRecord } from "./ClaudeRecord.ts"
+
+/** An answer that may grow. */
+export interface Draft {
+  readonly base: {
+    readonly key: string
+    readonly parent: string | null
+    readonly time: number
+    readonly place: Place
+    readonly record: JsonRecord
+  }
+  readonly messageID: string | undefined
+  readonly model: string
+  readonly parts: Array<AnswerPart>
+  readonly error: string | undefined
+  finish: string | undefined
+  aborted: boolean
+  spent: Spent
+}
+
+/** Claude Code wrote the message itself: an error of the API, or a filler. No tokens were spent. */
+export const isSynthetic = ({ isApiErrorMessage, message }: ClaudeRecord): boolean =>
+  isApiErrorMessage === true || message?.model === "<synthetic>"
+
+const textOf = (parts: ReadonlyArray<AnswerPart>): string =>
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+
+export const draftOf = (
+  base: Draft["base"],
+  fields: ClaudeRecord,
+  parts: ReadonlyArray<AnswerPart>,
+  spent: Spent
+): Draft => {
+  const failed = fields.isApiErrorMessage === true
+  return {
+    base,
+    messageID: fields.message?.id,
+    model: fields.message?.model ?? "unknown",
+    parts: failed ? [] : [...parts],
+    error: failed ? textOf(parts) || "The request failed." : undefined,
+    finish: fields.message?.stop_reason,
+    aborted: false,
+    spent
+  }
+}
+
+/** Adds the blocks of a further line. A block that an earlier line has already is not added again. */
+export const grow = (
+  draft: Draft,
+  parts: ReadonlyArray<AnswerPart>,
+  finish: string | undefined,
+  spent: Spent
+): void => {
+  for (const part of parts) {
+    const at = draft.parts.findIndex((known) =>
+      part.type === "call"
+        ? known.type === "call" && known.id === part.id
+        : known.type === part.type && known.text === part.text
+    )
+    if (at < 0) draft.parts.push(part)
+    else draft.parts[at] = part
+  }
+  draft.finish = finish ?? draft.finish
+  draft.spent = plus(draft.spent, spent)
+}
+
+export const complete = ({ aborted, base, error, finish, model, parts, spent }: Draft): Item => ({
+  _tag: "Answer",
+  ...base,
+  provider: "anthropic",
+  model,
+  parts,
+  ...(finish === undefined ? {} : { finish }),
+  ...(error === undefined ? {} : { error }),
+  ...(aborted ? { aborted: true as const } : {}),
+  ...(isNothing(spent) ? {} : { spent })
+})

@@ -1,0 +1,107 @@
+/**
+ * Reads a log of a dialect that is only read: finds the head among the first records, then folds the records. The dialects
+ * are in `../claude` and `../codex`. Spec: FM-130 in specs/formats.md.
+ */
+import type { FileSystem } from "@effect/platform/FileSystem"
+import { Stream } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type { Head, Piece, Problem } from "../conversation/Conversation.ts"
+import * as JsonLines from "../lines/JsonLines.ts"
+import * as LogFile from "../lines/LogFile.ts"
+
+/** Folds the records of a log into pieces. */
+export interface Fold {
+  readonly push: (record: JsonLines.LogRecord) => ReadonlyArray<Piece>
+  readonly end: () => ReadonlyArray<Piece>
+}
+
+/** A log whose head is known. */
+export interface Opened {
+  readonly head: Head
+  readonly fold: Fold
+}
+
+/** What a dialect knows of its logs. */
+export interface DialectReader {
+  /** Whether an object beside damage is a record, and not a part of one. */
+  readonly isRecord: (value: JsonRecord) => boolean
+  /**
+   * Opens the log if its records so far say which session it is. It is asked again after each record. `name` is the name
+   * of the file, without its ending. `last`: no better record follows soon, so that any hint must do.
+   */
+  readonly open: (early: ReadonlyArray<JsonRecord>, name: string | undefined, last: boolean) => Opened | undefined
+}
+
+export interface Options extends Omit<JsonLines.Options, "isRecord"> {
+  /** The name of the file without its ending, if the bytes are those of a file. */
+  readonly name?: string | undefined
+}
+
+/** The head must be among this many records and bytes. */
+const maxRecords = 256
+const maxSizeBytes = 16 * 1024 * 1024
+
+const make = (dialect: DialectReader, name: string | undefined): Fold => {
+  let fold: Fold | undefined
+  let early: Array<JsonLines.LogRecord> = []
+  let earlyBytes = 0
+  let refused = false
+  const values = () => early.map(({ value }) => value)
+  const openedBy = ({ head, fold: opened }: Opened): ReadonlyArray<Piece> => {
+    fold = opened
+    const records = early
+    early = []
+    return [head, ...records.flatMap((record) => opened.push(record))]
+  }
+  /** Opens the log by the best hint among the early records. */
+  const settle = (): ReadonlyArray<Piece> => {
+    const opened = early.length === 0 ? undefined : dialect.open(values(), name, true)
+    if (opened !== undefined) return openedBy(opened)
+    refused = true
+    const place = early[0]?.place ?? { line: 1, offset: 0 }
+    early = []
+    return [{ _tag: "Problem", place, kind: "not-a-session", details: "No record says which session this is." }]
+  }
+  return {
+    push: (record) => {
+      if (fold !== undefined) return fold.push(record)
+      if (refused) return []
+      early.push(record)
+      earlyBytes += record.text.length
+      const opened = dialect.open(values(), name, false)
+      if (opened !== undefined) return openedBy(opened)
+      return early.length >= maxRecords || earlyBytes > maxSizeBytes ? settle() : []
+    },
+    end: () => {
+      const pieces = fold === undefined && !refused ? settle() : []
+      return fold === undefined ? pieces : [...pieces, ...fold.end()]
+    }
+  }
+}
+
+/** Reads records in file order. Problems of lines pass through. */
+export const readRecords =
+  (dialect: DialectReader, name?: string) =>
+  <E, R>(records: Stream.Stream<JsonLines.LogRecord | Problem, E, R>): Stream.Stream<Piece, E, R> =>
+    Stream.suspend(() => {
+      const fold = make(dialect, name)
+      return records.pipe(
+        Stream.mapConcat((piece): ReadonlyArray<Piece> => (piece._tag === "Problem" ? [piece] : fold.push(piece))),
+        Stream.concat(Stream.suspend(() => Stream.fromIterable(fold.end())))
+      )
+    })
+
+/** Reads the bytes of a log. */
+export const read =
+  (dialect: DialectReader, { name, ...options }: Options = {}) =>
+  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Piece, E, R> =>
+    bytes.pipe(JsonLines.read({ ...options, isRecord: dialect.isRecord }), readRecords(dialect, name))
+
+/** Reads a file, which is never changed. */
+export const readFile =
+  (dialect: DialectReader, options: Omit<Options, "name"> = {}) =>
+  (path: string): Stream.Stream<Piece, LogFile.LogUnreadable, FileSystem> =>
+    LogFile.bytes(path).pipe(read(dialect, { ...options, name: nameOf(path) }))
+
+/** The name of a file without its folder and ending. */
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1).replace(/\.jsonl$/, "")

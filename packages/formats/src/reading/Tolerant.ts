@@ -1,0 +1,20 @@
+/** Schemas for fields that other tools write: a field with an unexpected value counts as absent. Spec: FM-131. */
+import { Either, Schema } from "effect"
+
+/** The field, or undefined if it is absent or its value does not fit. */
+export const tolerant = <A, I>(schema: Schema.Schema<A, I>) =>
+  Schema.optional(Schema.UndefinedOr(schema).annotations({ decodingFallback: () => Either.right(undefined) }))
+
+/** Fields as the tools name them. */
+export const word = tolerant(Schema.NonEmptyString)
+export const text = tolerant(Schema.String)
+export const flag = tolerant(Schema.Boolean)
+export const count = tolerant(Schema.Finite.pipe(Schema.nonNegative()))
+export const list = tolerant(Schema.Array(Schema.Unknown))
+export const any = Schema.optional(Schema.Unknown)
+
+/** Milliseconds since the epoch; undefined if the text is not a time. */
+export const timeOf = (text: string | undefined): number | undefined => {
+  const time = text === undefined ? Number.NaN : Date.parse(text)
+  return Number.isNaN(time) ? undefined : time
+}
