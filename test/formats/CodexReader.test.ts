@@ -257,6 +257,20 @@ describe("the reader of Codex's rollouts", () => {
     ])
   })
 
+  it("FM-152: an output is a text, items or an object; success or an exit code say whether it failed", () => {
+    const failed = (given: unknown) =>
+      itemsOf(read(after(({ item }) => [item(call("c", "shell", {})), item(output("c", given))]))).flatMap((item) =>
+        item._tag === "Result" ? [item.failed] : []
+      )
+    const json = (code: number) => JSON.stringify({ output: "x", metadata: { exit_code: code } })
+    for (const given of ["Exit code: 2\nOutput:\n", json(1), { content: "x", success: false }]) {
+      assert.deepStrictEqual(failed(given), [true], JSON.stringify(given))
+    }
+    for (const given of ["Exit code: 0\nOutput:\n", json(0), { content: "x" }, "{", "Exit code: none", [], null]) {
+      assert.deepStrictEqual(failed(given), [false], JSON.stringify(given))
+    }
+  })
+
   it("FM-161: a name that a person gave the thread is its title", () => {
     const log = after(({ event }) => [event("thread_name_updated", { thread_id: threadID, thread_name: "Shop" })])
     assert.deepStrictEqual(briefs(read(log)).slice(1), ["Title: Shop"])

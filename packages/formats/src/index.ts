@@ -3,10 +3,13 @@
  *
  * @module @daybook/formats
  */
+export * as ClaudeReader from "./claude/ClaudeReader.ts"
+export * as CodexReader from "./codex/CodexReader.ts"
 export * as Conversation from "./conversation/Conversation.ts"
 export * as Dialect from "./conversation/Dialect.ts"
 export * as EntryErrors from "./entry/EntryErrors.ts"
 export * as EntryReader from "./entry/EntryReader.ts"
+export * as DialectReader from "./reading/DialectReader.ts"
 export * as JsonLines from "./lines/JsonLines.ts"
 export * as LogFile from "./lines/LogFile.ts"
 export * as BlobRef from "./blob/BlobRef.ts"

@@ -66,7 +66,7 @@ export const pathOf = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Item> => {
   const path: Array<Item> = []
   for (let at = items.at(-1); at !== undefined; at = at.parent === null ? undefined : byKey.get(at.parent))
     path.push(at)
-  return path.reverse()
+  return path.toReversed()
 }
 
 export const pathBriefs = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> =>

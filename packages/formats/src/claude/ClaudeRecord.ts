@@ -18,7 +18,7 @@ const ApiMessage = Schema.Struct({
   id: word,
   model: word,
   role: word,
-  /** A block that is no object counts as text of its own. */
+  /** Blocks, or one text. */
   content: Schema.Union(Schema.String, Schema.Array(Schema.Unknown)),
   stop_reason: word,
   usage: tolerant(ApiUsage)
