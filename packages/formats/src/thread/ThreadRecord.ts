@@ -1,0 +1,111 @@
+/** Defines the records of a thread's `session.jsonl` and its `metadata.json`. Spec: FM-101, FM-102 (seed 003, 7.2, 7.3). */
+import { Schema } from "effect"
+import { JsonRecord } from "@daybook/log/domain/Json"
+import { ThreadID } from "./ThreadID.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** A time as ISO 8601. */
+const Timestamp = Schema.String.pipe(
+  Schema.filter((text) => !Number.isNaN(Date.parse(text)), { message: () => "expected a time as ISO 8601" })
+).annotations({ arbitrary: () => (fc) => fc.date({ noInvalidDate: true }).map((date) => date.toISOString()) })
+
+export const ToolCall = Schema.Struct({
+  type: Schema.Literal("toolCall"),
+  id: Schema.String,
+  name: Schema.String,
+  arguments: JsonRecord
+})
+export type ToolCall = typeof ToolCall.Type
+
+export const ContentBlock = Schema.Union(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }), ToolCall)
+export type ContentBlock = typeof ContentBlock.Type
+
+/** What the model is shown of a message, and what a caller appends. `content` is always an array (S7.12). */
+export const ThreadMessage = Schema.Struct({
+  role: Schema.Literal("user", "assistant", "toolResult"),
+  content: Schema.Array(ContentBlock),
+  /** The call that a `toolResult` answers. */
+  toolCallId: optional(Schema.String),
+  toolName: optional(Schema.String),
+  isError: optional(Schema.Boolean)
+})
+export type ThreadMessage = typeof ThreadMessage.Type
+
+/** A message's line. `seq` grows by one from record to record, starting at 1. */
+export const MessageRecord = Schema.Struct({
+  recordType: Schema.Literal("message"),
+  schemaVersion: Schema.Literal(1),
+  seq: Schema.NonNegativeInt,
+  ...ThreadMessage.fields,
+  timestamp: Timestamp
+})
+export type MessageRecord = typeof MessageRecord.Type
+
+/** A compaction's line: an overlay, which replaces the messages with a smaller `seq` than `firstKeptSeq`. */
+export const CompactionRecord = Schema.Struct({
+  recordType: Schema.Literal("compaction"),
+  schemaVersion: Schema.Literal(1),
+  seq: Schema.NonNegativeInt,
+  firstKeptSeq: Schema.NonNegativeInt,
+  summary: Schema.String,
+  /** Estimated tokens of the messages that were summarized. */
+  tokensBefore: Schema.Finite.pipe(Schema.nonNegative()),
+  /** Files that the compacted history read and did not modify. */
+  readFiles: Schema.Array(Schema.String),
+  modifiedFiles: Schema.Array(Schema.String),
+  timestamp: Timestamp
+})
+export type CompactionRecord = typeof CompactionRecord.Type
+
+export const ThreadRecord = Schema.Union(MessageRecord, CompactionRecord)
+export type ThreadRecord = typeof ThreadRecord.Type
+
+const total = Schema.Finite.pipe(Schema.nonNegative())
+
+/** What the thread has used so far. */
+export const ThreadMetrics = Schema.Struct({
+  totalTurns: total,
+  totalTokens: total,
+  totalToolCalls: total,
+  totalDurationMs: total
+})
+export type ThreadMetrics = typeof ThreadMetrics.Type
+
+/** The content of `metadata.json`. */
+export const ThreadMetadata = Schema.Struct({
+  id: ThreadID,
+  name: optional(Schema.String),
+  createdAt: Timestamp,
+  lastMessageAt: Timestamp,
+  model: Schema.String,
+  messageCount: Schema.NonNegativeInt,
+  source: Schema.Literal("interactive", "cron"),
+  /** The job of a thread with source `cron`. */
+  cronJobId: optional(Schema.String),
+  /** Instructions for this thread alone. */
+  systemPromptOverride: optional(Schema.String),
+  metrics: optional(ThreadMetrics),
+  /** The `seq` of the next record. */
+  nextSeq: optional(Schema.NonNegativeInt)
+})
+export type ThreadMetadata = typeof ThreadMetadata.Type
+
+/** Unknown fields stay in the value. */
+export const decodeRecord = Schema.decodeUnknownEither(ThreadRecord, { onExcessProperty: "preserve" })
+/** Unknown fields stay in the value. */
+export const decodeMetadata = Schema.decodeUnknownEither(Schema.parseJson(ThreadMetadata), {
+  onExcessProperty: "preserve"
+})
+
+/** The text of a message: its text blocks, one per line. */
+export const textOf = (content: ReadonlyArray<ContentBlock>): string =>
+  content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n")
+
+/** The tool calls of a message. */
+export const callsOf = (content: ReadonlyArray<ContentBlock>): ReadonlyArray<ToolCall> =>
+  content.filter((block) => block.type === "toolCall")
+
+/** The names of a thread's files in its folder. */
+export const recordsFile = "session.jsonl"
+export const metadataFile = "metadata.json"
