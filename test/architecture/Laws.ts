@@ -31,6 +31,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "store",
     "coordination",
     "consumer",
+    "search",
     "retention",
     "maintenance",
     "testing"
@@ -66,7 +67,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /** Where SQL may stand. */
 export const sqlPlaces: ReadonlyArray<RegExp> = [
-  /^log\/src\/(?:log|storage|projection|store|coordination|consumer|retention|maintenance)\//,
+  /^log\/src\/(?:log|storage|projection|store|coordination|consumer|search|retention|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/

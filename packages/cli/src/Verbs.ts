@@ -17,6 +17,7 @@ import { permissions } from "./commands/permissions.ts"
 import { prompt } from "./commands/prompt.ts"
 import { prune } from "./commands/prune.ts"
 import { resume } from "./commands/resume.ts"
+import { search } from "./commands/search.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
 import { stats } from "./commands/stats.ts"
@@ -27,6 +28,7 @@ export const verbs: ReadonlyArray<Verb> = [
   prompt,
   events,
   sessions,
+  search,
   messages,
   show,
   context,
@@ -56,6 +58,7 @@ const root = Command.make("daybook").pipe(
     prompt.command,
     events.command,
     sessions.command,
+    search.command,
     messages.command,
     show.command,
     context.command,

@@ -1,12 +1,13 @@
 /**
- * Deletes the rows of removed sessions in steps, and erases them from the write-ahead log. SQLite overwrites deleted rows in the database (`secure_delete`),
- * but the write-ahead log still holds what was committed before. It can be truncated only while no reader needs it. A
- * removal is marked as swept once that is done; an unfinished one is continued when the database is opened. Spec: LG-51,
- * LG-52, LG-60.
+ * Deletes the rows of removed sessions in steps, and erases them from the search index and the write-ahead log. SQLite
+ * overwrites deleted rows in the database (`secure_delete`), but the write-ahead log still holds what was committed
+ * before. It can be truncated only while no reader needs it. A removal is marked as swept once that is done; an
+ * unfinished one is continued when the database is opened. Spec: LG-51, LG-52, LG-60, SE-20.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Clock, Effect, type Scope } from "effect"
+import { eraseBeside } from "../storage/SearchErasure.ts"
 import { continueRemoval } from "./Removals.ts"
 
 /** The time between two attempts while a reader is open. */
@@ -29,8 +30,11 @@ const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlE
     const latest = unswept?.number ?? undefined
     if (latest === undefined) return true
     yield* deleteRows(sql)
+    const erased = yield* Effect.catchAll(eraseBeside(sql), (error) =>
+      Effect.as(Effect.logDebug("the search index still holds a removed session", error), false)
+    )
     const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
-    if (checkpoint?.busy !== 0) return false
+    if (checkpoint?.busy !== 0 || !erased) return false
     yield* sql`UPDATE session_removal SET swept = 1 WHERE swept = 0 AND number <= ${latest}`
     return true
   })

@@ -204,7 +204,8 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
     : new DatabaseError({ filename, reason, details: sentences[reason] ?? detail })
 }
 
-const open = (
+/** Opens a file as a client with lean statements. */
+export const open = (
   options: Connection.Options
 ): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
   Connection.open(options).pipe(

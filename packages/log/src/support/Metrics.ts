@@ -55,3 +55,5 @@ export const loopLag = Metric.gauge("daybook_loop_lag_ms")
 export const pruned = Metric.counter("daybook_events_pruned_total", { incremental: true })
 /** Bytes of the database file, as retention saw it last. */
 export const databaseBytes = Metric.gauge("daybook_database_bytes")
+/** How far the search index is behind the log, in positions. */
+export const searchLag = Metric.gauge("daybook_search_lag_events")

@@ -1,0 +1,73 @@
+/** Runs `daybook search`: brings the index up to date, and searches. Spec: CL-250..CL-253. */
+import { Effect, Layer } from "effect"
+import { Search, type SearchProgress, type SearchPage } from "@daybook/log/search/Search"
+import * as SqlSearch from "@daybook/log/search/SqlSearch"
+import * as Store from "@daybook/log/Store"
+import * as Folder from "../arguments/Folder.ts"
+import { jsonLine } from "../render/Plain.ts"
+import { searchedText } from "../render/SearchText.ts"
+import { plain, styleOf } from "../render/Style.ts"
+import { many } from "../support/Amounts.ts"
+import { Output } from "../terminal/Output.ts"
+
+export interface Request {
+  readonly query: string
+  readonly limit: number
+  readonly cursor: string | undefined
+  readonly rebuild: boolean
+  readonly json: boolean
+}
+
+/** Reports on a terminal every few seconds how far the index is. */
+const reported = Effect.gen(function* () {
+  const output = yield* Output
+  const seen: { last: SearchProgress | undefined } = { last: undefined }
+  const say = Effect.suspend(() => {
+    if (seen.last === undefined || seen.last.head === 0) return Effect.void
+    const { head, position } = seen.last
+    return output.note(`indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}\n`)
+  })
+  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
+  return (progress: SearchProgress) => Effect.sync(() => void (seen.last = progress))
+})
+
+const write = Effect.fn("Command.search.write")(function* ({ cursor, items, truncated }: SearchPage, json: boolean) {
+  const output = yield* Output
+  const style = output.terminal ? styleOf(process.env, true) : plain
+  for (const item of items) {
+    if (json) yield* output.write(`${jsonLine(item, output.terminal)}\n`)
+    else if (output.terminal) yield* output.draw("stdout", searchedText(item, style))
+    else yield* output.write(searchedText(item, style))
+  }
+  if (items.length === 0 && !json) yield* output.note("nothing found\n")
+  if (truncated) yield* output.note("more texts match; only the newest are ranked: add a word or a filter\n")
+  if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
+})
+
+const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, query, rebuild }: Request) {
+  const output = yield* Output
+  const search = yield* Search
+  const directory = yield* Folder.current
+  // A faulty query is reported before the index is built.
+  if (query !== "") yield* search.search({ query, directory, cursor, limit: 1 })
+  const onProgress = yield* reported
+  const { head } = yield* rebuild ? search.rebuild({ onProgress }) : search.update({ onProgress })
+  if (rebuild) yield* output.note(`the index is built again, up to event ${head}\n`)
+  if (query === "") return
+  // The service returns at most 100 sessions at once.
+  let [left, next] = [limit, cursor]
+  while (true) {
+    const page = yield* search.search({ query, directory, limit: Math.min(left, 100), cursor: next })
+    left -= page.items.length
+    const isLast = page.cursor === undefined || left <= 0
+    yield* write(isLast ? page : { items: page.items, behind: page.behind, truncated: false }, json)
+    if (isLast) return
+    next = page.cursor
+  }
+})
+
+/** Searches the database. */
+export const run = (filename: string, request: Request) =>
+  Effect.scoped(searched(request)).pipe(
+    Effect.provide(SqlSearch.layer.pipe(Layer.provideMerge(Store.layerReading({ filename }))))
+  )

@@ -1,0 +1,260 @@
+/**
+ * Keeps the index current, in small steps: reads events after the index's position, and stores their documents and the new
+ * position in one transaction of the index. Any process may take the next step. Spec: SE-1..SE-9.
+ */
+import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
+import { Array as Arr, Effect, Either, Metric, Option } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
+import { selectEvents, toEvent } from "../log/EventRow.ts"
+import * as Connection from "../storage/Connection.ts"
+import { directly, immediately, retryBusy } from "../storage/Database.ts"
+import { erase } from "../storage/SearchErasure.ts"
+import { reset } from "../storage/SearchFile.ts"
+import { selectReferenced } from "../store/Content.ts"
+import { selectBySeq } from "../store/EventsBySeq.ts"
+import * as Metrics from "../support/Metrics.ts"
+import { type Document, documentOf, Role, storedNames } from "./Document.ts"
+import { withNames } from "./Names.ts"
+import { roleTag, sessionTag } from "./Query.ts"
+import { separated } from "./Words.ts"
+
+/** The connections: the log's, for reads, and the index's. */
+export interface Places {
+  readonly log: SqlClient.SqlClient
+  readonly index: SqlClient.SqlClient
+}
+
+/** What a step reads at most: positions, events, and bytes of payloads; one event may be longer. */
+const [span, most, mostBytes] = [4_096, 256, 64 * 1024]
+
+const dayLength = 86_400_000
+
+/** How far the index is, and the last position of the log. */
+export interface Progress {
+  readonly position: number
+  readonly head: number
+}
+
+interface State {
+  readonly identity: string
+  readonly position: number
+  readonly compared: number
+  readonly checksum: number
+}
+
+const selectState = (index: SqlClient.SqlClient) =>
+  Effect.map(
+    index<State>`SELECT identity, position, compared, checksum FROM state WHERE one = 1`,
+    ([state]) => state
+  )
+
+/** The last position that the log assigned: its event may be pruned or removed by now. */
+const selectHead = (log: SqlClient.SqlClient) =>
+  Effect.map(
+    log<{ readonly head: number }>`SELECT seq AS head FROM sqlite_sequence WHERE name = 'event'`,
+    ([row]) => row?.head ?? 0
+  )
+
+/** How far the index is. */
+export const progress = ({ index, log }: Places): Effect.Effect<Progress, SqlError.SqlError> =>
+  Effect.map(Effect.all([selectState(index), selectHead(log)]), ([state, head]) => {
+    const position = state?.position ?? 0
+    return { position, head: Math.max(position, head) }
+  })
+
+interface Origin {
+  readonly identity: string
+  readonly last: number
+  readonly checksum: number | null
+}
+
+/**
+ * Empties an index that belongs to another log, or to another past of this one: a restored copy assigns positions that the
+ * index knows to other events.
+ */
+const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
+  const state = yield* selectState(index)
+  const [origin] = yield* log<Origin>`SELECT identity,
+      coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0) AS last,
+      (SELECT checksum FROM event WHERE position = ${state?.compared ?? 0}) AS checksum
+    FROM log_identity WHERE one = 1`
+  if (origin === undefined) return yield* Effect.dieMessage("the database has no identity")
+  const { checksum, identity, last } = origin
+  const fits =
+    state?.identity === identity && state.position <= last && (checksum === null || checksum === state.checksum)
+  if (fits) return
+  if (state !== undefined) yield* reset(index)
+  yield* retryBusy(index`INSERT INTO state (one, identity, position, compared, checksum)
+    VALUES (1, ${identity}, 0, 0, 0) ON CONFLICT DO NOTHING`)
+})
+
+type Key = { readonly position: number; readonly bytes: number }
+
+/** The next events with documents, as many as a step may read, and the position after them. */
+const selectNext = Effect.fnUntraced(function* (log: SqlClient.SqlClient, after: number, head: number) {
+  const end = Math.min(after + span, head)
+  const keys = yield* log<Key>`SELECT position, octet_length(data) AS bytes FROM event
+    WHERE position > ${after} AND position <= ${end} AND type IN (
+      SELECT type FROM event_type WHERE name IN (SELECT value FROM json_each(${JSON.stringify(storedNames)})))
+    ORDER BY position LIMIT ${most}`
+  let bytes = 0
+  const chosen = keys.filter((key, at) => (bytes += key.bytes) <= mostBytes || at === 0)
+  const last = chosen.at(-1)
+  const isWhole = chosen.length === keys.length && keys.length < most
+  return { positions: chosen.map(({ position }) => position), end: isWhole || last === undefined ? end : last.position }
+})
+
+/** Events of removed sessions and unreadable ones have no documents. */
+const readable = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): ReadonlyArray<SessionEvent> =>
+  Arr.filterMap(rows, (row) => Option.flatMap(toEvent(row), Either.getRight))
+
+const checksums = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
+  const last = rows.at(-1)
+  return last === undefined ? undefined : { compared: Number(last["position"]), checksum: Number(last["checksum"]) }
+}
+
+/** A document with the names of its tool and model. */
+type Named = Document & { readonly tool: string; readonly model: string }
+
+/** A move of the index's position; not done if another process has moved it meanwhile. */
+interface Move {
+  readonly from: number
+  readonly to: number
+  readonly compared: { readonly compared: number; readonly checksum: number } | undefined
+}
+
+interface SessionKey {
+  readonly session: number
+  readonly session_id: string
+  /** The position of its first event. */
+  readonly first: number
+}
+
+const insert = (index: Connection.Statements, session: number, document: Named) => {
+  const { created, model, position, role, seq, text, tool } = document
+  const added = index.run(
+    "INSERT INTO document (position, session, seq, role, created, size) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    [position, session, seq, Role.literals.indexOf(role), created, text.length]
+  )
+  if (added === 0) return
+  const tag = `${sessionTag(session)} ${roleTag(role)}`
+  index.run("INSERT INTO terms (rowid, text, tag, tool, model) VALUES (?, ?, ?, ?, ?)", [
+    position,
+    separated(text),
+    tag,
+    separated(tool),
+    separated(model)
+  ])
+  index.run("INSERT INTO session (session) VALUES (?) ON CONFLICT DO NOTHING", [session])
+  index.run(
+    `INSERT INTO day (day, first, last) VALUES (?, ?, ?)
+      ON CONFLICT DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)`,
+    [Math.floor(created / dayLength), position, position]
+  )
+}
+
+/**
+ * Stores documents, and moves the position. Sessions are looked up while the index is locked: a removal that commits later
+ * waits for this lock before it erases.
+ */
+const store = ({ index, log }: Places, documents: ReadonlyArray<Named>, move: Move | undefined) =>
+  Effect.scoped(
+    Effect.flatMap(log.reserve, (connection) =>
+      immediately(index)(
+        directly(index, (statements) => {
+          const [state] = statements.all<State>("SELECT position FROM state WHERE one = 1", [])
+          if (move !== undefined && state?.position !== move.from) return
+          const ids = JSON.stringify([...new Set(documents.map(({ sessionID }) => sessionID))])
+          const keys = new Map(
+            Connection.statementsOf(connection)
+              ?.all<SessionKey>(
+                `SELECT session, session_id, coalesce(incarnation, 0) AS first FROM event_sequence
+                  WHERE session_id IN (SELECT value FROM json_each(?))`,
+                [ids]
+              )
+              .map((key) => [key.session_id, key])
+          )
+          for (const document of documents) {
+            const key = keys.get(document.sessionID)
+            // An earlier position belongs to a removed session of this id.
+            if (key !== undefined && document.position >= key.first) insert(statements, key.session, document)
+          }
+          if (move === undefined) return
+          statements.run("UPDATE state SET position = ? WHERE one = 1", [move.to])
+          if (move.compared === undefined) return
+          statements.run("UPDATE state SET compared = ?, checksum = ? WHERE one = 1", [
+            move.compared.compared,
+            move.compared.checksum
+          ])
+        })
+      )
+    )
+  ).pipe(retryBusy)
+
+/** Indexes the next events. Returns how far the index is then. */
+const step = Effect.fnUntraced(function* (places: Places) {
+  const { head, position } = yield* progress(places)
+  if (position >= head) return { head, position }
+  const { end, positions } = yield* selectNext(places.log, position, head)
+  const rows =
+    positions.length === 0
+      ? []
+      : yield* selectEvents(
+          places.log,
+          places.log`WHERE e.position IN (SELECT value FROM json_each(${JSON.stringify(positions)})) ORDER BY e.position`
+        )
+  const documents = yield* withNames(places.log, Arr.filterMap(readable(rows), documentOf))
+  yield* store(places, documents, { from: position, to: end, compared: checksums(rows) })
+  return { head, position: end }
+})
+
+interface Floor {
+  readonly session_id: SessionID
+  readonly floor: number
+  readonly position: number
+}
+
+/** The sessions from which events after the position were pruned before they were indexed. */
+const selectFloors = (log: SqlClient.SqlClient, position: number) =>
+  log<Floor>`SELECT f.session_id, q.floor, f.position FROM session_floor f
+    JOIN event_sequence q ON q.session_id = f.session_id WHERE f.position > ${position}`
+
+/** Indexes what is left of a session's pruned events. */
+const indexKept = Effect.fnUntraced(function* (places: Places, { floor, session_id }: Floor, position: number) {
+  const seqs = yield* selectReferenced(places.log, session_id, { from: -1, through: floor })
+  for (const some of Arr.chunksOf(seqs, 64)) {
+    const events = [...(yield* selectBySeq(places.log, session_id, some)).values()]
+    const documents = Arr.filterMap(events, (event) =>
+      Option.filter(Option.flatMap(Either.getRight(event), documentOf), (document) => document.position > position)
+    )
+    if (documents.length > 0) yield* store(places, yield* withNames(places.log, documents), undefined)
+  }
+})
+
+/** What runs around each step, for pauses between them. */
+export type Paced = <A, E, R>(step: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Indexes until the index has reached the end of the log. */
+export const update = Effect.fnUntraced(function* (
+  places: Places,
+  paced: Paced,
+  onProgress: (progress: Progress) => Effect.Effect<void>
+) {
+  yield* settle(places)
+  yield* erase(places.log, places.index)
+  const known = new Map<string, number>()
+  while (true) {
+    const { position } = yield* progress(places)
+    for (const floor of yield* selectFloors(places.log, position)) {
+      if (known.get(floor.session_id) === floor.position) continue
+      yield* paced(indexKept(places, floor, position))
+      known.set(floor.session_id, floor.position)
+    }
+    const reached = yield* paced(step(places))
+    yield* Metric.set(Metrics.searchLag, reached.head - reached.position)
+    yield* onProgress(reached)
+    if (reached.position >= reached.head) return reached
+  }
+})

@@ -1,0 +1,109 @@
+/**
+ * Searches the texts of all sessions: prompts, answers, reasoning, tool calls and results. Contract; the implementation
+ * is `SqlSearch.ts`. Spec: specs/search.md.
+ *
+ * @module @daybook/log/search/Search
+ */
+import { Context, type Effect, Schema } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
+import type { InvalidInput } from "../domain/InvalidInput.ts"
+import { AnyNumber } from "../domain/Json.ts"
+import type { LogUnavailable } from "../log/EventLog.ts"
+import { Page } from "../store/Pages.ts"
+import { Role } from "./Document.ts"
+
+export { Role } from "./Document.ts"
+
+/** What to search, and which page of the result. */
+export const SearchOptions = Schema.Struct({
+  /** Words, `"phrases"`, `prefix*`, `-excluded` and filters (SE-30); at most 1,000 characters. */
+  query: Schema.String,
+  /** The folder that a relative `cwd:` is relative to. Default: the process's folder. */
+  directory: Schema.optional(Schema.String),
+  /** Sessions in a page. Default: 10; maximum: 100. */
+  limit: Schema.optional(AnyNumber),
+  /** The cursor of the previous page, with the same query. */
+  cursor: Schema.optional(Schema.String)
+})
+export type SearchOptions = typeof SearchOptions.Type
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** One text that matches. */
+export const SearchHit = Schema.Struct({
+  /** The sequence number of its event in the session. */
+  seq: Schema.Int,
+  role: Role,
+  tool: optional(Schema.String),
+  /** `provider/model` of the answer it belongs to. */
+  model: optional(Schema.String),
+  /** Milliseconds since the epoch. */
+  created: Schema.Int,
+  /** The text around the first matches, on one line; a shortened side ends in `…`. */
+  snippet: Schema.String,
+  /** The matches in `snippet`: start and end of each, in UTF-16 code units. */
+  marks: Schema.Array(Schema.Tuple(Schema.Int, Schema.Int)),
+  /** Grows with relevance and recency (SE-40). */
+  score: Schema.Finite
+})
+export type SearchHit = typeof SearchHit.Type
+
+/** The matches of one session. */
+export const SearchedSession = Schema.Struct({
+  sessionID: SessionID,
+  title: optional(Schema.String),
+  directory: Schema.String,
+  /** Number of its texts among the ranked ones. */
+  matches: Schema.Int,
+  /** The best of them, at most three, the best first. */
+  hits: Schema.Array(SearchHit)
+})
+export type SearchedSession = typeof SearchedSession.Type
+
+/** One page of sessions, the best first. */
+export const SearchPage = Schema.Struct({
+  ...Page(SearchedSession).fields,
+  /** More texts match than were ranked: the older ones are missing (SE-41). */
+  truncated: Schema.Boolean,
+  /** Positions of the log that are not indexed yet. */
+  behind: Schema.Int
+})
+export type SearchPage = typeof SearchPage.Type
+
+/** How far the index is. */
+export const SearchProgress = Schema.Struct({
+  /** Events up to this position are indexed. */
+  position: Schema.Int,
+  /** The position of the log's last event. */
+  head: Schema.Int
+})
+export type SearchProgress = typeof SearchProgress.Type
+
+/** How to index. */
+export interface UpdateOptions {
+  /** Whether to pause between steps, so that indexing takes at most a quarter of the time. Default: false. */
+  readonly gently?: boolean
+  /** Called after each step. */
+  readonly onProgress?: (progress: SearchProgress) => Effect.Effect<void>
+}
+
+/** One problem of the index. */
+export const SearchFinding = Schema.Struct({ what: Schema.String })
+export type SearchFinding = typeof SearchFinding.Type
+
+export class Search extends Context.Tag("@daybook/log/Search")<
+  Search,
+  {
+    /**
+     * One page of the sessions whose indexed texts match, the best first (SE-40). `InvalidInput` says what is wrong with
+     * the query or the cursor; `LogUnavailable`: the log or the index cannot be read.
+     */
+    readonly search: (options: SearchOptions) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable>
+    /** Indexes what the log has and the index has not (SE-3). Several processes may do so at once. */
+    readonly update: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
+    /** Empties the index and builds it again from the log (SE-5). */
+    readonly rebuild: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
+    /** How far the index is. */
+    readonly progress: Effect.Effect<SearchProgress, LogUnavailable>
+  }
+>() {}

@@ -1,0 +1,177 @@
+/** Implements search on the log's database and the index beside it. Contract: `Search.ts`. */
+import * as SqlClient from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
+import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
+import { InvalidInput } from "../domain/InvalidInput.ts"
+import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
+import { unavailable } from "../log/EventRow.ts"
+import { type DatabaseError, ReadSql, retryBusy } from "../storage/Database.ts"
+import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
+import { selectBySeq } from "../store/EventsBySeq.ts"
+import { clamp } from "../support/Clamp.ts"
+import { withSpan } from "../support/Spans.ts"
+import { type Document, documentOf, Role } from "./Document.ts"
+import * as Indexing from "./Indexing.ts"
+import * as Matching from "./Matching.ts"
+import { withNames } from "./Names.ts"
+import { markText, parse, type Query } from "./Query.ts"
+import { type Group, rank, type Scored } from "./Ranking.ts"
+import { Search, type SearchedSession, type SearchHit, type SearchOptions, type SearchPage, type UpdateOptions } from "./Search.ts"
+import * as Snippets from "./Snippets.ts"
+
+/** Hits shown of one session. */
+const hitLimit = 3
+
+/** A page's place: the newest position and the time that its first page had, and the sessions before it. */
+const Cursor = Schema.parseJson(Schema.Tuple(Schema.NonNegativeInt, Schema.Int, Schema.NonNegativeInt))
+
+const cursorOf = (cursor: string) =>
+  Effect.mapError(
+    Schema.decodeUnknown(Cursor)(Buffer.from(cursor, "base64url").toString()),
+    () => new InvalidInput({ field: "cursor", details: "use the cursor of the previous page, unchanged" })
+  )
+
+interface SessionRow {
+  readonly session: number
+  readonly id: string
+  readonly title: string | null
+  readonly directory: string
+}
+
+const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
+  log<SessionRow>`SELECT q.session, s.id, s.title, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
+    WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(groups.map(({ session }) => session))}))`
+
+type Named = Document & { readonly tool: string; readonly model: string }
+
+/** The documents of the hits, by position. Those whose event cannot be read are absent. */
+const readDocuments = Effect.fnUntraced(function* (log: SqlClient.SqlClient, sessionID: SessionID, hits: ReadonlyArray<Scored>) {
+  const events = yield* selectBySeq(
+    log,
+    sessionID,
+    hits.map(({ seq }) => seq)
+  )
+  const documents = Arr.filterMap([...events.values()], (event) => Option.flatMap(Either.getRight(event), documentOf))
+  return new Map((yield* withNames(log, documents)).map((document) => [document.position, document]))
+})
+
+const toHit = (scored: Scored, document: Named, shown: Snippets.Snippet): SearchHit => ({
+  seq: scored.seq,
+  role: Role.literals[scored.role] ?? "tool",
+  ...(document.tool === "" ? {} : { tool: document.tool }),
+  ...(document.model === "" ? {} : { model: document.model }),
+  created: scored.created,
+  ...shown,
+  score: scored.score
+})
+
+interface Connections extends Indexing.Places {
+  readonly shown: SqlClient.SqlClient
+}
+
+/** The sessions of a page with their hits. */
+const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups: ReadonlyArray<Group>, query: Query) {
+  const sessions = new Map((yield* selectShown(log, groups)).map((row) => [row.session, row]))
+  const mark = markText(query)
+  return yield* Effect.forEach(groups, ({ members, session }) =>
+    Effect.gen(function* () {
+      const row = sessions.get(session)
+      if (row === undefined) return []
+      const sessionID = SessionID.make(row.id, { disableValidation: true })
+      const documents = yield* readDocuments(log, sessionID, members.slice(0, hitLimit))
+      const found = members.flatMap((scored) => {
+        const document = documents.get(scored.position)
+        return document === undefined ? [] : [{ scored, document }]
+      })
+      const snippets = yield* Snippets.snippets(
+        shown,
+        found.map(({ document }) => document.text),
+        mark
+      )
+      const hits = found.map(({ document, scored }, at) =>
+        toHit(scored, document, snippets[at] ?? { snippet: "", marks: [] })
+      )
+      const { directory, title } = row
+      const item: SearchedSession = {
+        sessionID,
+        ...(title === null ? {} : { title }),
+        directory,
+        matches: members.length,
+        hits
+      }
+      return [item]
+    })
+  ).pipe(Effect.map(Arr.flatten))
+})
+
+const run = Effect.fnUntraced(function* (places: Connections, { cursor, directory, limit: asked, query: text }: SearchOptions) {
+  const limit = clamp(asked, 10, 100)
+  const time = yield* Clock.currentTimeMillis
+  const { head, position } = yield* Indexing.progress(places)
+  const [through, now, skip] = cursor === undefined ? [position, time, 0] : yield* cursorOf(cursor)
+  const query = yield* parse(text, now)
+  const { adjacent, candidates, truncated } = yield* Matching.select(places, query, directory ?? process.cwd(), through)
+  const groups = rank(candidates, adjacent, now)
+  const items = yield* present(places, groups.slice(skip, skip + limit), query)
+  const page = { items, truncated, behind: head - position }
+  if (groups.length <= skip + limit) return page satisfies SearchPage
+  const next = JSON.stringify([through, now, skip + limit])
+  return { ...page, cursor: Buffer.from(next).toString("base64url") } satisfies SearchPage
+})
+
+/** Pauses for three times as long as the step took. */
+const gentle: Indexing.Paced = (step) =>
+  Effect.flatMap(Effect.timed(step), ([took, result]) =>
+    Effect.as(Effect.sleep(Duration.max(Duration.times(took, 3), Duration.millis(5))), result)
+  )
+
+/** Steps follow each other; the event loop serves others in between. */
+const brisk: Indexing.Paced = (step) => Effect.zipLeft(step, Effect.yieldNow())
+
+type Failed<E> = Exclude<E, SqlError> | LogUnavailable
+
+const reading = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Failed<E>> =>
+  Effect.mapError(retryBusy(effect), (error) =>
+    error instanceof SqlError ? unavailable("search")(error) : (error as Exclude<E, SqlError>)
+  )
+
+const make = Effect.gen(function* () {
+  const log = yield* ReadSql
+  const writer = yield* SqlClient.SqlClient
+  const file = yield* Effect.orDie(fileOf(writer))
+  const index = yield* openIndex(file === "" ? ":memory:" : searchPath(file))
+  const places: Connections = { log, index, shown: yield* Snippets.openTable }
+  const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
+
+  const update = ({ gently = false, onProgress = () => Effect.void }: UpdateOptions = {}) =>
+    reading(Indexing.update(places, gently ? gentle : brisk, onProgress))
+
+  return Search.of({
+    search: (options) => withSpan("Search.search")(reading(run(places, options))),
+    update: (options) => withSpan("Search.update")(alone(update(options))),
+    rebuild: (options) => withSpan("Search.rebuild")(alone(Effect.zipRight(reading(reset(index)), update(options)))),
+    progress: reading(Indexing.progress(places))
+  })
+})
+
+/** Search over the database in the context. It opens the index, and creates an empty one if there is none. */
+export const layer: Layer.Layer<Search, DatabaseError, SqlClient.SqlClient | ReadSql> = Layer.scoped(Search, make)
+
+/** How long new events wait for others, so that they are indexed together. */
+const linger = "1 second"
+
+/** Keeps the index current in the background until the scope closes. A failed run is logged, and the next event tries again. */
+export const layerFollowing: Layer.Layer<never, never, Search | EventLog> = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const [search, log] = [yield* Search, yield* EventLog]
+    const changed = yield* log.changes()
+    yield* search.update({ gently: true }).pipe(
+      Effect.catchAllCause((cause) => Effect.logWarning("the search index was not updated; it is tried again", cause)),
+      Effect.zipRight(changed),
+      Effect.zipRight(Effect.sleep(linger)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+  })
+)
