@@ -129,7 +129,11 @@ it.effect("SE-22: a new session with the id of a removed one has only its own te
     yield* log.append(id, [created, admitted(message(), `old ${word}`)])
     yield* search.update()
     yield* log.remove(id)
-    yield* log.append(id, [created, draft("session.next.renamed", { title: "new" }), admitted(message(), "young drummer")])
+    yield* log.append(id, [
+      created,
+      draft("session.next.renamed", { title: "new" }),
+      admitted(message(), "young drummer")
+    ])
     assert.deepStrictEqual(yield* places(word), [])
     assert.strictEqual((yield* places("drummer")).length, 1)
   }).pipe(Effect.provide(memorySearch))

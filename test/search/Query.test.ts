@@ -9,21 +9,41 @@ const now = Date.UTC(2026, 0, 15)
 
 const read = (text: string) => Either.getOrThrow(parse(text, now))
 
-const reasonOf = (text: string) => Either.match(parse(text, now), { onLeft: ({ details }) => details, onRight: () => "" })
+const reasonOf = (text: string) =>
+  Either.match(parse(text, now), { onLeft: ({ details }) => details, onRight: () => "" })
 
 const piece = fc.oneof(
   fc.constantFrom(
     ..."AND OR NOT NEAR( ) ( { } ^ + : - * \" ' \\ % , text : tag:x rowid \0 \ud800 東京 ก e\u0301 -- ;".split(" "),
-    ...["NEAR(a b, 3)", "a*b", "-", '"', '""', "role:user", "-role:tool", "tool:bash", 'tool:"a b"', "model:claude*", "after:7d"],
-    ...["before:2026-01-31T10:00Z", "title:x", "session:ses_a", "cwd:.", "word", '"two words"', '"two wor"*', "\t", "#1", "s1"]
+    "NEAR(a b, 3)",
+    "a*b",
+    "-",
+    '"',
+    '""',
+    "role:user",
+    "-role:tool",
+    "tool:bash",
+    'tool:"a b"',
+    "model:claude*",
+    "after:7d",
+    "before:2026-01-31T10:00Z",
+    "title:x",
+    "session:ses_a",
+    "cwd:.",
+    "word",
+    '"two words"',
+    '"two wor"*',
+    "\t",
+    "#1",
+    "s1"
   ),
   fc.string({ unit: "binary" }),
   fc.string()
 )
 
-const text = fc.array(piece, { maxLength: 12 }).chain((pieces) =>
-  fc.constantFrom(" ", "", "  ").map((between) => pieces.join(between))
-)
+const text = fc
+  .array(piece, { maxLength: 12 })
+  .chain((pieces) => fc.constantFrom(" ", "", "  ").map((between) => pieces.join(between)))
 
 it("SE-31: every text is a valid query of FTS5 or a clear error", () => {
   const db = new Sqlite(":memory:")
@@ -73,7 +93,9 @@ it("SE-30: words, phrases, prefixes, exclusions and filters are read as written"
     after: undefined,
     before: undefined
   })
-  const filtered = read('TOOL:bash tool:"read file" -model:gpt role:User session:fix title:"log in" cwd:./src -role:tool')
+  const filtered = read(
+    'TOOL:bash tool:"read file" -model:gpt role:User session:fix title:"log in" cwd:./src -role:tool'
+  )
   assert.deepStrictEqual(filtered.tags, [
     { name: "tool", value: "bash" },
     { name: "tool", value: "read file" },
@@ -92,8 +114,14 @@ it("SE-30: what is no filter is a word: addresses, paths, names with colons", ()
 })
 
 it("SE-32: a quote without its partner separates words", () => {
-  assert.deepStrictEqual(read('say "hello world').terms.map((term) => term.text), ["say", "hello", "world"])
-  assert.deepStrictEqual(read('"a b" c" d').terms.map((term) => term.text), ["a b", "c", "d"])
+  assert.deepStrictEqual(
+    read('say "hello world').terms.map((term) => term.text),
+    ["say", "hello", "world"]
+  )
+  assert.deepStrictEqual(
+    read('"a b" c" d').terms.map((term) => term.text),
+    ["a b", "c", "d"]
+  )
 })
 
 it("SE-33: times are dates, times and ages, in UTC unless they name a zone; the narrowest bound counts", () => {

@@ -6,22 +6,31 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { admitted, call, created, message, session, step } from "../support/Logs.ts"
 import { found, memorySearch, places, roles } from "./support/Searching.ts"
 
-const answered = (messageID = message()) => [
-  admitted(message(), "Why does the Login page flicker?"),
-  step(messageID),
-  draft("session.next.reasoning.started", { assistantMessageID: messageID, reasoningID: "r" }),
-  draft("session.next.reasoning.ended", { assistantMessageID: messageID, reasoningID: "r", text: "perhaps a login timer" }),
-  draft("session.next.text.started", { assistantMessageID: messageID, textID: "t" }),
-  draft("session.next.text.ended", { assistantMessageID: messageID, textID: "t", text: "The login timer fires twice." }),
-  ...call({ messageID, callID: "c", tool: "bash", input: { command: "grep -rn login src" } }),
-  draft("session.next.tool.success", {
-    assistantMessageID: messageID,
-    callID: "c",
-    structured: {},
-    content: [{ type: "text", text: "src/login.ts:12: setTimeout" }],
-    provider: { executed: false }
-  })
-] as const
+const answered = (messageID = message()) =>
+  [
+    admitted(message(), "Why does the Login page flicker?"),
+    step(messageID),
+    draft("session.next.reasoning.started", { assistantMessageID: messageID, reasoningID: "r" }),
+    draft("session.next.reasoning.ended", {
+      assistantMessageID: messageID,
+      reasoningID: "r",
+      text: "perhaps a login timer"
+    }),
+    draft("session.next.text.started", { assistantMessageID: messageID, textID: "t" }),
+    draft("session.next.text.ended", {
+      assistantMessageID: messageID,
+      textID: "t",
+      text: "The login timer fires twice."
+    }),
+    ...call({ messageID, callID: "c", tool: "bash", input: { command: "grep -rn login src" } }),
+    draft("session.next.tool.success", {
+      assistantMessageID: messageID,
+      callID: "c",
+      structured: {},
+      content: [{ type: "text", text: "src/login.ts:12: setTimeout" }],
+      provider: { executed: false }
+    })
+  ] as const
 
 const begun = Effect.gen(function* () {
   const [log, id] = [yield* EventLog, session()]

@@ -46,7 +46,9 @@ export const search = {
     (given) =>
       Effect.gen(function* () {
         if (given.words.length === 0 && !given.rebuild) {
-          return yield* new UsageError({ message: "say what to search: daybook search WORDS; see daybook search --help" })
+          return yield* new UsageError({
+            message: "say what to search: daybook search WORDS; see daybook search --help"
+          })
         }
         const filename = yield* DatabasePath.existing
         const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))

@@ -16,7 +16,10 @@ const sgr = (on: number, off: number) => (text: string) => (text === "" ? "" : `
 export const coloured: Style = {
   dim: sgr(2, 22),
   strong: sgr(1, 22),
-  good: sgr(32, 39), bad: sgr(31, 39), marked: sgr(7, 27) }
+  good: sgr(32, 39),
+  bad: sgr(31, 39),
+  marked: sgr(7, 27)
+}
 
 const same = (text: string) => text
 

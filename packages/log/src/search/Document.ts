@@ -44,7 +44,9 @@ const leaves = (input: unknown): string => {
 type Content = Extract<SessionEvent, { readonly type: "session.next.tool.success" }>["data"]["content"]
 
 const shown = (content: Content): string =>
-  content.flatMap((part) => (part.type === "text" ? [part.text] : part.name === undefined ? [] : [part.name])).join("\n")
+  content
+    .flatMap((part) => (part.type === "text" ? [part.text] : part.name === undefined ? [] : [part.name]))
+    .join("\n")
 
 type Found = Pick<Document, "role" | "text" | "messageID" | "callID" | "tool">
 
@@ -102,6 +104,7 @@ const found = (event: SessionEvent): Found | undefined => {
     case "session.next.compaction.ended":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
+    case "session.next.imported":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

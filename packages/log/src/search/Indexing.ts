@@ -45,10 +45,7 @@ interface State {
 }
 
 const selectState = (index: SqlClient.SqlClient) =>
-  Effect.map(
-    index<State>`SELECT identity, position, compared, checksum FROM state WHERE one = 1`,
-    ([state]) => state
-  )
+  Effect.map(index<State>`SELECT identity, position, compared, checksum FROM state WHERE one = 1`, ([state]) => state)
 
 /** The last position that the log assigned: its event may be pruned or removed by now. */
 const selectHead = (log: SqlClient.SqlClient) =>

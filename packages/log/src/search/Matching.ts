@@ -104,7 +104,12 @@ export interface Matches {
 const nothing: Matches = { candidates: [], adjacent: new Set(), truncated: false }
 
 /** Selects the newest matches up to a position. */
-export const select = Effect.fnUntraced(function* ({ index, log }: Places, query: Query, directory: string, through: number) {
+export const select = Effect.fnUntraced(function* (
+  { index, log }: Places,
+  query: Query,
+  directory: string,
+  through: number
+) {
   const sessions = yield* selectSessions(log, query, directory)
   if (sessions?.length === 0) return nothing
   const match = matchText(query, sessions?.slice(0, sessionLimit))
@@ -114,7 +119,9 @@ export const select = Effect.fnUntraced(function* ({ index, log }: Places, query
   const isTimed = query.after !== undefined || query.before !== undefined
   const [examined] =
     isTimed && candidates.length < rankedLimit
-      ? yield* index<{ readonly count: number }>`SELECT count(*) AS count FROM (${newest(index, match, range, examinedLimit)})`
+      ? yield* index<{
+          readonly count: number
+        }>`SELECT count(*) AS count FROM (${newest(index, match, range, examinedLimit)})`
       : []
   const phrase = phraseText(query)
   const near = { first: candidates.at(-1)?.position ?? 0, last: candidates[0]?.position ?? 0 }

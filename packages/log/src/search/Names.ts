@@ -22,7 +22,11 @@ const ofSession = (sql: SqlClient.SqlClient, sessionID: SessionID, documents: Re
           AND message_id = j.value ->> 0 AND kind = 'tool' AND key = j.value ->> 1) AS tool,
         (SELECT seq FROM session_message WHERE id = j.value ->> 0 AND session = ${sessionKey(sql, sessionID)}) AS step
       FROM json_each(${asked}) j`
-    const steps = yield* selectBySeq(sql, sessionID, Arr.filterMap(rows, ({ step }) => Arr.head(step === null ? [] : [step])))
+    const steps = yield* selectBySeq(
+      sql,
+      sessionID,
+      Arr.filterMap(rows, ({ step }) => Arr.head(step === null ? [] : [step]))
+    )
     const modelOf = (seq: number | null) => {
       const found = seq === null ? undefined : steps.get(seq)
       if (found === undefined || Either.isLeft(found) || found.right.type !== "session.next.step.started") return ""

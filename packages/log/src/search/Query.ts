@@ -58,7 +58,7 @@ const pattern = new RegExp(
 /** Splits a query. A quote without its partner separates words. */
 const itemsOf = (text: string): ReadonlyArray<Item> => {
   const items: Array<Item> = []
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     pattern.lastIndex = at
     const groups = pattern.exec(text)?.groups
     if (groups === undefined) {
@@ -85,7 +85,8 @@ const spans: Readonly<Record<string, number>> = { h: day / 24, d: day, w: 7 * da
 const timeOf = (value: string, now: number): number | undefined => {
   const [, count, unit = ""] = /^(\d{1,5})([hdw])$/.exec(value) ?? []
   if (count !== undefined) return now - Number(count) * (spans[unit] ?? 0)
-  const parts = /^(\d{4})(?:-(\d{2})(?:-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?)?)?$/.exec(value)
+  const parts =
+    /^(\d{4})(?:-(\d{2})(?:-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?)?)?$/.exec(value)
   if (parts === null) return undefined
   const [, year, month = "01", date = "01", time = "00:00", zone = "Z"] = parts
   const at = Date.parse(`${year}-${month}-${date}T${time}${zone}`)
@@ -138,7 +139,8 @@ const add = (query: Building, { name, negative, prefix, value }: Item, now: numb
     case "before": {
       if (negative) return `-${name}: is not supported; use ${name === "after" ? "before" : "after"}:`
       const time = timeOf(value, now)
-      if (time === undefined) return `${name}: is a date such as 2026-01-31, a time such as 2026-01-31T12:00Z, or an age such as 7d`
+      if (time === undefined)
+        return `${name}: is a date such as 2026-01-31, a time such as 2026-01-31T12:00Z, or an age such as 7d`
       if (name === "after") query.after = Math.max(query.after ?? time, time)
       else query.before = Math.min(query.before ?? time, time)
       return undefined
@@ -161,7 +163,9 @@ export const parse = (text: string, now: number): Either.Either<Query, InvalidIn
     const reason = add(query, item, now)
     if (reason !== undefined) return refuse(reason)
   }
-  return isEmpty(query) ? refuse("give a word with a letter or a digit, or a filter such as tool:bash") : Either.right(query)
+  return isEmpty(query)
+    ? refuse("give a word with a letter or a digit, or a filter such as tool:bash")
+    : Either.right(query)
 }
 
 const termText = ({ prefix, text }: Term): string => `text : ${quoted(text)}${prefix ? " *" : ""}`
@@ -193,7 +197,9 @@ export const matchText = (query: Query, sessions?: ReadonlyArray<number>): strin
 
 /** The words in the order of the query, next to each other; undefined for fewer than two plain words. */
 export const phraseText = ({ terms }: Query): string | undefined =>
-  terms.length < 2 ? undefined : termText({ text: terms.map(({ text }) => text).join(" "), prefix: terms.at(-1)?.prefix ?? false })
+  terms.length < 2
+    ? undefined
+    : termText({ text: terms.map(({ text }) => text).join(" "), prefix: terms.at(-1)?.prefix ?? false })
 
 /** A query for the words alone, any of them: for marking them in a text. */
 export const markText = ({ terms }: Query): string | undefined =>

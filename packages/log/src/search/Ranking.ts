@@ -39,10 +39,10 @@ export const scoreOf = ({ created, role, size }: Candidate, adjacent: boolean, n
   return weight * (adjacent ? 2 : 1) * brevity * recency
 }
 
-const best = Order.mapInput(Order.tuple(Order.reverse(Order.number), Order.reverse(Order.number)), (each: Scored) => [
-  each.score,
-  each.position
-] as const)
+const best = Order.mapInput(
+  Order.tuple(Order.reverse(Order.number), Order.reverse(Order.number)),
+  (each: Scored) => [each.score, each.position] as const
+)
 
 /** The candidates by session, the session with the best one first. `adjacent` holds positions. */
 export const rank = (

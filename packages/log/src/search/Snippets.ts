@@ -11,7 +11,8 @@ import { joined, separated } from "./Words.ts"
 /** Words of a snippet, and its most characters. */
 const [wordLimit, charLimit] = [24, 320]
 
-const [begin, end] = ["\u0002", "\u0003"]
+/** Invisible characters that no word has. */
+const [begin, end] = ["\u2061", "\u2062"]
 
 /** A part of a text, and where its matches are. */
 export interface Snippet {
@@ -32,7 +33,10 @@ export const openTable = Effect.gen(function* () {
 const unmarked = (text: string): Snippet => {
   const marks: Array<readonly [number, number]> = []
   let [snippet, from] = ["", 0]
-  for (const piece of joined(text).replaceAll(/\s+/g, " ").trim().split(/([\u0002\u0003])/)) {
+  for (const piece of joined(text)
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .split(/([\u2061\u2062])/)) {
     if (piece === begin) from = snippet.length
     else if (piece === end) marks.push([from, snippet.length])
     else snippet += piece
@@ -52,7 +56,7 @@ const unmarked = (text: string): Snippet => {
 
 const plain = (text: string) => unmarked(text.length > charLimit ? `${text.slice(0, charLimit - 1)}…` : text)
 
-const without = (text: string) => text.replaceAll(/[\u0002\u0003\0]/g, " ")
+const without = (text: string) => text.replaceAll(/[\u2061\u2062]/g, " ").replaceAll("\0", " ")
 
 /** The snippet of each text. Without words to mark, a text's beginning. */
 export const snippets = (sql: SqlClient.SqlClient, texts: ReadonlyArray<string>, match: string | undefined) =>
@@ -64,7 +68,7 @@ export const snippets = (sql: SqlClient.SqlClient, texts: ReadonlyArray<string>,
             statements.run("INSERT INTO shown (rowid, text) VALUES (?, ?)", [at + 1, separated(without(text))])
           )
           const found = statements.all<{ readonly at: number; readonly text: string }>(
-            `SELECT rowid - 1 AS at, snippet(shown, 0, char(2), char(3), '…', ${wordLimit}) AS text
+            `SELECT rowid - 1 AS at, snippet(shown, 0, char(8289), char(8290), '…', ${wordLimit}) AS text
               FROM shown WHERE shown MATCH ?`,
             [match]
           )

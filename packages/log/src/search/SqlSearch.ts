@@ -17,7 +17,14 @@ import * as Matching from "./Matching.ts"
 import { withNames } from "./Names.ts"
 import { markText, parse, type Query } from "./Query.ts"
 import { type Group, rank, type Scored } from "./Ranking.ts"
-import { Search, type SearchedSession, type SearchHit, type SearchOptions, type SearchPage, type UpdateOptions } from "./Search.ts"
+import {
+  Search,
+  type SearchedSession,
+  type SearchHit,
+  type SearchOptions,
+  type SearchPage,
+  type UpdateOptions
+} from "./Search.ts"
 import * as Snippets from "./Snippets.ts"
 
 /** Hits shown of one session. */
@@ -46,7 +53,11 @@ const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
 type Named = Document & { readonly tool: string; readonly model: string }
 
 /** The documents of the hits, by position. Those whose event cannot be read are absent. */
-const readDocuments = Effect.fnUntraced(function* (log: SqlClient.SqlClient, sessionID: SessionID, hits: ReadonlyArray<Scored>) {
+const readDocuments = Effect.fnUntraced(function* (
+  log: SqlClient.SqlClient,
+  sessionID: SessionID,
+  hits: ReadonlyArray<Scored>
+) {
   const events = yield* selectBySeq(
     log,
     sessionID,
@@ -105,7 +116,10 @@ const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups
   ).pipe(Effect.map(Arr.flatten))
 })
 
-const run = Effect.fnUntraced(function* (places: Connections, { cursor, directory, limit: asked, query: text }: SearchOptions) {
+const run = Effect.fnUntraced(function* (
+  places: Connections,
+  { cursor, directory, limit: asked, query: text }: SearchOptions
+) {
   const limit = clamp(asked, 10, 100)
   const time = yield* Clock.currentTimeMillis
   const { head, position } = yield* Indexing.progress(places)

@@ -1,7 +1,8 @@
 /** Prepares texts for the index's tokenizer. The same steps apply to indexed texts and to queries. Pure. Spec: SE-12. */
 
 /** Scripts that are written without spaces between words. */
-const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu
+const unspaced =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu
 
 /** Ends a word and shows nothing: a zero-width space. */
 const border = "\u200b"

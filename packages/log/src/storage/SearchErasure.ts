@@ -84,9 +84,7 @@ const truncated = (index: SqlClient.SqlClient) =>
  * Erases removed sessions from the index beside the log's database, if there is one. Returns whether nothing is left of
  * them; false if a reader still needs the write-ahead log.
  */
-export const eraseBeside = (
-  log: SqlClient.SqlClient
-): Effect.Effect<boolean, SqlError.SqlError | DatabaseError> =>
+export const eraseBeside = (log: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError | DatabaseError> =>
   Effect.gen(function* () {
     const file = yield* fileOf(log)
     if (file === "") return true

@@ -138,5 +138,4 @@ export const openIndex = (path: string): Effect.Effect<SqlClient.SqlClient, Data
   )
 
 /** Opens the index of a database if it exists. */
-export const openExisting = (path: string) =>
-  existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone
+export const openExisting = (path: string) => (existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone)
