@@ -105,6 +105,10 @@ const found = (event: SessionEvent): Found | undefined => {
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
     case "session.next.imported":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":
