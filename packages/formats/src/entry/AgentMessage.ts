@@ -5,8 +5,7 @@
 import { Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
-const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => optional(Schema.NullOr(schema))
+const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
 
 const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 /** `data` is base64, or `blob:sha256:` and the digest of a file in the blob store. */
@@ -81,7 +80,7 @@ const ToolResult = Schema.Struct({
   toolCallId: Schema.NonEmptyString,
   toolName: text,
   content: BlockContent,
-  details: optional(JsonValue),
+  details: Schema.optional(JsonValue),
   isError: flag,
   prunedAt: optionalOrNull(Schema.Finite),
   timestamp
@@ -105,7 +104,7 @@ const Custom = Schema.Struct({
   customType: text,
   content: BlockContent,
   display: flag,
-  details: optional(JsonValue),
+  details: Schema.optional(JsonValue),
   attribution: text,
   timestamp
 })
@@ -122,7 +121,7 @@ const CompactionSummary = Schema.Struct({
   summary: Schema.String,
   shortSummary: text,
   tokensBefore: tokens,
-  providerPayload: optional(JsonValue),
+  providerPayload: Schema.optional(JsonValue),
   timestamp
 })
 

@@ -7,11 +7,10 @@ import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 import { AgentMessage, BlockContent } from "./AgentMessage.ts"
 import { timeOf } from "./Header.ts"
 
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
-const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => optional(Schema.NullOr(schema))
+const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
 const text = optionalOrNull(Schema.String)
 const flag = optionalOrNull(Schema.Boolean)
-const details = optional(JsonValue)
+const details = Schema.optional(JsonValue)
 /** pi writes `fromHook`, xcsh and omp `fromExtension`. */
 const origin = { fromHook: flag, fromExtension: flag }
 
@@ -34,7 +33,7 @@ const Compaction = Schema.Struct({
   shortSummary: text,
   firstKeptEntryId: text,
   /** Version 1: an index into the records of the file, the header being 0. */
-  firstKeptEntryIndex: optional(Schema.Number),
+  firstKeptEntryIndex: Schema.optional(Schema.Number),
   tokensBefore: optionalOrNull(Schema.Finite),
   details,
   preserveData: details,
@@ -144,12 +143,13 @@ export const Entry = Schema.Struct({
   id: Schema.NonEmptyString,
   parentId: Schema.NullOr(Schema.String),
   /** Milliseconds since the epoch. */
-  time: optional(Schema.Int),
+  time: Schema.optional(Schema.Int),
   record: JsonRecord,
-  body: optional(Body)
+  body: Schema.optional(Body)
 })
 export type Entry = typeof Entry.Type
 
+const isBody = Schema.is(Body)
 const validate = ParseResult.validateEither(Body)
 
 /** Whether the record's type is one that this runtime understands. */
@@ -167,19 +167,22 @@ export const isEntryRecord = (record: JsonRecord): boolean => {
   )
 }
 
-/** Why a record of a known type has no body: the fields that are wrong, without their values. */
-const wrongFields = (error: ParseResult.ParseError | ParseResult.ParseIssue): string => {
-  const issues =
-    error._tag === "ParseError"
-      ? ParseResult.ArrayFormatter.formatErrorSync(error)
-      : ParseResult.ArrayFormatter.formatIssueSync(error)
+/** The fields of a record that have another form than its type requires, without their values. */
+const wrongFields = (record: JsonRecord): string => {
+  const issues = Either.match(validate(record), {
+    onLeft: ParseResult.ArrayFormatter.formatIssueSync,
+    onRight: () => []
+  })
   const paths = issues.map(({ path }) => path.join(".")).filter((path) => path !== "")
   return [...new Set(paths)].slice(0, 5).join(", ")
 }
 
-/** The body of a record; the names of its wrong fields; or undefined if its type is unknown. */
-export const bodyOf = (record: JsonRecord): Either.Either<Body, string> | undefined =>
-  isKnownType(record) ? Either.mapLeft(validate(record), wrongFields) : undefined
+/** The body of a record, which is the record itself; the names of its wrong fields; undefined if its type is unknown. */
+export const bodyOf = (record: JsonRecord): Either.Either<Body, string> | undefined => {
+  if (!isKnownType(record)) return undefined
+  const value: unknown = record
+  return isBody(value) ? Either.right(value) : Either.left(wrongFields(record))
+}
 
 /** The entry of a record with the form of an entry. */
 export const entryOf = (record: JsonRecord): Entry => {

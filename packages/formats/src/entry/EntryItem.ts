@@ -150,8 +150,14 @@ const RemoteCompaction = Schema.Struct({
   })
 })
 
-/** Whether the provider keeps the history that the summary replaces: the kept range is not shown again (CX-9). */
-export const isRemote = (body: BodyOf<"compaction">): boolean => Schema.is(RemoteCompaction)(body.preserveData)
+const remoteCompaction = Schema.decodeUnknownOption(RemoteCompaction)
+
+/** The history that a provider keeps in place of what the summary replaces (CX-9). */
+export const remoteHistoryOf = (body: BodyOf<"compaction">) =>
+  Option.map(remoteCompaction(body.preserveData), ({ openaiRemoteCompaction }) => openaiRemoteCompaction)
+
+/** Whether a provider keeps the history: the kept range is not shown again. */
+export const isRemote = (body: BodyOf<"compaction">): boolean => Option.isSome(remoteHistoryOf(body))
 
 const compaction = (base: Base, body: BodyOf<"compaction">, firstKept: string | null): Conversation.Item => {
   const files = Option.getOrElse(fileLists(body.details), () => ({ readFiles: [], modifiedFiles: [] }))

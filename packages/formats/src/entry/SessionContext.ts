@@ -1,0 +1,182 @@
+/**
+ * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-35..FM-39 in
+ * specs/formats.md (CX-1..CX-12).
+ */
+import { Option, Predicate, Schema } from "effect"
+import { AgentMessage, type MessageOf } from "./AgentMessage.ts"
+import type { BodyOf, Entry } from "./Entry.ts"
+import { isRemote, modelOf, remoteHistoryOf } from "./EntryItem.ts"
+import * as EntryTree from "./EntryTree.ts"
+
+/** A provider's model, as a log names it. */
+export interface Model {
+  readonly provider: string
+  readonly modelId: string
+}
+
+/** The settings that the path to the leaf ends with. */
+export interface Settings {
+  readonly thinkingLevel: string
+  /** By role. `default` is the model of answers. */
+  readonly models: Readonly<Record<string, Model>>
+  readonly injectedTtsrRules: ReadonlyArray<string>
+  readonly mode: string
+  readonly modeData?: unknown
+  readonly serviceTier?: string | undefined
+  readonly selectedToolNames?: ReadonlyArray<string>
+  readonly contextName?: string | undefined
+  readonly tenant?: string | undefined
+}
+
+export interface SessionContext extends Settings {
+  readonly messages: ReadonlyArray<AgentMessage>
+}
+
+/** Default: a model change decides the default model; `compat`: an answer's model does too, the last one wins (D-3). */
+export interface Options {
+  readonly compat?: boolean
+}
+
+const none: Settings = { thinkingLevel: "off", models: {}, injectedTtsrRules: [], mode: "none" }
+
+/** An answer's own model, if it names one. */
+const answeredBy = (entry: Entry): Model | undefined => {
+  const { body } = entry
+  if (body?.type !== "message" || body.message.role !== "assistant") return undefined
+  const { model, provider } = body.message
+  return Predicate.isString(provider) && Predicate.isString(model) ? { provider, modelId: model } : undefined
+}
+
+const roleOf = (body: BodyOf<"model_change">): string => {
+  const { role } = body
+  return role === null || role === undefined || role === "" ? "default" : role
+}
+
+/** The settings of a path, from the root. What precedes a compaction counts too (CX-3). */
+const settingsOf = (path: ReadonlyArray<Entry>, compat: boolean): Settings => {
+  let settings = none
+  let answered: Model | undefined
+  const models = new Map<string, Model>()
+  const rules = new Set<string>()
+  for (const entry of path) {
+    const { body } = entry
+    const answering = answeredBy(entry)
+    if (answering !== undefined) {
+      answered = answering
+      if (compat) models.set("default", answering)
+    }
+    if (body?.type === "thinking_level_change") settings = { ...settings, thinkingLevel: body.thinkingLevel ?? "off" }
+    else if (body?.type === "model_change") {
+      const { model, provider } = modelOf(body)
+      models.set(roleOf(body), { provider, modelId: model })
+    } else if (body?.type === "ttsr_injection") for (const rule of body.injectedRules) rules.add(rule)
+    else if (body?.type === "mode_change") settings = { ...settings, mode: body.mode, modeData: body.data }
+    else if (body?.type === "service_tier_change")
+      settings = { ...settings, serviceTier: body.serviceTier ?? undefined }
+    else if (body?.type === "mcp_tool_selection") settings = { ...settings, selectedToolNames: body.selectedToolNames }
+    else if (body?.type === "context_change") {
+      settings = { ...settings, contextName: body.contextName ?? undefined, tenant: body.tenant ?? undefined }
+    }
+  }
+  if (answered !== undefined && !models.has("default")) models.set("default", answered)
+  return { ...settings, models: Object.fromEntries(models), injectedTtsrRules: [...rules] }
+}
+
+const timeOf = ({ time }: Entry): number => time ?? 0
+
+const summary = (entry: Entry, body: BodyOf<"compaction">): MessageOf<"compactionSummary"> => ({
+  role: "compactionSummary",
+  summary: body.summary,
+  ...(body.shortSummary === undefined ? {} : { shortSummary: body.shortSummary }),
+  tokensBefore: body.tokensBefore ?? 0,
+  ...Option.match(remoteHistoryOf(body), {
+    onNone: () => ({}),
+    onSome: ({ provider, replacementHistory }) => ({
+      providerPayload: { type: "openaiResponsesHistory", provider, items: replacementHistory }
+    })
+  }),
+  timestamp: timeOf(entry)
+})
+
+/** What an entry itself shows the model. A compaction's summary comes first, wherever it stands (CX-6). */
+const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
+  const { body } = entry
+  switch (body?.type) {
+    case "message":
+      return [body.message]
+    case "custom_message":
+      return [
+        {
+          role: "custom",
+          customType: body.customType,
+          content: body.content,
+          display: body.display ?? false,
+          ...(body.details === undefined ? {} : { details: body.details }),
+          ...(body.attribution === undefined ? {} : { attribution: body.attribution }),
+          timestamp: timeOf(entry)
+        }
+      ]
+    case "branch_summary":
+      return body.summary === ""
+        ? []
+        : [
+            {
+              role: "branchSummary",
+              summary: body.summary,
+              fromId: body.fromId ?? "root",
+              timestamp: timeOf(entry)
+            }
+          ]
+    case "compaction":
+    case "custom":
+    case "label":
+    case "thinking_level_change":
+    case "model_change":
+    case "session_info":
+    case "title_change":
+    case "ttsr_injection":
+    case "session_init":
+    case "mode_change":
+    case "context_change":
+    case "service_tier_change":
+    case "mcp_tool_selection":
+    case undefined:
+      return []
+  }
+}
+
+const decodeTail = Schema.decodeUnknownOption(Schema.Array(AgentMessage), { onExcessProperty: "preserve" })
+
+/** The messages that a compaction keeps from before it. */
+const keptBy = (body: BodyOf<"compaction">, before: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> => {
+  const tail = decodeTail(body.retainedTail)
+  if (Option.isSome(tail)) return tail.value
+  if (isRemote(body)) return []
+  const first = before.findIndex(({ id }) => id === body.firstKeptEntryId)
+  return first < 0 ? [] : before.slice(first).flatMap(messagesOf)
+}
+
+const messagesAlong = (path: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> => {
+  const at = path.findLastIndex(({ body }) => body?.type === "compaction")
+  const compaction = path[at]
+  if (compaction?.body?.type !== "compaction") return path.flatMap(messagesOf)
+  const { body } = compaction
+  return [summary(compaction, body), ...keptBy(body, path.slice(0, at)), ...path.slice(at + 1).flatMap(messagesOf)]
+}
+
+const leafOf = (tree: EntryTree.EntryTree, leafID: string | undefined): Entry | undefined =>
+  (leafID === undefined ? undefined : tree.get(leafID)) ?? tree.last()
+
+/**
+ * The context at a leaf. `null` is the place before every entry: the context is empty. Without a leaf, or with an unknown
+ * one, the last entry is the leaf (CX-1).
+ */
+export const at = (tree: EntryTree.EntryTree, leafID?: string | null, options: Options = {}): SessionContext => {
+  const leaf = leafID === null ? undefined : leafOf(tree, leafID)
+  const path = leaf === undefined ? [] : tree.path(leaf)
+  return { messages: messagesAlong(path), ...settingsOf(path, options.compat ?? false) }
+}
+
+/** The context of a list of entries: seed 002's `buildSessionContext`. */
+export const build = (entries: Iterable<Entry>, leafID?: string | null, options?: Options): SessionContext =>
+  at(EntryTree.make(entries), leafID, options)
