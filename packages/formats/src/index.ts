@@ -6,6 +6,7 @@
 export * as ClaudeReader from "./claude/ClaudeReader.ts"
 export * as CodexReader from "./codex/CodexReader.ts"
 export * as Conversation from "./conversation/Conversation.ts"
+export * as Detection from "./detection/Detection.ts"
 export * as Dialect from "./conversation/Dialect.ts"
 export * as EntryErrors from "./entry/EntryErrors.ts"
 export * as EntryReader from "./entry/EntryReader.ts"

@@ -1,0 +1,78 @@
+/** Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167 in specs/formats.md. */
+import { FileSystem } from "@effect/platform/FileSystem"
+import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type { Dialect } from "../conversation/Dialect.ts"
+import { dialectOf as entryDialectOf } from "../entry/EntryDialect.ts"
+import { isHeader, isTitleSlot } from "../entry/Header.ts"
+import * as JsonLines from "../lines/JsonLines.ts"
+import * as LogFile from "../lines/LogFile.ts"
+
+/** No tool that this release knows wrote the log. */
+export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(
+  "UnknownDialect",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `not a session log of pi, xcsh, omp, a thread, Claude Code or Codex: ${this.details}`
+  }
+}
+
+/** So many records decide. */
+export const lookahead = 64
+
+const has = (record: JsonRecord, ...fields: ReadonlyArray<string>): boolean =>
+  fields.every((field) => Predicate.isString(record[field]))
+
+const typesOfCodex = /^(?:session_meta|response_item|event_msg|turn_context|compacted)$/
+
+const isThread = (record: JsonRecord): boolean =>
+  (record["recordType"] === "message" || record["recordType"] === "compaction") && "seq" in record
+
+const isCodex = (record: JsonRecord): boolean => {
+  const { payload, record_type, type } = record
+  if (has(record, "type") && typesOfCodex.test(String(type))) return Predicate.isReadonlyRecord(payload)
+  return record_type === "state" || (type === undefined && has(record, "id", "timestamp") && "instructions" in record)
+}
+
+/** `uuid` and `parentUuid` link its records; those without say the session, or a leaf or message of it. */
+const isClaude = (record: JsonRecord): boolean =>
+  has(record, "type") &&
+  (("parentUuid" in record && has(record, "uuid", "sessionId")) ||
+    (record["type"] === "summary" && has(record, "summary", "leafUuid")) ||
+    (record["type"] === "file-history-snapshot" && "snapshot" in record) ||
+    (has(record, "sessionId") && !has(record, "id")))
+
+/** The dialect of a log that begins with these records. The first record that is of a dialect decides. */
+export const detect = (records: ReadonlyArray<JsonRecord>): Either.Either<Dialect, UnknownDialect> => {
+  for (const record of records) {
+    if (isThread(record)) return Either.right("thread")
+    if (isCodex(record)) return Either.right("codex")
+    if (isHeader(record) || isTitleSlot(record)) return Either.right(entryDialectOf(record, records))
+    if (isClaude(record)) return Either.right("claude-code")
+  }
+  const types = [...new Set(records.map(({ type }) => (Predicate.isString(type) ? type.slice(0, 40) : "none")))]
+  const found =
+    records.length === 0 ? "it has no records" : `its records have the types ${types.slice(0, 5).join(", ")}`
+  return Either.left(new UnknownDialect({ details: found }))
+}
+
+const ofFile = (path: string): Effect.Effect<Dialect, LogFile.LogUnreadable | UnknownDialect, FileSystem> =>
+  LogFile.bytes(path).pipe(
+    JsonLines.read({ isRecord: (value) => isClaude(value) || isCodex(value) || isThread(value) }),
+    Stream.filterMap((piece) => (piece._tag === "LogRecord" ? Option.some(piece.value) : Option.none())),
+    Stream.take(lookahead),
+    Stream.runCollect,
+    Effect.flatMap((records) => detect(Chunk.toReadonlyArray(records)))
+  )
+
+/** The dialect of a file, or of a thread's folder. Nothing is changed. */
+export const dialectOf = Effect.fn("Detection.dialectOf")(function* (path: string) {
+  const files = yield* FileSystem
+  const type = yield* Effect.option(Effect.map(files.stat(path), (info) => info.type))
+  if (type._tag === "None" || type.value !== "Directory") return yield* ofFile(path)
+  const records = `${path}/session.jsonl`
+  const isThreadFolder = yield* Effect.orElseSucceed(files.exists(records), () => false)
+  if (isThreadFolder) return "thread" as const
+  return yield* new UnknownDialect({ details: "it is a folder without session.jsonl; name a file in it" })
+})
