@@ -20,8 +20,9 @@ export type Options = Omit<JsonLines.Options, "isRecord">
 
 type Read = JsonLines.LogRecord | Conversation.Problem
 
-/** So many records after the header are read before the dialect is decided. */
+/** So many records after the header are read before the dialect is decided, or so many characters. */
 const lookahead = 50
+const lookaheadLength = 1024 * 1024
 
 /** Whether an object beside damaged bytes is a header or an entry, of any version. */
 const isRecord = (value: JsonRecord): boolean =>
@@ -126,6 +127,8 @@ interface Opening {
   readonly titleSlot: JsonRecord | undefined
   readonly version: number
   readonly ahead: Array<Read>
+  /** Characters of the records ahead. */
+  length: number
 }
 
 const headOf = (opening: Opening, migrated: JsonRecord): Conversation.Head => {
@@ -165,7 +168,7 @@ export const make = () => {
     if (version === undefined) {
       emit(problem(place, "wrong-field", `The version is not a number; the log is read as version ${currentVersion}.`))
     }
-    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [] }
+    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [], length: 0 }
     return undefined
   }
 
@@ -174,12 +177,12 @@ export const make = () => {
     else next?.(read, emit)
   }
 
-  const begin = ({ ahead, header, slot, ...rest }: Opening) => {
-    const migration = Migration.make(header, slot)
-    const head = headOf({ ahead, header, slot, ...rest }, migration.header)
+  const begin = (log: Opening) => {
+    const migration = Migration.make(log.header, log.slot)
+    const head = headOf(log, migration.header)
     emit(head)
     next = makeItems(migration, head.createdAt)
-    for (const read of ahead) item(read)
+    for (const read of log.ahead) item(read)
     opening = undefined
   }
 
@@ -187,7 +190,8 @@ export const make = () => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
-      if (opening.ahead.length === lookahead) begin(opening)
+      opening.length += read._tag === "LogRecord" ? read.text.length : 0
+      if (opening.ahead.length >= lookahead || opening.length >= lookaheadLength) begin(opening)
     } else if (read._tag === "Problem") emit(read)
     else return open(read)
     return undefined
