@@ -1,0 +1,235 @@
+/**
+ * A thread that is open for writing: appends records, one write per line, and updates its metadata. Holds the lock of its
+ * file, and in memory only the records that the model is shown. Spec: FM-103..FM-105, FM-115 (TH-3..TH-7, TH-14).
+ */
+import { join } from "node:path"
+import { type Array as Arr, Clock, Effect, Either, Option, type Scope, Stream } from "effect"
+import type { Problem } from "../conversation/Conversation.ts"
+import * as JsonLines from "../lines/JsonLines.ts"
+import * as Latch from "../storage/Latch.ts"
+import { SessionStorage } from "../storage/SessionStorage.ts"
+import type { FileMissing, SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import * as ThreadCompaction from "./ThreadCompaction.ts"
+import { contextOf, shownOf, totalTokens } from "./ThreadContext.ts"
+import {
+  callsOf,
+  type CompactionRecord,
+  decodeRecord,
+  type MessageRecord,
+  metadataFile,
+  recordsFile,
+  type ThreadMessage,
+  type ThreadMetadata,
+  type ThreadMetrics,
+  type ThreadRecord
+} from "./ThreadRecord.ts"
+import { type Summarize, summaryOf, type SummaryUnusable } from "./ThreadSummary.ts"
+import * as ThreadTurns from "./ThreadTurns.ts"
+
+/** How a context that is too large is compacted before a turn. */
+export interface Preparation<E, R> {
+  /** Tokens of the model's window. */
+  readonly contextWindow: number
+  readonly settings?: ThreadCompaction.CompactionSettings
+  readonly summarize: Summarize<E, R>
+}
+
+export interface Thread {
+  readonly metadata: Effect.Effect<ThreadMetadata>
+  /** What was wrong with the records when the thread was opened. */
+  readonly problems: ReadonlyArray<Problem>
+  /** Runs a turn; turns of one thread never overlap. Interrupting a waiting one withdraws it. */
+  readonly run: ThreadTurns.ThreadTurns["run"]
+  /** Appends the messages of an interaction durably, then updates the metadata; `used` is added to the metrics. */
+  readonly append: (
+    messages: Arr.NonEmptyReadonlyArray<ThreadMessage>,
+    used?: Partial<Omit<ThreadMetrics, "totalToolCalls">>
+  ) => Effect.Effect<ReadonlyArray<MessageRecord>, StorageFailed>
+  /** All records of the file, in order; damaged lines are skipped. */
+  readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
+  /** The messages for the model. */
+  readonly context: Effect.Effect<ReadonlyArray<ThreadMessage>>
+  /** Appends a compaction; none if there is nothing to summarize. A failure appends nothing. */
+  readonly compact: <E, R>(
+    summarize: Summarize<E, R>,
+    settings?: ThreadCompaction.CompactionSettings
+  ) => Effect.Effect<Option.Option<CompactionRecord>, E | SummaryUnusable | StorageFailed, R>
+  /** The messages for the model, after a compaction if they exceed its window. Compacts once at most. */
+  readonly prepare: <E, R>(
+    preparation: Preparation<E, R>
+  ) => Effect.Effect<ReadonlyArray<ThreadMessage>, E | SummaryUnusable | StorageFailed, R>
+  readonly rename: (name: string) => Effect.Effect<ThreadMetadata, StorageFailed>
+}
+
+/** The content of `metadata.json`. */
+export const metadataText = (metadata: ThreadMetadata): string => `${JSON.stringify(metadata, null, 2)}\n`
+
+const isRecord = (value: Readonly<Record<string, unknown>>): boolean => "recordType" in value
+
+const reading = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<ThreadRecord | Problem, E, R> =>
+  bytes.pipe(
+    JsonLines.read({ isRecord }),
+    Stream.map((piece): ThreadRecord | Problem => {
+      if (piece._tag === "Problem") return piece
+      const details = "The record has an unknown type or version, or a wrong field; it is not shown."
+      return Either.getOrElse(decodeRecord(piece.value), (): Problem => ({
+        _tag: "Problem",
+        place: piece.place,
+        kind: "unknown-record",
+        details
+      }))
+    })
+  )
+
+const isProblem = (read: ThreadRecord | Problem): read is Problem => "_tag" in read
+
+/** Problems that are kept of one file. */
+const mostProblems = 100
+
+/** The records that the model is shown, with the compaction. */
+const visible = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<ThreadRecord> => {
+  const { compaction, messages } = shownOf(records)
+  const shown = new Set<ThreadRecord>(messages)
+  return records.filter((record) => record === compaction || shown.has(record))
+}
+
+/** What a file's records say. `records` are those that the latest compaction leaves. */
+const load = Effect.fnUntraced(function* (path: string) {
+  const storage = yield* SessionStorage
+  const problems: Array<Problem> = []
+  let records: Array<ThreadRecord> = []
+  let [messageCount, highestSeq, lastMessageAt]: [number, number, string | undefined] = [0, 0, undefined]
+  yield* Stream.runForEach(reading(storage.readBytes(path)), (read) =>
+    Effect.sync(() => {
+      if (isProblem(read)) {
+        if (problems.length < mostProblems) problems.push(read)
+        return
+      }
+      records.push(read)
+      highestSeq = Math.max(highestSeq, read.seq)
+      if (read.recordType === "compaction") records = [...visible(records)]
+      else [messageCount, lastMessageAt] = [messageCount + 1, read.timestamp]
+    })
+  )
+  return { records, problems, messageCount, highestSeq, lastMessageAt }
+})
+
+const noMetrics: ThreadMetrics = { totalTurns: 0, totalTokens: 0, totalToolCalls: 0, totalDurationMs: 0 }
+
+type Used = Partial<Omit<ThreadMetrics, "totalToolCalls">>
+
+const addMetrics = (metrics: ThreadMetrics, used: Used, messages: ReadonlyArray<ThreadMessage>): ThreadMetrics => ({
+  totalTurns: metrics.totalTurns + (used.totalTurns ?? 0),
+  totalTokens: metrics.totalTokens + (used.totalTokens ?? 0),
+  totalToolCalls: metrics.totalToolCalls + messages.reduce((calls, { content }) => calls + callsOf(content).length, 0),
+  totalDurationMs: metrics.totalDurationMs + (used.totalDurationMs ?? 0)
+})
+
+const messageRecord = (seq: number, message: ThreadMessage, timestamp: string): MessageRecord => ({
+  recordType: "message",
+  schemaVersion: 1,
+  seq,
+  ...message,
+  timestamp
+})
+
+/** Opens the thread of a folder until the scope closes. Mends a count that a crash left behind (TH-5). */
+export const open = Effect.fn("Thread.open")(function* (
+  folder: string,
+  stored: ThreadMetadata
+): Effect.fn.Return<Thread, FileMissing | SessionLocked | StorageFailed, SessionStorage | Scope.Scope> {
+  const storage = yield* SessionStorage
+  const path = join(folder, recordsFile)
+  yield* storage.lock(path)
+  const loaded = yield* load(path)
+  const writer = yield* storage.openWriter(path)
+  const latch = Latch.logged(path)
+  const writing = yield* Effect.makeSemaphore(1)
+  const turns = ThreadTurns.make(stored.id)
+  const { problems } = loaded
+  let { records } = loaded
+  let metadata: ThreadMetadata = stored
+
+  const save = (next: ThreadMetadata) =>
+    Effect.map(storage.writeText(join(folder, metadataFile), metadataText(next)), () => (metadata = next))
+  /** One change at a time, also of an interrupted caller: a line that was written is counted. */
+  const change = <A, E, R>(use: Effect.Effect<A, E, R>) =>
+    writing.withPermits(1)(Effect.uninterruptible(latch.guard(use)))
+  const nextSeq = () => metadata.nextSeq ?? 1
+  const now = Effect.map(Clock.currentTimeMillis, (time) => new Date(time).toISOString())
+  const write = (record: ThreadRecord) =>
+    Effect.map(writer.writeLine(JSON.stringify(record)), () => void records.push(record))
+
+  const due = Math.max(stored.nextSeq ?? 1, loaded.highestSeq + 1)
+  if (stored.messageCount !== loaded.messageCount || stored.nextSeq !== due) {
+    const lastMessageAt = loaded.lastMessageAt ?? stored.lastMessageAt
+    yield* save({ ...stored, messageCount: loaded.messageCount, lastMessageAt, nextSeq: due })
+  }
+
+  const append: Thread["append"] = (messages, used = {}) =>
+    change(
+      Effect.gen(function* () {
+        const timestamp = yield* now
+        const written: Array<MessageRecord> = []
+        for (const message of messages) {
+          const record = messageRecord(nextSeq() + written.length, message, timestamp)
+          yield* write(record)
+          written.push(record)
+        }
+        yield* writer.fsync
+        yield* save({
+          ...metadata,
+          lastMessageAt: timestamp,
+          messageCount: metadata.messageCount + written.length,
+          metrics: addMetrics(metadata.metrics ?? noMetrics, used, messages),
+          nextSeq: nextSeq() + written.length
+        })
+        return written
+      })
+    )
+
+  const compact: Thread["compact"] = (summarize, settings = ThreadCompaction.defaultSettings) =>
+    Effect.gen(function* () {
+      const plan = ThreadCompaction.planOf(records, settings)
+      if (plan === undefined) return Option.none()
+      const summary = yield* summaryOf(plan, summarize)
+      const appended = Effect.gen(function* () {
+        const record: CompactionRecord = {
+          recordType: "compaction",
+          schemaVersion: 1,
+          seq: nextSeq(),
+          firstKeptSeq: plan.firstKeptSeq,
+          summary,
+          tokensBefore: plan.tokensBefore,
+          ...plan.files,
+          timestamp: yield* now
+        }
+        yield* write(record)
+        yield* writer.fsync
+        records = [...visible(records)]
+        yield* save({ ...metadata, nextSeq: nextSeq() + 1 })
+        return Option.some(record)
+      })
+      return yield* change(appended)
+    })
+
+  const context = Effect.sync(() => contextOf(records))
+
+  return {
+    metadata: Effect.sync(() => metadata),
+    problems,
+    run: turns.run,
+    append,
+    history: Stream.filter(reading(storage.readBytes(path)), (read): read is ThreadRecord => !isProblem(read)),
+    context,
+    compact,
+    prepare: ({ contextWindow, settings = ThreadCompaction.defaultSettings, summarize }) =>
+      Effect.gen(function* () {
+        const messages = yield* context
+        if (!ThreadCompaction.isDue(totalTokens(messages), contextWindow, settings)) return messages
+        yield* compact(summarize, settings)
+        return yield* context
+      }),
+    rename: (name) => change(Effect.suspend(() => save({ ...metadata, name })))
+  }
+})
