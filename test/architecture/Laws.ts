@@ -60,7 +60,19 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
-  formats: ["conversation", "lines", "entry", "storage", "blob", "reading", "claude", "codex", "thread", "detection", "document"],
+  formats: [
+    "conversation",
+    "lines",
+    "entry",
+    "storage",
+    "blob",
+    "reading",
+    "claude",
+    "codex",
+    "thread",
+    "detection",
+    "document"
+  ],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
 }

@@ -219,8 +219,8 @@ it.scoped("S7.8: an id that is not a ULID is refused before any path is built", 
         `${"0".repeat(26)}\n`,
         "0".repeat(27)
       ]) {
-        for (const use of [threads.get(id), Effect.scoped(threads.open(id))]) {
-          assert.deepInclude({ ...(yield* Effect.flip(Effect.asVoid(use))) }, { _tag: "InvalidThreadID", id })
+        for (const use of [Effect.asVoid(threads.get(id)), Effect.asVoid(Effect.scoped(threads.open(id)))]) {
+          assert.deepInclude({ ...(yield* Effect.flip(use)) }, { _tag: "InvalidThreadID", id })
         }
       }
       assert.strictEqual((yield* Effect.flip(threads.get("0".repeat(26))))._tag, "ThreadNotFound")

@@ -26,4 +26,7 @@ const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** The time of a ULID in milliseconds since the epoch: its first ten characters. */
 export const timeOf = (id: ThreadID): number =>
-  [...id.slice(0, 10)].reduce((time, character) => time * 32 + alphabet.indexOf(character), 0)
+  id
+    .slice(0, 10)
+    .split("")
+    .reduce((time, character) => time * 32 + alphabet.indexOf(character), 0)
