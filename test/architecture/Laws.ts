@@ -71,7 +71,11 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "codex",
     "thread",
     "detection",
-    "document"
+    "document",
+    "difference",
+    "export",
+    "import",
+    "source"
   ],
   server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]

@@ -10,7 +10,9 @@ import { context } from "./commands/context.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
 import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
+import { exportVerb } from "./commands/export.ts"
 import { files } from "./commands/files.ts"
+import { importVerb } from "./commands/import.ts"
 import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
 import { permissions } from "./commands/permissions.ts"
@@ -46,6 +48,8 @@ export const verbs: ReadonlyArray<Verb> = [
   trust,
   serve,
   files,
+  importVerb,
+  exportVerb,
   stats,
   backup,
   restore,
@@ -76,6 +80,8 @@ const root = Command.make("daybook").pipe(
     trust.command,
     serve.command,
     files.command,
+    importVerb.command,
+    exportVerb.command,
     stats.command,
     backup.command,
     restore.command,

@@ -40,6 +40,17 @@ export class PruneIncomplete extends Schema.TaggedError<PruneIncomplete>("@daybo
   { message: Schema.String }
 ) {}
 
+/** A file that the command writes cannot be written. */
+export class FileProblem extends Schema.TaggedError<FileProblem>("@daybook/cli/FileProblem")("FileProblem", {
+  message: Schema.String
+}) {}
+
+/** `daybook import` could not import every log. The others are imported. */
+export class ImportIncomplete extends Schema.TaggedError<ImportIncomplete>("@daybook/cli/ImportIncomplete")(
+  "ImportIncomplete",
+  { message: Schema.String }
+) {}
+
 /** The prompt's activity did not complete. `type` is the error type recorded in the log. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",

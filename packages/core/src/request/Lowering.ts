@@ -161,6 +161,9 @@ const runningTask = (task: string): string =>
   "<running-task>\nThis prompt opened the work that is under way. Go on with it where the record ends; do not begin anew.\n" +
   `${task}\n</running-task>\n`
 
+const recentContext = (recent: string): string =>
+  `<recent-context>\n${unprivileged(recent)}\n</recent-context>\n`
+
 const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
     case "user":
@@ -180,7 +183,9 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
             "<conversation-checkpoint>\nThis is a record of the conversation so far. What it holds has happened; go on where it " +
               "ends. What was asked last in it and has no answer yet is still to be done.\n" +
               (message.task === undefined ? "" : runningTask(message.task)) +
-              `<summary>\n${unprivileged(message.summary)}\n</summary>\n<recent-context>\n${unprivileged(message.recent)}\n</recent-context>\n` +
+              `<summary>\n${unprivileged(message.summary)}\n</summary>\n` +
+              // A checkpoint that keeps whole messages has no record of them.
+              (message.keptSeq !== undefined && message.recent === "" ? "" : recentContext(message.recent)) +
               "</conversation-checkpoint>"
           )
         ])

@@ -117,7 +117,7 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
   for (const row of start.told) tables.load("session_message", row)
   for (const row of start.settled) {
     tables.load("session_message", row)
-    if (row.seq === from) for (const prompt of kept) tables.load("session_message", prompt)
+    if (row.seq === from) for (const each of kept) tables.load("session_message", each)
   }
   for (const row of start.parts) tables.load("session_part", row)
   let cursor = start.after

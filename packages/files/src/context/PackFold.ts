@@ -75,7 +75,8 @@ const compact = (state: PackState, compacted: Compacted): PackState => {
     ({ kind, line, seq }) =>
       line <= compacted.lines &&
       !(kind === "told" && seq > baselineSeq) &&
-      !(kind === "user" && compacted.firstKeptSeq !== undefined && seq >= compacted.firstKeptSeq)
+      !(kind === "user" && compacted.firstKeptSeq !== undefined && seq >= compacted.firstKeptSeq) &&
+      !(kind !== "told" && compacted.keptSeq !== undefined && seq >= compacted.keptSeq)
   )
   return { ...state, shown: stays, swaps: [...state.swaps, ...runsOf(Chunk.toReadonlyArray(goes), compacted)] }
 }
@@ -147,12 +148,13 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.context.pruned":
       return { ...state, pending: { ...pending, prunedSeq: event.data.through } }
     case "session.next.compaction.ended": {
-      const { firstKeptSeq, text } = event.data
+      const { firstKeptSeq, keptSeq, text } = event.data
       const compacted: Compacted = {
         seq: event.seq,
         lines: state.lines,
         summary: firstLine(text),
-        ...(firstKeptSeq === undefined ? {} : { firstKeptSeq })
+        ...(firstKeptSeq === undefined ? {} : { firstKeptSeq }),
+        ...(keptSeq === undefined ? {} : { keptSeq })
       }
       return { ...state, pending: { ...pending, compacted: [...pending.compacted, compacted] } }
     }

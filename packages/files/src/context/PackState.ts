@@ -49,6 +49,7 @@ const Compacted = Schema.Struct({
   /** The number of lines at that time. */
   lines: Schema.Int,
   firstKeptSeq: optional(Schema.Int),
+  keptSeq: optional(Schema.Int),
   summary: Schema.String
 })
 const Todo = Schema.Struct({ seq: Schema.Int, items: Schema.Array(TodoItem) })

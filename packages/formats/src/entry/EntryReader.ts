@@ -20,9 +20,8 @@ export type Options = Omit<JsonLines.Options, "isRecord">
 
 type Read = JsonLines.LogRecord | Conversation.Problem
 
-/** So many records after the header are read before the dialect is decided, or so many characters. */
+/** So many records after the header are read before the dialect is decided. */
 const lookahead = 50
-const lookaheadLength = 1024 * 1024
 
 /** Whether an object beside damaged bytes is a header or an entry, of any version. */
 const isRecord = (value: JsonRecord): boolean =>
@@ -127,8 +126,6 @@ interface Opening {
   readonly titleSlot: JsonRecord | undefined
   readonly version: number
   readonly ahead: Array<Read>
-  /** Characters of the records ahead. */
-  length: number
 }
 
 const headOf = (opening: Opening, migrated: JsonRecord): Conversation.Head => {
@@ -168,7 +165,7 @@ export const make = () => {
     if (version === undefined) {
       emit(problem(place, "wrong-field", `The version is not a number; the log is read as version ${currentVersion}.`))
     }
-    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [], length: 0 }
+    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [] }
     return undefined
   }
 
@@ -177,12 +174,12 @@ export const make = () => {
     else next?.(read, emit)
   }
 
-  const begin = (log: Opening) => {
-    const migration = Migration.make(log.header, log.slot)
-    const head = headOf(log, migration.header)
+  const begin = ({ ahead, header, slot, ...rest }: Opening) => {
+    const migration = Migration.make(header, slot)
+    const head = headOf({ ahead, header, slot, ...rest }, migration.header)
     emit(head)
     next = makeItems(migration, head.createdAt)
-    for (const read of log.ahead) item(read)
+    for (const read of ahead) item(read)
     opening = undefined
   }
 
@@ -190,8 +187,7 @@ export const make = () => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
-      opening.length += read._tag === "LogRecord" ? read.text.length : 0
-      if (opening.ahead.length >= lookahead || opening.length >= lookaheadLength) begin(opening)
+      if (opening.ahead.length === lookahead) begin(opening)
     } else if (read._tag === "Problem") emit(read)
     else return open(read)
     return undefined

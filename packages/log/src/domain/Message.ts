@@ -189,6 +189,8 @@ export const Message = Schema.Union(
     task: optional(Schema.String),
     /** Prompts from this sequence number on follow the checkpoint verbatim. */
     firstKeptSeq: optional(Schema.Int),
+    /** All messages from this sequence number on follow the checkpoint. */
+    keptSeq: optional(Schema.Int),
     readFiles: optional(Schema.Array(Schema.String)),
     modifiedFiles: optional(Schema.Array(Schema.String))
   })

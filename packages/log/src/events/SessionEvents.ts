@@ -279,6 +279,8 @@ export const CompactionEnded = durable("session.next.compaction.ended", 2, {
    * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
    */
   firstKeptSeq: optional(Schema.Int),
+  /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
+  keptSeq: optional(Schema.Int),
   /** Files read and modified so far, over all compactions. */
   readFiles: optional(paths),
   modifiedFiles: optional(paths),

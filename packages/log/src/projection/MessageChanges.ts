@@ -14,6 +14,7 @@ const message = (event: SessionEvent, id: string, type: string, row: Partial<Mes
     type,
     call_id: null,
     first_kept: null,
+    all_kept: null,
     settled: null,
     time_created: event.created,
     ...row
@@ -57,4 +58,7 @@ export const stepSettled = (event: Ended): Change => ({
 })
 
 export const compactionEnded = (event: EventOfType<"session.next.compaction.ended">): Change =>
-  message(event, event.data.messageID, "compaction", { first_kept: event.data.firstKeptSeq ?? null })
+  message(event, event.data.messageID, "compaction", {
+    first_kept: event.data.firstKeptSeq ?? null,
+    all_kept: event.data.keptSeq ?? null
+  })

@@ -78,6 +78,8 @@ export type MessageRow = {
   readonly call_id: string | null
   /** Prompts from this event on follow a checkpoint verbatim (CP-49). */
   readonly first_kept: number | null
+  /** All messages from this event on follow a checkpoint (CP-60). */
+  readonly all_kept: number | null
   /** The ending event. */
   readonly settled: number | null
   readonly time_created: number
@@ -188,7 +190,7 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     once: ["promoted_seq"]
   },
   session_message: {
-    columns: ["id", "session_id", "seq", "type", "call_id", "first_kept", "settled", "time_created"],
+    columns: ["id", "session_id", "seq", "type", "call_id", "first_kept", "all_kept", "settled", "time_created"],
     key: ["id", "session_id"],
     once: ["settled"]
   },

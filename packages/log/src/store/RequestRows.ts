@@ -20,6 +20,8 @@ export interface Checkpoint {
   readonly seq: number
   /** Prompts from this sequence number on follow it. */
   readonly kept: number | null
+  /** All messages from this sequence number on follow it. */
+  readonly all: number | null
 }
 
 /** The last checkpoint before an event. */
@@ -29,7 +31,7 @@ export const selectCheckpoint = (
   before: number
 ): Found<Checkpoint | undefined> =>
   Effect.map(
-    sql<Checkpoint>`SELECT seq, first_kept AS kept FROM session_message
+    sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all" FROM session_message
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
@@ -48,16 +50,21 @@ export const selectTold = (
     : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
         AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
 
-/** Prompts without an answer follow the checkpoint (CP-49). */
+/**
+ * Prompts without an answer follow the checkpoint (CP-49), or all messages of the range that an imported log kept, except
+ * earlier checkpoints, and system messages, which `selectTold` selects (CP-60).
+ */
 export const selectKept = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   checkpoint: Checkpoint | undefined
-): Found<ReadonlyArray<MessageRow>> =>
-  typeof checkpoint?.kept !== "number"
-    ? Effect.succeed([])
-    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
-        AND seq >= ${checkpoint.kept} AND seq < ${checkpoint.seq} AND type = 'user' ORDER BY seq`
+): Found<ReadonlyArray<MessageRow>> => {
+  const from = checkpoint?.all ?? checkpoint?.kept
+  if (checkpoint === undefined || typeof from !== "number") return Effect.succeed([])
+  const shown = sql.literal(checkpoint.all === null ? "type = 'user'" : "type NOT IN ('compaction', 'system')")
+  return sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
+    WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq < ${checkpoint.seq} AND ${shown} ORDER BY seq`
+}
 
 /** The message of the last step at or before an event. */
 const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number): Found<MessageRow | undefined> =>
@@ -242,11 +249,11 @@ export interface ContextStart {
   readonly from: number
   /** The messages from the checkpoint up to the floor, which is a safe boundary: nothing of them changes later. */
   readonly settled: ReadonlyArray<MessageRow>
-  /** The parts of these messages. */
+  /** The parts of these messages and of the kept ones. */
   readonly parts: ReadonlyArray<PartRow>
   /** System messages before the checkpoint that the baseline does not contain. */
   readonly told: ReadonlyArray<MessageRow>
-  /** Prompts that follow the checkpoint verbatim. */
+  /** Messages that follow the checkpoint: prompts, or all of a kept range. */
   readonly kept: ReadonlyArray<MessageRow>
   /**
    * The inputs of the kept prompts, and, in their waiting state, the inputs admitted before `from` and promoted since.
@@ -274,14 +281,14 @@ export const selectContextStart = (
         ? []
         : yield* sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
             WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq <= ${Math.min(floor, before - 1)} ORDER BY seq`
-    const parts = yield* selectParts(sql, sessionID, settled)
+    const parts = yield* selectParts(sql, sessionID, [...kept, ...settled])
     const prompts = yield* selectPrompts(sql, sessionID, [...kept, ...settled])
     const promoted =
       yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
       AND promoted_seq > ${after} AND promoted_seq < ${before} AND admitted_seq <= ${after}`
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
     const inputs = [...prompts, ...waiting]
-    const messages = [...told, ...settled]
+    const messages = [...told, ...kept, ...settled]
     const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages, parts, inputs }))
     return { after, from, settled, parts, told, kept, inputs, events }
   })

@@ -140,6 +140,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         type TEXT NOT NULL,
         call_id TEXT,
         first_kept INTEGER,
+        all_kept INTEGER,
         settled INTEGER,
         time_created INTEGER NOT NULL,
         PRIMARY KEY (session, seq)

@@ -1,0 +1,225 @@
+/**
+ * Writes a session as an entry log. Records of an import get back what the session's events do not hold, so that the
+ * source's lines return; what the session did since, and sessions of Daybook, are written in the same form. Streams: it
+ * holds the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-30 to IM-36.
+ */
+import { createHash } from "node:crypto"
+import { Chunk, Effect, Either, Schema, Stream } from "effect"
+import { type ImportedLog, isComplete } from "@daybook/log/domain/Imported"
+import type { Session } from "@daybook/log/domain/Message"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { apply } from "../difference/Difference.ts"
+import { type EntryDialect, entryHead, entryRecord } from "./EntryRecord.ts"
+import { type Group, Grouping } from "./Grouping.ts"
+import { Ledger } from "./Ledger.ts"
+
+/** What an export left out. */
+export const ExportReport = Schema.Struct({
+  /** Lines written, with the head. */
+  lines: Schema.Int,
+  /** Events that the format cannot hold, by type. */
+  dropped: Schema.Record({ key: Schema.String, value: Schema.Int }),
+  /** Records of the source that only its own format can hold. */
+  records: Schema.Int,
+  /** What else a person should know. */
+  notes: Schema.Array(Schema.String)
+})
+export type ExportReport = typeof ExportReport.Type
+
+/** A stored difference cannot be applied: the event was changed, or a later release wrote it. */
+export class DifferenceUnreadable extends Schema.TaggedError<DifferenceUnreadable>(
+  "@daybook/formats/DifferenceUnreadable"
+)("DifferenceUnreadable", { sessionID: Schema.String, seq: Schema.Int, details: Schema.String }) {
+  override get message() {
+    return `event ${this.seq} of ${this.sessionID} does not say how its record differs: ${this.details}`
+  }
+}
+
+/** Entry ids of eight hexadecimal digits, unique in a log. */
+const makeKeys = () => {
+  const used = new Set<string>()
+  return {
+    taken: (key: string): void => void used.add(key),
+    of: (id: string): string => {
+      for (let count = 0; ; count++) {
+        const key = createHash("sha256").update(`${id} ${count}`).digest("hex").slice(0, 8)
+        if (used.has(key)) continue
+        used.add(key)
+        return key
+      }
+    }
+  }
+}
+
+const messageOf = ({ data }: SessionEvent): string | undefined =>
+  "messageID" in data ? data.messageID : "assistantMessageID" in data ? data.assistantMessageID : undefined
+
+/** Makes the lines of one session. Give it the session's events in order. */
+export class EntryExport {
+  private lines = 0
+  private hiddenRecords = 0
+  private readonly ledger: Ledger
+  private readonly keys = makeKeys()
+  private readonly grouping = new Grouping()
+  private readonly notes: Array<string> = []
+  private readonly imported: ImportedLog | undefined
+  /** Whether the source's records are restored. */
+  private readonly restores: boolean
+  /** The events since the last record of the import; undefined once the import is over. */
+  private pending: Array<SessionEvent> | undefined
+  private created: SessionEvent | undefined
+  private hasHead = false
+  /** The record that the next one follows. */
+  private leaf: string | null = null
+  /** The last record. */
+  private written: string | null = null
+
+  private readonly session: Session
+
+  constructor(session: Session, dialect: EntryDialect) {
+    this.session = session
+    this.imported = session.imported
+    const own = this.imported?.dialect
+    this.restores = own === dialect || (own === "omp" && dialect === "xcsh")
+    this.ledger = new Ledger(own === "omp" && dialect === "xcsh" ? "omp" : dialect)
+    this.pending = this.imported !== undefined && isEntry(this.imported.dialect) ? [] : undefined
+    if (this.imported !== undefined && !isComplete(this.imported)) {
+      this.notes.push("the import of this session did not reach the end of its source")
+    }
+  }
+
+  /** Takes the next event and returns its lines. */
+  next(event: SessionEvent): Either.Either<ReadonlyArray<string>, DifferenceUnreadable> {
+    if (event.type === "session.created") {
+      this.created = event
+      return Either.right(this.pending === undefined ? [this.head()] : [])
+    }
+    if (this.pending === undefined) return Either.right(this.native(this.grouping.next(event)))
+    if (event.type !== "session.next.imported") {
+      this.pending.push(event)
+      return Either.right([])
+    }
+    const { log, record } = event.data
+    const line = record === undefined ? Either.right([]) : this.record(event, record)
+    // Earlier releases of a log may have been imported first: the last import ends where the session's log ends.
+    if (log !== undefined && log.records === this.imported?.records && log.ends.length === this.imported.ends.length) {
+      this.pending = undefined
+    }
+    return line
+  }
+
+  private record(
+    event: Extract<SessionEvent, { readonly type: "session.next.imported" }>,
+    { difference, key }: NonNullable<(typeof event)["data"]["record"]>
+  ): Either.Either<ReadonlyArray<string>, DifferenceUnreadable> {
+    const events = this.pending ?? []
+    this.pending = []
+    // Without the source's parents, those of the session's tree: left out records have no children.
+    for (const each of this.restores ? [] : events) if (each.type === "session.next.leaf.moved") this.moved(each.data)
+    const parent = this.restores ? this.ledger.last : this.leaf
+    const made =
+      key === undefined ? this.headRecord() : entryRecord(events, this.ledger.place(key, event.created, parent))
+    if (key !== undefined) {
+      this.keys.taken(key)
+      this.ledger.add(key, events, event.seq - 1)
+    }
+    const isHidden = key !== undefined && made["type"] === "custom"
+    if (!this.restores && key === undefined && this.hasHead) return Either.right([])
+    if (!this.restores && isHidden) {
+      this.hiddenRecords += 1
+      return Either.right([])
+    }
+    if (key !== undefined) this.leaf = this.written = key
+    this.lines += 1
+    this.hasHead = true
+    if (!this.restores || difference === undefined) return Either.right([`${JSON.stringify(made)}\n`])
+    return Either.mapBoth(apply(made, difference), {
+      onLeft: (details) => new DifferenceUnreadable({ sessionID: this.session.id, seq: event.seq, details }),
+      onRight: (restored) => [`${JSON.stringify(restored)}\n`]
+    })
+  }
+
+  private headRecord() {
+    const { imported, session } = this
+    const data = this.created?.type === "session.created" ? this.created.data : undefined
+    return entryHead({
+      id: imported !== undefined && isEntry(imported.dialect) ? imported.id : session.id,
+      time: session.createdAt,
+      cwd: data?.location.directory ?? session.location.directory,
+      title: this.restores ? data?.title : session.title
+    })
+  }
+
+  private head(): string {
+    this.lines += 1
+    this.hasHead = true
+    return `${JSON.stringify(this.headRecord())}\n`
+  }
+
+  private native(groups: ReadonlyArray<Group>): ReadonlyArray<string> {
+    return groups.flatMap((group) => this.line(group) ?? [])
+  }
+
+  private line({ events, seq, time }: Group): string | undefined {
+    const [first] = events
+    if (first === undefined) return undefined
+    if (first.type === "session.next.leaf.moved") {
+      this.moved(first.data)
+      return undefined
+    }
+    const key = this.keys.of(messageOf(first) ?? first.id)
+    const record = entryRecord(events, this.ledger.place(key, time, this.leaf))
+    this.ledger.add(key, events, seq)
+    this.leaf = this.written = key
+    this.lines += 1
+    return `${JSON.stringify(record)}\n`
+  }
+
+  private moved({ messageID }: { readonly messageID?: string }): void {
+    this.leaf = messageID === undefined ? null : (this.ledger.endOf(messageID) ?? null)
+  }
+
+  /** The lines after the last event. */
+  end(): ReadonlyArray<string> {
+    const lines = this.native(this.grouping.end())
+    return this.hasHead ? lines : [this.head(), ...lines]
+  }
+
+  /** What was left out so far. */
+  get report(): ExportReport {
+    const notes = [...this.notes]
+    if (this.leaf !== this.written && this.pending === undefined)
+      notes.push("the session's leaf is not its last record; a tool that opens the log continues after the last record")
+    return {
+      lines: this.lines,
+      dropped: Object.fromEntries(this.grouping.dropped),
+      records: this.hiddenRecords,
+      notes
+    }
+  }
+}
+
+const isEntry = (dialect: string): dialect is EntryDialect =>
+  dialect === "pi" || dialect === "xcsh" || dialect === "omp"
+
+/** The lines of a session. `done` gets what was left out, at the end. */
+export const entryLines = <E, R>(
+  session: Session,
+  dialect: EntryDialect,
+  events: Stream.Stream<SessionEvent, E, R>,
+  done: (report: ExportReport) => void
+): Stream.Stream<string, E | DifferenceUnreadable, R> =>
+  Stream.suspend(() => {
+    const all = new EntryExport(session, dialect)
+    const body = Stream.mapChunksEffect(events, (chunk) =>
+      Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map((event) => all.next(event))), (lines) =>
+        Chunk.unsafeFromArray(lines.flat())
+      )
+    )
+    const tail = Stream.suspend(() => {
+      const lines = all.end()
+      done(all.report)
+      return Stream.fromIterable(lines)
+    })
+    return Stream.concat(body, tail)
+  })

@@ -1,0 +1,134 @@
+/**
+ * Groups a session's events into those of one record each: a prompt, an answer, a result, a command, a change. It holds
+ * the events of the open step, the waiting prompts and the running commands, no more. `EntryRecord.ts` makes the records.
+ * Pure. Spec: IM-31, IM-32.
+ */
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+
+/** The events of one record. */
+export interface Group {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Milliseconds since the epoch. */
+  readonly time: number
+  /** The sequence number of its last event. */
+  readonly seq: number
+}
+
+const groupOf = (...events: ReadonlyArray<SessionEvent>): Group => {
+  const last = events.at(-1)
+  return { events, time: events[0]?.created ?? 0, seq: last?.seq ?? -1 }
+}
+
+/** Events that make no record, by type: what a log of another tool cannot hold. */
+export type Dropped = Map<string, number>
+
+/** Groups events, in order. */
+export class Grouping {
+  readonly dropped: Dropped = new Map()
+  private readonly waiting = new Map<string, SessionEvent>()
+  private readonly shells = new Map<string, SessionEvent>()
+  private step: { readonly messageID: string; readonly events: Array<SessionEvent> } | undefined
+  private results: Array<SessionEvent> = []
+
+  private drop(event: SessionEvent): ReadonlyArray<Group> {
+    this.dropped.set(event.type, (this.dropped.get(event.type) ?? 0) + 1)
+    return []
+  }
+
+  /** Takes the next event and returns the groups that it completes. */
+  next(event: SessionEvent): ReadonlyArray<Group> {
+    switch (event.type) {
+      case "session.next.prompt.admitted":
+        this.waiting.set(event.data.messageID, event)
+        return []
+      case "session.next.prompt.promoted": {
+        const admitted = this.waiting.get(event.data.messageID)
+        this.waiting.delete(event.data.messageID)
+        return admitted === undefined ? [] : [{ ...groupOf(admitted, event), time: event.data.timeCreated }]
+      }
+      case "session.next.prompt.withdrawn":
+        this.waiting.delete(event.data.messageID)
+        return this.drop(event)
+      case "session.next.step.started": {
+        const cutOff = this.closeStep()
+        this.step = { messageID: event.data.assistantMessageID, events: [event] }
+        return cutOff
+      }
+      case "session.next.step.ended":
+      case "session.next.step.failed":
+        this.step?.events.push(event)
+        return this.closeStep()
+      case "session.next.text.started":
+      case "session.next.text.ended":
+      case "session.next.reasoning.started":
+      case "session.next.reasoning.ended":
+      case "session.next.tool.input.started":
+      case "session.next.tool.called":
+        this.step?.events.push(event)
+        return []
+      case "session.next.tool.success":
+      case "session.next.tool.failed":
+        // A result follows its answer, also if the tool ended first.
+        if (this.step?.messageID !== event.data.assistantMessageID) return [groupOf(event)]
+        this.results.push(event)
+        return []
+      case "session.next.shell.started":
+        this.shells.set(event.data.callID, event)
+        return []
+      case "session.next.shell.ended": {
+        const started = this.shells.get(event.data.callID)
+        this.shells.delete(event.data.callID)
+        return started === undefined ? [] : [groupOf(started, event)]
+      }
+      case "session.next.synthetic":
+      case "session.next.context.updated":
+      case "session.next.compaction.ended":
+      case "session.next.branch.summarized":
+      case "session.next.model.switched":
+      case "session.next.agent.switched":
+      case "session.next.renamed":
+      case "session.next.labeled":
+      case "session.next.leaf.moved":
+      case "session.next.prompted":
+        return [groupOf(event)]
+      case "session.created":
+      case "session.next.imported":
+      case "session.next.tool.input.ended":
+      case "session.next.tool.progress":
+      case "session.next.activity.started":
+      case "session.next.activity.settled":
+      case "session.next.compaction.requested":
+      case "session.next.compaction.started":
+      case "session.next.compaction.failed":
+      case "session.next.interrupt.requested":
+        return []
+      case "session.next.addressed":
+      case "session.next.moved":
+      case "session.next.request.framed":
+      case "session.next.instructions.discovered":
+      case "session.next.retried":
+      case "session.next.context.pruned":
+      case "session.next.forked":
+      case "session.next.question.answered":
+      case "session.next.question.dismissed":
+      case "session.next.permission.decided":
+      case "session.next.permission.revoked":
+      case "session.next.budget.set":
+        return this.drop(event)
+      default:
+        return event satisfies never
+    }
+  }
+
+  /** The end of the session: a step that has not ended. */
+  end(): ReadonlyArray<Group> {
+    return this.closeStep()
+  }
+
+  private closeStep(): ReadonlyArray<Group> {
+    const { results, step } = this
+    this.step = undefined
+    this.results = []
+    return step === undefined ? [] : [groupOf(...step.events), ...results.map((event) => groupOf(event))]
+  }
+}

@@ -1,0 +1,316 @@
+/**
+ * Imports a foreign log: converts its records and appends their events in bounded batches, each with a note of how far it
+ * came. Run again, it reads the source from its beginning, stores nothing that is stored, and goes on where it ended: so
+ * an import that was killed, or whose source grew, gives what one import would give. `Conversion.ts` makes the events.
+ * Spec: IM-1, IM-40 to IM-47.
+ */
+import { createHash } from "node:crypto"
+import { Array as Arr, Effect, Option, Schema, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { ImportedLog, isComplete } from "@daybook/log/domain/Imported"
+import type { Session } from "@daybook/log/domain/Message"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
+import { type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
+import { Dialect } from "../conversation/Dialect.ts"
+import { difference, type JsonObject } from "../difference/Difference.ts"
+import { entryHead, entryRecord } from "../export/EntryRecord.ts"
+import { Ledger } from "../export/Ledger.ts"
+import { Conversion } from "./Conversion.ts"
+import { nothingSpent, tokensOf } from "./Drafts.ts"
+import { NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
+import { sessionIDOf } from "./SourceIds.ts"
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** What an import did. */
+export const ImportReport = Schema.Struct({
+  sessionID: SessionID,
+  dialect: Dialect,
+  /** The session's id in the tool that wrote the log. */
+  id: Schema.String,
+  title: optional(Schema.String),
+  /** `continued`: an earlier import had stopped before the end. `grown`: the log has more records than it had then. */
+  status: Schema.Literal("imported", "continued", "grown", "unchanged"),
+  /** Records of the log without its head. */
+  records: Schema.Int,
+  /** Of them stored now. */
+  added: Schema.Int,
+  prompts: Schema.Int,
+  answers: Schema.Int,
+  results: Schema.Int,
+  /** Commands, notes, summaries and changes of the model. */
+  others: Schema.Int,
+  /** Records that the model is not shown. */
+  hidden: Schema.Int,
+  /** US dollars, and tokens as the log counts them. */
+  usage: Schema.Struct({
+    cost: Schema.Number,
+    input: Schema.Number,
+    output: Schema.Number,
+    reasoning: Schema.Number,
+    cacheRead: Schema.Number,
+    cacheWrite: Schema.Number
+  }),
+  /** Problems by kind. */
+  problems: Schema.Record({ key: Schema.String, value: Schema.Int }),
+  /** The first problems, at most `problemsShown`. */
+  first: Schema.Array(Problem)
+})
+export type ImportReport = typeof ImportReport.Type
+
+/** How many problems a report shows. */
+export const problemsShown = 100
+
+export interface ImportOptions {
+  /** The folder of a session whose log names none. */
+  readonly directory: string
+  /** Reads and converts, and stores nothing. */
+  readonly dryRun?: boolean
+  /** Imports the log as another session, beside earlier ones. */
+  readonly asNew?: boolean
+  /** Called after each batch, with the offset of its last record in the source. */
+  readonly progress?: (offset: number) => Effect.Effect<void>
+}
+
+/** A batch ends with the record that reaches one of these. */
+const batchEvents = 256
+const batchChars = 512 * 1024
+
+type Added = Readonly<Record<keyof typeof nothingSpent, number>>
+
+const sum = (a: Added, b: Added): Added => ({
+  input: a.input + b.input,
+  output: a.output + b.output,
+  reasoning: a.reasoning + b.reasoning,
+  cacheRead: a.cacheRead + b.cacheRead,
+  cacheWrite: a.cacheWrite + b.cacheWrite,
+  cost: a.cost + b.cost
+})
+
+/** A record of a log is parsed JSON. */
+const asJson = (record: object): JsonObject => record as JsonObject
+
+const isEntry = (dialect: Dialect): dialect is "pi" | "xcsh" | "omp" =>
+  dialect === "pi" || dialect === "xcsh" || dialect === "omp"
+
+/** The import of one log, from its head on. */
+class Importing {
+  records = 0
+  offset = 0
+  usage: Added = nothingSpent
+  private chars = 0
+  private ends: ReadonlyArray<number> = []
+  private readonly hash = createHash("sha256")
+  private readonly ledger: Ledger | undefined
+  readonly conversion: Conversion
+
+  readonly head: Head
+
+  constructor(head: Head, sessionID: SessionID, directory: string, problem: (problem: Problem) => void) {
+    this.head = head
+    this.conversion = new Conversion(sessionID, head, { directory, problem })
+    this.ledger = isEntry(head.dialect) ? new Ledger(head.dialect) : undefined
+    for (const record of [...(head.before ?? []), head.record]) this.hashed(record)
+    if (this.ledger === undefined) return
+    const made = entryHead({
+      id: head.id,
+      time: this.conversion.time,
+      cwd: head.cwd ?? directory,
+      title: head.title
+    })
+    // The head is the last record without a key.
+    for (const record of [...(head.before ?? []), head.record])
+      this.imported({ record: this.recordOf(undefined, made, record) })
+  }
+
+  private hashed(record: object): void {
+    const text = JSON.stringify(record)
+    this.chars += text.length
+    this.hash.update(text).update("\n")
+  }
+
+  private recordOf(key: string | undefined, made: JsonObject, record: object) {
+    const found = difference(made, asJson(record))
+    return { ...(key === undefined ? {} : { key }), ...(found === undefined ? {} : { difference: found }) }
+  }
+
+  private imported(data: Parameters<typeof draft<"session.next.imported">>[1]): void {
+    this.conversion.add(draft("session.next.imported", data))
+  }
+
+  /** Takes the next record. */
+  take(item: Item): void {
+    this.records += 1
+    this.offset = item.place.offset
+    this.hashed(item.record)
+    const { conversion, ledger } = this
+    const before = conversion.pending
+    conversion.convert(item)
+    const spent = item._tag === "Answer" || item._tag === "Result" ? item.spent : undefined
+    if (spent !== undefined) this.usage = sum(this.usage, spent)
+    const charged = item._tag === "Result" && spent !== undefined ? { cost: spent.cost, tokens: tokensOf(spent) } : {}
+    if (ledger !== undefined) {
+      const events = conversion.since(before)
+      const made = entryRecord(events, ledger.place(item.key, conversion.time))
+      ledger.add(item.key, events, conversion.seq)
+      this.imported({ record: this.recordOf(item.key, made, item.record), ...charged })
+    } else if (spent !== undefined && item._tag === "Result") this.imported(charged)
+  }
+
+  /** Whether the batch is large enough. */
+  get isFull(): boolean {
+    return this.conversion.pending >= batchEvents || this.chars >= batchChars
+  }
+
+  /** Ends the log here. */
+  finish(): void {
+    this.conversion.finish()
+    this.ends = [...this.ends, this.records]
+  }
+
+  /** The progress so far. */
+  get log(): ImportedLog {
+    const { dialect, id, version } = this.head
+    return {
+      dialect,
+      id,
+      ...(version === undefined ? {} : { version }),
+      records: this.records,
+      digest: this.hash.copy().digest("hex"),
+      ends: this.ends
+    }
+  }
+
+  /** The events of the batch, the last of which says how far the import came. */
+  batch() {
+    this.chars = 0
+    this.imported({ log: this.log })
+    return this.conversion.take()
+  }
+}
+
+/** The problems of an import, bounded. */
+const makeProblems = () => {
+  const counts: Record<string, number> = {}
+  const first: Array<Problem> = []
+  const add = (problem: Problem): void => {
+    counts[problem.kind] = (counts[problem.kind] ?? 0) + 1
+    if (first.length < problemsShown) first.push(problem)
+  }
+  return { counts, first, add }
+}
+
+/** The session of the log, and what was imported into it. */
+const target = Effect.fnUntraced(function* (head: Head, asNew: boolean) {
+  const store = yield* SessionStore
+  const existing = (id: SessionID) =>
+    Effect.catchTag(Effect.asSome(store.get(id)), "SessionNotFound", () => Effect.succeedNone)
+  const first = sessionIDOf(head.dialect, head.id)
+  if (!asNew) return { sessionID: first, session: yield* existing(first) }
+  for (let copy = 2; ; copy++) {
+    const sessionID = sessionIDOf(head.dialect, head.id, String(copy))
+    const session = yield* existing(sessionID)
+    // An import of a copy that was killed continues.
+    if (Option.isNone(session) || !isWhole(session.value)) return { sessionID, session }
+  }
+})
+
+const isWhole = ({ imported }: Session): boolean => imported === undefined || isComplete(imported)
+
+/** Imports a log. `SourceDiffers` and `SessionContinued` say that nothing more was stored. */
+export const importLog = <E, R>(
+  pieces: Stream.Stream<Piece, E, R>,
+  options: ImportOptions
+): Effect.Effect<
+  ImportReport,
+  E | NoHead | SourceDiffers | SessionContinued | AppendError | StoreError | LogUnavailable,
+  R | EventLog | SessionStore
+> =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const problems = makeProblems()
+    let importing: Importing | undefined
+    let stored: ImportedLog | undefined
+
+    const differs = (sessionID: SessionID, records: number, details: string) =>
+      new SourceDiffers({ sessionID, records, details })
+
+    /** Stores the batch, unless it is stored. */
+    const flush = Effect.fnUntraced(function* (current: Importing) {
+      const { sessionID } = current.conversion
+      const { drafts, times } = current.batch()
+      const before = current.conversion.seq - drafts.length
+      if (options.dryRun === true || !Arr.isNonEmptyReadonlyArray(drafts)) return
+      if (stored === undefined || stored.records < current.records || isBehind(stored, current.log)) {
+        yield* log
+          .append(sessionID, drafts, { times, expectedSeq: before })
+          .pipe(
+            Effect.catchTag("SeqConflict", () => new SessionContinued({ sessionID, records: stored?.records ?? 0 }))
+          )
+      } else if (stored.records === current.records && stored.digest !== current.log.digest) {
+        return yield* differs(sessionID, stored.records, `its first ${stored.records} records are not the same`)
+      }
+      if (options.progress !== undefined) yield* options.progress(current.offset)
+    })
+
+    const begin = Effect.fnUntraced(function* (head: Head) {
+      const { session, sessionID } = yield* target(head, options.asNew === true)
+      stored = Option.getOrUndefined(session)?.imported
+      if (Option.isSome(session) && stored === undefined) return yield* new SessionContinued({ sessionID, records: 0 })
+      importing = new Importing(head, sessionID, options.directory, problems.add)
+      return yield* endedHere(importing)
+    })
+
+    /** Ends the import where an earlier one ended, to make the events that it made. */
+    const endedHere = Effect.fnUntraced(function* (current: Importing) {
+      if (stored?.ends.includes(current.records) !== true) return
+      current.finish()
+      yield* flush(current)
+    })
+
+    const take = Effect.fnUntraced(function* (piece: Piece) {
+      if (piece._tag === "Problem") return problems.add(piece)
+      if (piece._tag === "Head") {
+        if (importing !== undefined) return yield* new NoHead({ details: "it has two heads" })
+        return yield* begin(piece)
+      }
+      if (importing === undefined) return yield* new NoHead({ details: "it has a record before its head" })
+      importing.take(piece)
+      if (importing.isFull) yield* flush(importing)
+      if (stored !== undefined) yield* endedHere(importing)
+    })
+
+    yield* Stream.runForEachChunk(pieces, (chunk) => Effect.forEach(chunk, take, { discard: true }))
+    if (importing === undefined) return yield* new NoHead({ details: "it has no head" })
+    const current: Importing = importing
+    const { conversion, head, records } = current
+    const { sessionID } = conversion
+    if (stored !== undefined && records < stored.records) {
+      return yield* differs(sessionID, stored.records, `it had ${stored.records} records and now has ${records}`)
+    }
+    const isDone = stored !== undefined && isComplete(stored) && stored.records === records
+    if (!isDone) {
+      current.finish()
+      yield* flush(current)
+    }
+    return {
+      sessionID,
+      dialect: head.dialect,
+      id: head.id,
+      ...(head.title === undefined ? {} : { title: head.title }),
+      status: stored === undefined ? "imported" : isDone ? "unchanged" : isComplete(stored) ? "grown" : "continued",
+      records,
+      added: records - (stored?.records ?? 0),
+      ...conversion.counts,
+      usage: current.usage,
+      problems: problems.counts,
+      first: problems.first
+    } satisfies ImportReport
+  }).pipe(Effect.withSpan("Import.importLog"))
+
+/** Whether the stored progress is of the same records, and lacks the end that the import has reached. */
+const isBehind = (stored: ImportedLog, now: ImportedLog): boolean =>
+  stored.records === now.records && stored.ends.length < now.ends.length
