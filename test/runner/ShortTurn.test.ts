@@ -32,8 +32,7 @@ it.scoped("EX-110, EX-111: an answer that streams in parts, and the end of its a
     yield* sessions.resume(id)
     assert.deepStrictEqual(seen, [
       ["prompt.admitted"],
-      ["activity.started", "prompt.promoted"],
-      ["step.started"],
+      ["activity.started", "prompt.promoted", "step.started"],
       ["text.started"],
       ["text.ended", "step.ended", "activity.settled"]
     ])

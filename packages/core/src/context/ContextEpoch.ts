@@ -71,6 +71,10 @@ const fromStore = ({ baseline, baselineSeq, snapshot }: StoredEpoch): Epoch => (
   state: "stored"
 })
 
+/** Whether the model is told a change of what it knows: `advance` would store an event. */
+export const isTold = (epoch: Epoch, observed: Observed): boolean =>
+  epoch.state === "stored" && reconcile(observed, epoch.snapshot)._tag === "Updated"
+
 type Rendered = Pick<Epoch, "baseline" | "snapshot">
 
 const rendered = (fresh: Rendered, baselineSeq: number, before: Rendered | undefined): Effect.Effect<Epoch> => {

@@ -18,6 +18,7 @@ import { noOutput } from "../request/StructuredOutput.ts"
 import type { History } from "./History.ts"
 import { type Eligibility, pick } from "./Eligibility.ts"
 import { modelOf, type Preparation } from "./Preparation.ts"
+import { messagesOf } from "./Promotion.ts"
 import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {
@@ -77,13 +78,7 @@ export const make = Effect.fnUntraced(function* ({ eligibility, history, prepara
     const inputs = yield* eligibility.eligible(sessionID, next)
     const { wishes: held } = yield* store.continued(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
     const seq = stored.at(-1)?.seq ?? 0
-    const prompts = inputs.map(({ createdAt, id, prompt }, index): Message => ({
-      type: "user",
-      id,
-      seq: seq + 1 + index,
-      createdAt,
-      ...prompt
-    }))
+    const prompts = messagesOf(inputs, seq)
     const update: ReadonlyArray<Message> =
       told === undefined
         ? []

@@ -68,9 +68,9 @@ const makeParts = Effect.fnUntraced(function* (options: RunnerOptions) {
   const budget = BudgetCheck.make(yield* SessionStore, options.budget)
   const fenced = yield* FencedAppend.make
   const compactOnRequest = yield* ManualCompaction.make({ history, preparation, budget })
-  const promote = yield* Promotion.make(eligibility, fenced)
-  const approach = yield* Boundary.make({ history, preparation, budget, fenced, promote, compactOnRequest })
-  const turns = yield* TurnLoop.make({ approach, budget, fenced, eligibility })
+  const select = yield* Promotion.make(eligibility, fenced)
+  const approach = yield* Boundary.make({ history, preparation, budget, fenced, select, compactOnRequest })
+  const turns = yield* TurnLoop.make({ approach, budget, eligibility })
   const preview = yield* Preview.make({ history, preparation, eligibility })
   return { compactOnRequest, preview, turns }
 })

@@ -2,7 +2,7 @@
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
  * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
  */
-import { Array as Arr, Effect, Ref, Schema } from "effect"
+import { Array as Arr, Data, Effect, Ref, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
@@ -15,7 +15,6 @@ import * as Activity from "./Activity.ts"
 import type { Approach, Ready, Smaller } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
 import type { Eligibility, Trigger } from "./Eligibility.ts"
-import type { FencedAppend } from "./FencedAppend.ts"
 import { reminder } from "./Promotion.ts"
 import * as Repeats from "./Repeats.ts"
 import * as RequestFrames from "./RequestFrames.ts"
@@ -34,14 +33,19 @@ export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@d
 export interface TurnLoopParts {
   readonly approach: Approach
   readonly budget: CheckBudget
-  readonly fenced: FencedAppend
   readonly eligibility: Eligibility
 }
 
 type Ending = TurnInput<never>["ending"]
 
-/** `pruned`, `compacted`: assemble the turn again. `nothing`: its input was withdrawn. */
-type Outcome = "continue" | "done" | "moved" | "nothing" | Smaller
+/**
+ * `pruned`, `compacted`: assemble the turn again. `withdrawn`: select its inputs again. `nothing`: the input that would have
+ * opened it was withdrawn.
+ */
+type Outcome = "continue" | "done" | "moved" | "nothing" | "withdrawn" | Smaller
+
+/** An input was withdrawn before the turn that promotes it began, so nothing of the turn is stored. */
+class Withdrawn extends Data.TaggedError("Withdrawn") {}
 
 /** The request was too long and produced nothing. */
 const isOverflow = (error: unknown): error is ProviderFailed =>
@@ -50,7 +54,7 @@ const isOverflow = (error: unknown): error is ProviderFailed =>
 const isSmaller = (outcome: Outcome): outcome is Smaller => outcome === "pruned" || outcome === "compacted"
 
 /** Sends a ready request as one turn. */
-const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
+const makeSend = Effect.gen(function* () {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
   const location = yield* CurrentLocation
@@ -80,7 +84,10 @@ const makeSend = Effect.fnUntraced(function* (fenced: FencedAppend) {
       ending,
       inputEstimate,
       toolChoice: wishes.output === undefined ? "auto" : "required",
-      open: Effect.suspend(() => fenced.append(owned, Arr.append(frameChange(session, request.frame, epoch), step)))
+      open: Effect.flatMap(
+        Effect.suspend(() => ready.open(Arr.append(frameChange(session, request.frame, epoch), step))),
+        (stored) => (stored ? Effect.void : new Withdrawn())
+      )
     })
     return yield* Effect.provideService(turn, EventLog, log)
   })
@@ -126,14 +133,14 @@ const makeCheckOutput = Effect.gen(function* () {
   })
 })
 
-export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, eligibility }: TurnLoopParts) {
+export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility }: TurnLoopParts) {
   const compaction = yield* Compaction
-  const send = yield* makeSend(fenced)
+  const send = yield* makeSend
   const checkOutput = yield* makeCheckOutput
 
   /** Compacts after a refused request; true: the turn can be assembled again (CM-10, CM-11). */
   const compactAfterOverflow = ({ compactable, info, session }: Ready) =>
-    Effect.zipRight(budget(session, info), compaction.compactAfterOverflow(compactable))
+    Effect.zipRight(budget(session, info), compaction.compactAfterOverflow(compactable()))
 
   /** One turn, from loading the session to settling its calls (TU-5). */
   const turn = Effect.fnUntraced(function* (
@@ -165,10 +172,12 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, fenced, eli
     let mode = trigger
     let again: Smaller | undefined
     for (;;) {
-      const outcome: Outcome = yield* Effect.catchTag(turn(owned, activity, mode, again, session), "LocationLeft", () =>
-        Effect.succeed("moved" as const)
-      )
+      const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, session), {
+        LocationLeft: () => Effect.succeed("moved" as const),
+        Withdrawn: () => Effect.succeed("withdrawn" as const)
+      })
       session = undefined
+      if (outcome === "withdrawn") continue
       if (outcome === "moved") {
         const { started } = yield* Ref.get(activity)
         return { _tag: "Moved", unfinished: started || trigger === "resume" } as const
