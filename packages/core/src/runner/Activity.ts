@@ -7,6 +7,7 @@ import type { Input } from "@daybook/log/domain/Message"
 import { join, type Wishes } from "@daybook/log/domain/Wishes"
 import type { OwnerToken } from "@daybook/log/log/EventLog"
 import { type Continued, nothingContinued } from "@daybook/log/store/ActivityRows"
+import type { Standing } from "@daybook/log/store/SessionStore"
 import type { Agent } from "../domain/Agent.ts"
 import { noOutput, type OutputState } from "../request/StructuredOutput.ts"
 import type { Trigger } from "./Eligibility.ts"
@@ -28,6 +29,8 @@ export interface Activity extends Continued {
   readonly started: boolean
   /** Its end is in the log. */
   readonly ended: boolean
+  /** The session just before that end, if nothing waited for another activity. */
+  readonly rest: Standing | undefined
   /** Completed turns. */
   readonly turns: number
   readonly turnLimit: number
@@ -41,6 +44,7 @@ export const begin = (id: ActivityID, trigger: Trigger): Activity => ({
   trigger,
   started: false,
   ended: false,
+  rest: undefined,
   turns: 0,
   turnLimit: defaultTurnLimit,
   ...nothingContinued,
@@ -62,8 +66,12 @@ export const withInputs = (activity: Activity, before: Continued, inputs: Readon
   output: inputs.length > 0 ? noOutput() : activity.output
 })
 
-/** Notes that its end is in the log. */
-export const withEnd = (activity: Activity): Activity => ({ ...activity, ended: true })
+/** Notes that its end is in the log, and the session just before. */
+export const withEnd = (activity: Activity, standing: Standing): Activity => ({
+  ...activity,
+  ended: true,
+  rest: standing.queued === 0 && standing.session.compaction?.state !== "requested" ? standing : undefined
+})
 
 /** Counts a completed turn. */
 export const withTurn = (activity: Activity): Activity => ({ ...activity, turns: activity.turns + 1 })

@@ -60,6 +60,12 @@ export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
   }
 >() {}
 
+/** How an activity ended, and the session just before, if nothing waited. */
+interface Ended {
+  readonly result: ActivityResult
+  readonly rest: Standing | undefined
+}
+
 /** Builds the parts of a run at the current Location. */
 const makeParts = Effect.fnUntraced(function* (options: RunnerOptions) {
   const history = yield* History.make
@@ -106,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       Effect.sync(() => running(activityID)),
       turns({ sessionID, owner }, session, activity)
     )
-    return yield* Effect.onExit(work, (exit) => {
+    const result = yield* Effect.onExit(work, (exit) => {
       const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit) })
       return Ref.get(activity).pipe(
         Effect.flatMap(({ ended, started }) =>
@@ -116,6 +122,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
         Effect.ensuring(Effect.sync(() => running(undefined)))
       )
     })
+    return { result, rest: (yield* Ref.get(activity)).rest }
   })
 
   const run = Effect.fn("SessionRunner.run")(function* (input: RunInput) {
@@ -130,8 +137,9 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
         yield* compactOnRequest(input, standing.session)
         return { _tag: "Drained" } as const
       }
-      const result: ActivityResult = yield* runActivity(input, standing.session, trigger)
-      standing = yield* store.standing(input.sessionID)
+      const { rest, result }: Ended = yield* runActivity(input, standing.session, trigger)
+      // An admission after that read wakes the session again.
+      standing = rest ?? (yield* store.standing(input.sessionID))
       if (result._tag === "Nothing") continue
       forced = false
       if (result._tag === "Moved") return result

@@ -8,6 +8,7 @@ import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
@@ -95,19 +96,19 @@ const makeSend = Effect.gen(function* () {
 
 /** The end of an activity that completes with this answer: no steer waits, and no structured answer is due (EX-111). */
 const endingOf = (
-  eligibility: Eligibility,
+  store: SessionStore["Type"],
   { sessionID }: Activity.Owned,
   activity: Ref.Ref<Activity.Activity>,
   { wishes }: Ready
 ): Ending =>
   wishes.output !== undefined
     ? Effect.succeed(undefined)
-    : Effect.zipWith(eligibility.waits(sessionID, "steer"), Ref.get(activity), (waits, { id }) =>
-        waits
+    : Effect.zipWith(store.standing(sessionID), Ref.get(activity), (standing, { id }) =>
+        standing.steers > 0
           ? undefined
           : {
               drafts: [draft("session.next.activity.settled", { activityID: id, outcome: "completed" })],
-              stored: Ref.update(activity, Activity.withEnd)
+              stored: Ref.update(activity, (now) => Activity.withEnd(now, standing))
             }
       ).pipe(
         // The check after the turn fails again, and with it the run.
@@ -135,6 +136,7 @@ const makeCheckOutput = Effect.gen(function* () {
 
 export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility }: TurnLoopParts) {
   const compaction = yield* Compaction
+  const store = yield* SessionStore
   const send = yield* makeSend
   const checkOutput = yield* makeCheckOutput
 
@@ -152,7 +154,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
   ) {
     const ready = yield* approach({ owned, activity, mode, again, session })
     if (typeof ready === "string") return ready
-    const ending = endingOf(eligibility, owned, activity, ready)
+    const ending = endingOf(store, owned, activity, ready)
     const result = yield* Effect.catchIf(send(owned, ready, ending), isOverflow, (error) =>
       again === "compacted"
         ? error

@@ -96,6 +96,16 @@ export const selectEvents = (
 ): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
   sql<Raw>`SELECT ${sql.literal(readable("e.data"))} FROM ${sql.literal(joined)} ${rest}`
 
+/** Selects the rows of a table `i` with the events that they refer to, which `toEvent` reads. Without an event, `data` is null. */
+export const selectWithEvents = <Row extends object>(
+  sql: SqlClient.SqlClient,
+  columns: string,
+  from: Statement.Fragment,
+  rest: Statement.Fragment
+): Effect.Effect<ReadonlyArray<Row & Raw>, SqlError.SqlError> =>
+  sql<Row & Raw>`SELECT ${sql.literal(columns)}, ${sql.literal(readable("e.data"))} FROM ${from}
+    LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type ${rest}`
+
 /** The number of the session with an id, in a statement. */
 export const sessionKey = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
   sql`(SELECT session FROM event_sequence WHERE session_id = ${sessionID})`

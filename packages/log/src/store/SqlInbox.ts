@@ -1,11 +1,11 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
-import { Effect, Either, Layer } from "effect"
+import { Effect, Either, Layer, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input } from "../domain/Message.ts"
 import { draft } from "../events/SessionEvents.ts"
 import { type AppendError, type CommitHook, EventLog } from "../log/EventLog.ts"
-import { sessionKey } from "../log/EventRow.ts"
+import { selectWithEvents, sessionKey, toEvent } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
@@ -43,6 +43,12 @@ const hasRoom = (limit: number): CommitHook<InboxFullError> =>
     return undefined
   })
 
+type WaitingRow = {
+  readonly input_id: string
+  readonly delivery: string
+  readonly admitted_seq: number
+}
+
 /** The reads, over the reading connection. */
 const makeReads = Effect.gen(function* () {
   const sql = yield* ReadSql
@@ -71,11 +77,29 @@ const makeReads = Effect.gen(function* () {
   ) =>
     Effect.flatMap(
       reading(
-        sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL
-          AND admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND delivery = ${delivery}`}
-          ORDER BY admitted_seq LIMIT ${limit}`
+        selectWithEvents<WaitingRow>(
+          sql,
+          "i.id AS input_id, i.delivery, i.admitted_seq",
+          sql`session_input i LEFT JOIN event e ON e.session = i.session AND e.seq = i.admitted_seq`,
+          sql`WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq IS NULL
+            AND i.admitted_seq <= ${through} ${delivery === undefined ? sql`` : sql`AND i.delivery = ${delivery}`}
+            ORDER BY i.admitted_seq LIMIT ${limit}`
+        )
       ),
-      inputsOf
+      (rows) => {
+        const inputs = rows.map(({ admitted_seq, delivery, input_id }): InputRow => {
+          const waits = { promoted_seq: null, withdrawn_seq: null }
+          return { id: input_id, session_id: sessionID, delivery, admitted_seq, ...waits }
+        })
+        // Retention has moved an event to a block.
+        if (rows.some(({ data }) => data === null)) return inputsOf(inputs)
+        const events = new Map(
+          rows.flatMap((row) =>
+            Option.match(toEvent(row), { onNone: () => [], onSome: (event) => [[row.admitted_seq, event]] })
+          )
+        )
+        return Either.all(inputs.map((input) => inputOf(input, events)))
+      }
     )
 
   const count: (typeof Inbox.Service)["count"] = (sessionID) =>
