@@ -1,10 +1,11 @@
-/** The appends of a turn: what belongs together is one commit, and nothing waits for it (EX-110..EX-112). */
+/** The appends of a turn: what belongs together is one commit, and nothing waits for it (EX-110..EX-113). */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Either, Fiber, Queue, Stream } from "effect"
+import { HostRequests } from "../../packages/core/src/request/HostRequests.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { joined } from "../../packages/core/src/support/Joined.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { tool } from "./support/Runs.ts"
 
@@ -103,6 +104,70 @@ it.scoped(
       assert.deepStrictEqual(last("activity.settled"), ["activity.settled"])
       assert.deepStrictEqual(last("step.ended"), ["step.ended", "activity.settled"])
     }).pipe(Effect.provide(runtime()))
+)
+
+/** Holds the assembly of each request until the gate opens. */
+const heldRequests = Effect.gen(function* () {
+  const [entered, gate] = [yield* Queue.unbounded<void>(), yield* Deferred.make<void>()]
+  yield* Effect.flatMap(HostRequests, (hooks) =>
+    hooks.register({
+      name: "held",
+      request: (draft) => Effect.zipRight(Queue.offer(entered, undefined), Effect.as(Deferred.await(gate), draft))
+    })
+  )
+  return { entered: Queue.take(entered), open: Deferred.succeed(gate, undefined) }
+})
+
+it.scoped("EX-113: a prompt that is withdrawn while its request is assembled is not sent, and the others are", () =>
+  Effect.gen(function* () {
+    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+    const { id } = yield* newSession()
+    const held = yield* heldRequests
+    const seen = yield* appends
+    const first = yield* say(id, "first", { resume: false })
+    yield* say(id, "second", { resume: false })
+    yield* model.answer(says("Done."))
+    const running = yield* Effect.fork(sessions.resume(id))
+    yield* held.entered
+    yield* sessions.withdraw(id, first.id)
+    yield* held.open
+    yield* Fiber.join(running)
+    assert.deepStrictEqual(userTexts(yield* model.request), ["second"])
+    const promoted = seen.filter((types) => types.includes("prompt.promoted"))
+    assert.deepStrictEqual(promoted, [["activity.started", "prompt.promoted", "request.framed", "step.started"]])
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("EX-113: the only prompt, withdrawn while its request is assembled, opens no activity", () =>
+  Effect.gen(function* () {
+    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+    const { id } = yield* newSession()
+    const held = yield* heldRequests
+    const input = yield* say(id, "first")
+    yield* held.entered
+    const seen = yield* appends
+    yield* sessions.withdraw(id, input.id)
+    yield* held.open
+    yield* sessions.wait(id)
+    assert.deepStrictEqual(seen, [["prompt.withdrawn"]])
+    assert.strictEqual(yield* model.pending, 0)
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("EX-113: an interrupt while the request is assembled stores the promotion, and ends the activity", () =>
+  Effect.gen(function* () {
+    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+    const { id } = yield* newSession()
+    const held = yield* heldRequests
+    const seen = yield* appends
+    yield* say(id, "first")
+    yield* held.entered
+    yield* sessions.interrupt(id)
+    assert.deepStrictEqual(seen, [["prompt.admitted"], ["activity.started", "prompt.promoted"], ["activity.settled"]])
+    assert.strictEqual(yield* model.pending, 0)
+    const { activity } = yield* sessions.get(id)
+    assert.strictEqual(activity?.state, "interrupted")
+  }).pipe(Effect.provide(runtime()))
 )
 
 const awaitsMore = (text: string) => text.endsWith("+")
