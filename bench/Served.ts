@@ -33,7 +33,13 @@ const printed = (stream: NodeJS.ReadableStream | null, text: string): Promise<st
 const start = async (folder: string, tracer: ReadonlyArray<string>) => {
   const words = [...tracer, process.execPath, daybook, "serve", "--agent", "build", "--root", folder]
   const [command = "", ...rest] = words
-  const server = spawn(command, rest, { cwd: folder, env: environmentIn(folder), stdio: ["ignore", "pipe", "ignore"] })
+  const server = spawn(command, rest, {
+    cwd: folder,
+    env: environmentIn(folder),
+    stdio: ["ignore", "pipe", "ignore"],
+    // Without a terminal, as a service.
+    detached: true
+  })
   const [, socket] = /listens at (\S+)/.exec(await printed(server.stdout, "ready\n")) ?? []
   if (socket === undefined) throw new Error("the server names no socket")
   return { server, socket }

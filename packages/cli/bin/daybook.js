@@ -39,6 +39,11 @@ const wanted = asked
 if (wanted === undefined) {
   // An earlier request is read from the log; the next request needs the runtime.
   const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
+  // V8 never gives back what the young generation grew to during the start of a server (support/Garbage.ts).
+  if (words[0] === "serve") {
+    const { setFlagsFromString } = require("node:v8")
+    for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=20"]) setFlagsFromString(flag)
+  }
   const entry = earlier || ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
   require("./load.js").load(join(bundle, entry)).main(texts.version, words)
 } else {

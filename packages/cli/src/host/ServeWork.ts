@@ -121,6 +121,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   yield* (yield* Exporter).catchUp
   // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
   yield* Effect.catchTag(output.write(announce(place, sockets, output.terminal)), "OutputClosed", () => Effect.void)
+  Garbage.bound()
 })
 
 /** Serves until the signal, and returns when everything has settled. */
@@ -133,7 +134,6 @@ const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: 
 
 /** Serves the request until a signal. */
 export const run = Effect.fn("Command.serve")(function* (request: Request) {
-  Garbage.bound()
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))

@@ -3,6 +3,7 @@
  * loop and starts a shell. The shell also gets the terminal's signals, and kills this process; sessions survive that. A
  * signal that is sent only to this process still waits for the loop. Spec: LM-24.
  */
+import { closeSync, openSync } from "node:fs"
 import { Duration, Effect, type Scope } from "effect"
 
 export interface Options {
@@ -36,6 +37,16 @@ setInterval(() => {
 }, limit / 2)
 `
 
+/** Whether a terminal controls the process. Without one there is no Ctrl-C, and a server saves a thread. */
+const hasTerminal = Effect.sync(() => {
+  try {
+    closeSync(openSync("/dev/tty", "r"))
+    return true
+  } catch {
+    return false
+  }
+})
+
 /** Watches the loop until the scope closes. */
 export const begin = ({ after = "2 seconds", limit = "4 seconds" }: Options = {}): Effect.Effect<
   void,
@@ -45,6 +56,7 @@ export const begin = ({ after = "2 seconds", limit = "4 seconds" }: Options = {}
   Effect.gen(function* () {
     // Most commands end sooner, and need no thread.
     yield* Effect.sleep(after)
+    if (!(yield* hasTerminal)) return
     const { Worker } = yield* Effect.promise(() => import("node:worker_threads"))
     const limitMillis = Duration.toMillis(limit)
     const beat = new Int32Array(new SharedArrayBuffer(4))
