@@ -63,9 +63,9 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   formats: [
     "conversation",
     "lines",
-    "entry",
     "storage",
     "blob",
+    "entry",
     "reading",
     "claude",
     "codex",

@@ -6,13 +6,13 @@ export type Json = Readonly<Record<string, unknown>>
 export const startedAt = "2026-02-16T10:20:30.000Z"
 const start = Date.parse(startedAt)
 
-export const header: Json = {
+export const header = {
   type: "session",
   version: 3,
   id: "1f9d2a6b9c0d1234",
   timestamp: startedAt,
   cwd: "/work/pi"
-}
+} satisfies Json
 
 /** Records that follow each other, a second apart: e1, e2 and so on. A body may name its id, parent or time. */
 export const chain = (...bodies: ReadonlyArray<Json>): ReadonlyArray<Json> => {

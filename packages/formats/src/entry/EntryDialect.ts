@@ -25,9 +25,10 @@ const byFields = (record: JsonRecord): EntryDialect | undefined => {
   if (isTitleSlot(record) || typesOfOmp.has(type)) return "omp"
   if (type === "session" && headerFieldsOfOmp.some(has)) return "omp"
   if (typesOfPi.has(type) || has("fromHook") || (type === "model_change" && has("modelId"))) return "pi"
-  if (type === "session" && headerFieldsOfPi.some(has)) return "pi"
   if (typesOfXcsh.has(type) || has("fromExtension") || (type === "model_change" && has("model"))) return "xcsh"
-  return type === "session" && (has("title") || has("titleSource")) ? "xcsh" : undefined
+  if (type !== "session") return undefined
+  if (has("title") || has("titleSource")) return "xcsh"
+  return headerFieldsOfPi.some(has) ? "pi" : undefined
 }
 
 /**

@@ -22,5 +22,14 @@ export class SessionVersionTooNew extends Schema.TaggedError<SessionVersionTooNe
   }
 }
 
+/** Another program wrote to the log while it was migrated. Nothing was changed. */
+export class LogChanged extends Schema.TaggedError<LogChanged>("@daybook/formats/LogChanged")("LogChanged", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} was written to meanwhile; close the program that uses it, then try again`
+  }
+}
+
 export const EntryError = Schema.Union(NotASession, SessionVersionTooNew)
 export type EntryError = typeof EntryError.Type

@@ -117,7 +117,7 @@ const messageItem = (base: Base, message: AgentMessage): Conversation.Item => {
     case "branchSummary":
       return { _tag: "BranchSummary", ...base, summary: message.summary }
     case "compactionSummary":
-      return noteOf(base, texts(summaryText("compaction", message.summary)))
+      return noteOf(base, texts(summaryText(message.summary)))
     case "fileMention":
       return noteOf(base, [
         ...texts(fileMentionText(message)),

@@ -4,7 +4,7 @@
  * Spec: FM-10..FM-19 in specs/formats.md.
  */
 import type { FileSystem } from "@effect/platform/FileSystem"
-import { Chunk, Either, Option, Predicate, Stream } from "effect"
+import { Chunk, Effect, Either, Option, Predicate, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type * as Conversation from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
@@ -13,18 +13,23 @@ import { bodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
 import { dialectOf } from "./EntryDialect.ts"
 import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryErrors.ts"
 import { itemOf } from "./EntryItem.ts"
+import { type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
 import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
 import * as Migration from "./Migration.ts"
 
-export type Options = Omit<JsonLines.Options, "isRecord">
+export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
+  /** Finds the pictures that the log keeps as blobs. Default: they are missing. */
+  readonly pictures?: Lookup<E, R>
+}
 
 type Read = JsonLines.LogRecord | Conversation.Problem
 
-/** So many records after the header are read before the dialect is decided. */
+/** So many records after the header are read before the dialect is decided, or so many characters. */
 const lookahead = 50
+const lookaheadLength = 1024 * 1024
 
 /** Whether an object beside damaged bytes is a header or an entry, of any version. */
-const isRecord = (value: JsonRecord): boolean =>
+export const isRecord = (value: JsonRecord): boolean =>
   isHeader(value) ||
   (Predicate.isString(value["type"]) &&
     ((isEntryRecord(value) && "parentId" in value) || (isKnownType(value) && Predicate.isString(value["timestamp"]))))
@@ -126,6 +131,8 @@ interface Opening {
   readonly titleSlot: JsonRecord | undefined
   readonly version: number
   readonly ahead: Array<Read>
+  /** Characters of the records ahead. */
+  length: number
 }
 
 const headOf = (opening: Opening, migrated: JsonRecord): Conversation.Head => {
@@ -165,7 +172,7 @@ export const make = () => {
     if (version === undefined) {
       emit(problem(place, "wrong-field", `The version is not a number; the log is read as version ${currentVersion}.`))
     }
-    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [] }
+    opening = { header: value, place, slot, titleSlot, version: version ?? currentVersion, ahead: [], length: 0 }
     return undefined
   }
 
@@ -174,12 +181,12 @@ export const make = () => {
     else next?.(read, emit)
   }
 
-  const begin = ({ ahead, header, slot, ...rest }: Opening) => {
-    const migration = Migration.make(header, slot)
-    const head = headOf({ ahead, header, slot, ...rest }, migration.header)
+  const begin = (log: Opening) => {
+    const migration = Migration.make(log.header, log.slot)
+    const head = headOf(log, migration.header)
     emit(head)
     next = makeItems(migration, head.createdAt)
-    for (const read of ahead) item(read)
+    for (const read of log.ahead) item(read)
     opening = undefined
   }
 
@@ -187,7 +194,8 @@ export const make = () => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
-      if (opening.ahead.length === lookahead) begin(opening)
+      opening.length += read._tag === "LogRecord" ? read.text.length : 0
+      if (opening.ahead.length >= lookahead || opening.length >= lookaheadLength) begin(opening)
     } else if (read._tag === "Problem") emit(read)
     else return open(read)
     return undefined
@@ -214,22 +222,30 @@ export const make = () => {
   }
 }
 
+const noPictures: Lookup<never, never> = () => Effect.succeedNone
+
 /** The conversation of a log's bytes. Fails before the head if the bytes are not an entry log that this release reads. */
 export const fromBytes =
-  (options?: Options) =>
-  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Conversation.Piece, E | EntryError, R> =>
+  <E2 = never, R2 = never>(options: Options<E2, R2> = {}) =>
+  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Conversation.Piece, E | E2 | EntryError, R | R2> =>
     Stream.suspend(() => {
       const reader = make()
+      const { pictures, ...rest } = options
+      const filled = withPictures<E2, R2>(pictures ?? noPictures)
+      const withAll = (pieces: ReadonlyArray<Conversation.Piece>) =>
+        pieces.some(refersToBlob)
+          ? Effect.map(Effect.forEach(pieces, filled), (all) => Chunk.unsafeFromArray(all.flat()))
+          : Effect.succeed(Chunk.unsafeFromArray(pieces))
       return bytes.pipe(
-        JsonLines.read({ ...options, isRecord }),
-        Stream.mapChunksEffect((reads) => Either.map(reader.push(reads), Chunk.unsafeFromArray)),
-        Stream.concat(Stream.suspend(() => Stream.fromIterableEffect(reader.end())))
+        JsonLines.read({ ...rest, isRecord }),
+        Stream.mapChunksEffect((reads) => Effect.flatMap(reader.push(reads), withAll)),
+        Stream.concat(Stream.unwrap(Effect.map(Effect.flatMap(Effect.suspend(reader.end), withAll), Stream.fromChunk)))
       )
     })
 
 /** The conversation of a file, which is only read. */
-export const fromPath = (
+export const fromPath = <E = never, R = never>(
   path: string,
-  options?: Options
-): Stream.Stream<Conversation.Piece, EntryError | LogFile.LogUnreadable, FileSystem> =>
+  options?: Options<E, R>
+): Stream.Stream<Conversation.Piece, E | EntryError | LogFile.LogUnreadable, R | FileSystem> =>
   fromBytes(options)(LogFile.bytes(path))

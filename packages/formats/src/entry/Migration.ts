@@ -20,7 +20,7 @@ export interface Migration {
   readonly next: (record: JsonRecord, slot: number) => Migrated
 }
 
-/** Each step is a bijection of 32-bit numbers, so two slots never get the same id. */
+/** Each step is a bijection of 32-bit numbers, so two indexes never get the same id. */
 const scrambled = (value: number): number => {
   let bits = value | 0
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
@@ -28,32 +28,34 @@ const scrambled = (value: number): number => {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/** Ids of eight hexadecimal digits for the slots of a session, all different. */
+/** Ids of eight hexadecimal digits for the records of a session by their index, all different. */
 const idsOf = (sessionID: string) => {
   const key = createHash("sha256").update(sessionID).digest().readUInt32LE(0)
-  return (slot: number): string => (scrambled(slot ^ key) >>> 0).toString(16).padStart(8, "0")
+  return (index: number): string =>
+    scrambled(index ^ key)
+      .toString(16)
+      .padStart(8, "0")
 }
 
 const without = (record: JsonRecord, field: string): JsonRecord =>
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== field))
 
 /** Version 1 has no ids: entries get one, and a chain in file order (MI-1..MI-3). */
-const toVersion2 = (sessionID: string, headerSlot: number): Migration["next"] => {
+const toVersion2 = (sessionID: string): Migration["next"] => {
   const idOf = idsOf(sessionID)
-  const slots = new Set<number>()
+  const indexes = new Set<number>()
   let parentId: string | null = null
-  return (record, slot) => {
+  return (record, index) => {
     if (!Predicate.isString(record["type"]) || record["type"] === "session") return { record }
-    const id = idOf(slot)
+    const id = idOf(index)
     const linked: JsonRecord = { ...record, id, parentId }
     parentId = id
-    slots.add(slot)
-    const { firstKeptEntryIndex: index } = record
-    if (record["type"] !== "compaction" || !Predicate.isNumber(index)) return { record: linked }
-    const target = headerSlot + index
+    indexes.add(index)
+    const { firstKeptEntryIndex: kept } = record
+    if (record["type"] !== "compaction" || !Predicate.isNumber(kept)) return { record: linked }
     const rest = without(linked, "firstKeptEntryIndex")
-    return slots.has(target)
-      ? { record: { ...rest, firstKeptEntryId: idOf(target) } }
+    return indexes.has(kept)
+      ? { record: { ...rest, firstKeptEntryId: idOf(kept) } }
       : { record: without(rest, "firstKeptEntryId"), keptNothing: true }
   }
 }
@@ -70,11 +72,11 @@ const toVersion3 = (record: JsonRecord): JsonRecord => {
 export const make = (header: Header, headerSlot: number): Migration => {
   const version = versionOf(header) ?? currentVersion
   if (version >= currentVersion) return { header, next: (record) => ({ record }) }
-  const step = version < 2 ? toVersion2(header.id, headerSlot) : (record: JsonRecord): Migrated => ({ record })
+  const step = version < 2 ? toVersion2(header.id) : (record: JsonRecord): Migrated => ({ record })
   return {
     header: { ...header, version: currentVersion },
     next: (record, slot) => {
-      const migrated = step(record, slot)
+      const migrated = step(record, slot - headerSlot)
       return { ...migrated, record: toVersion3(migrated.record) }
     }
   }

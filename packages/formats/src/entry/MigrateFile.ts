@@ -1,0 +1,142 @@
+/**
+ * Migrates a file to version 3 in place: temporary file, fsync, a second name for the original, rename. Spec: FM-24..FM-26
+ * in specs/formats.md (MI-7, PE-3).
+ */
+import { basename, dirname, join } from "node:path"
+import { type File, FileSystem } from "@effect/platform/FileSystem"
+import type { PlatformError } from "@effect/platform/Error"
+import { Effect, Option, type Scope, Stream } from "effect"
+import * as JsonLines from "../lines/JsonLines.ts"
+import * as LogFile from "../lines/LogFile.ts"
+import { SessionStorage } from "../storage/SessionStorage.ts"
+import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import { type EntryError, LogChanged, NotASession } from "./EntryErrors.ts"
+import * as EntryReader from "./EntryReader.ts"
+import { lineOf } from "./EntryWriter.ts"
+import { currentVersion, isHeader } from "./Header.ts"
+import * as Migration from "./Migration.ts"
+
+/** What a migration did. */
+export interface Result {
+  /** The version that the file had. If it is 3, the file was not touched. */
+  readonly version: number
+  /** The path of the original. */
+  readonly backup?: string
+  /** How many damaged places the new file does not have; `EntryReader` names them in the original. */
+  readonly problems: number
+}
+
+const written = (operation: string, path: string) => (error: PlatformError) =>
+  new StorageFailed({
+    operation,
+    path,
+    code: error._tag === "SystemError" ? error.reason : "BadArgument",
+    details: error.message
+  })
+
+/** The lines of the file in version 3: a record that the migration leaves alone keeps its text. */
+const migratedLines = () => {
+  let migration: Migration.Migration | undefined
+  return ({ slot, text, value }: JsonLines.LogRecord): string => {
+    if (migration === undefined) {
+      if (!isHeader(value)) return `${text}\n`
+      migration = Migration.make(value, slot)
+      return lineOf(migration.header)
+    }
+    const { record } = migration.next(value, slot)
+    return record === value ? `${text}\n` : lineOf(record)
+  }
+}
+
+const write = Effect.fnUntraced(function* (path: string, file: File) {
+  const toLine = migratedLines()
+  let problems = 0
+  yield* LogFile.bytes(path).pipe(
+    JsonLines.read({ isRecord: EntryReader.isRecord }),
+    Stream.mapChunks((reads) => {
+      problems += [...reads].filter(({ _tag }) => _tag === "Problem").length
+      return reads
+    }),
+    Stream.filterMap((read) => (read._tag === "Problem" ? Option.none() : Option.some(toLine(read)))),
+    Stream.grouped(256),
+    Stream.runForEach((lines) =>
+      Effect.mapError(file.writeAll(Buffer.from([...lines].join(""))), written("write", path))
+    )
+  )
+  yield* Effect.mapError(file.sync, written("make durable", path))
+  return problems
+})
+
+/** Gives the original a second name that no other file has. */
+const backedUp = Effect.fnUntraced(function* (path: string, version: number) {
+  const files = yield* FileSystem
+  for (let copy = 1; ; copy++) {
+    const name = `${path}.v${version}${copy === 1 ? "" : `.${copy}`}.bak`
+    if (yield* Effect.mapError(files.exists(name), written("look at", name))) continue
+    yield* Effect.mapError(files.link(path, name), written("create", name))
+    return name
+  }
+})
+
+/** The file's permissions, and what changes when another program writes to it. */
+const look = Effect.fnUntraced(function* (path: string) {
+  const files = yield* FileSystem
+  const { ino, mode, mtime, size } = yield* Effect.mapError(files.stat(path), written("look at", path))
+  const modified = Option.match(mtime, { onNone: () => "", onSome: (time) => time.toISOString() })
+  return { mode: mode & 0o777, stamp: `${Option.getOrElse(ino, () => 0)} ${modified} ${size}` }
+})
+
+const versionOf = Effect.fnUntraced(function* (path: string) {
+  const head = yield* EntryReader.fromPath(path).pipe(
+    Stream.filterMap((piece) => (piece._tag === "Head" ? Option.some(piece.version ?? currentVersion) : Option.none())),
+    Stream.runHead
+  )
+  return yield* Effect.mapError(head, () => new NotASession({}))
+})
+
+/** Replaces the original by the written file and makes its new name durable. */
+const replace = Effect.fnUntraced(function* (temporary: string, path: string) {
+  const files = yield* FileSystem
+  yield* Effect.mapError(files.rename(temporary, path), written("rename", temporary))
+  const folder = dirname(path)
+  yield* files.open(folder).pipe(
+    Effect.flatMap((handle) => handle.sync),
+    Effect.scoped,
+    Effect.mapError(written("make durable", folder))
+  )
+})
+
+export type MigrateError = EntryError | LogChanged | LogFile.LogUnreadable | SessionLocked | StorageFailed
+
+/**
+ * Migrates the file to version 3, unless it has that version. Fails without a change if another writer has its lock, or
+ * if it is written to meanwhile. The original stays beside it, as `name.v1.bak`.
+ */
+export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (
+  name: string
+): Effect.fn.Return<Result, MigrateError, FileSystem | Scope.Scope | SessionStorage> {
+  const files = yield* FileSystem
+  // A rename onto a link would replace the link.
+  const path = yield* Effect.orElseSucceed(files.realPath(name), () => name)
+  const version = yield* versionOf(path)
+  if (version === currentVersion) return { version, problems: 0 }
+  yield* Effect.flatMap(SessionStorage, (storage) => storage.lock(path))
+  const before = yield* look(path)
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
+  const remove = Effect.ignore(files.remove(temporary, { force: true }))
+  yield* remove
+  yield* Effect.addFinalizer(() => remove)
+  const file = yield* Effect.mapError(
+    files.open(temporary, { flag: "wx", mode: before.mode }),
+    written("create", temporary)
+  )
+  const problems = yield* write(path, file)
+  if ((yield* look(path)).stamp !== before.stamp) return yield* new LogChanged({ path })
+  return yield* Effect.uninterruptible(
+    Effect.gen(function* () {
+      const backup = yield* backedUp(path, version)
+      yield* replace(temporary, path)
+      return { version, backup, problems }
+    })
+  )
+}, Effect.scoped)

@@ -1,0 +1,78 @@
+/** Tests the writing of entry logs. Spec: FM-27, FM-50, FM-51 in specs/formats.md. */
+import { assert, it } from "@effect/vitest"
+import { Chunk, Effect, FastCheck as fc, Option, Stream } from "effect"
+import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
+import * as EntryWriter from "../../../packages/formats/src/entry/EntryWriter.ts"
+import { cases } from "../../support/Cases.ts"
+import { chain, fileOf, header, user } from "../support/Entries.ts"
+import * as EntryLogs from "../support/EntryLogs.ts"
+
+const read = (content: string, options?: EntryReader.Options) =>
+  Stream.make(Buffer.from(content)).pipe(
+    EntryReader.fromBytes(options),
+    Stream.runCollect,
+    Effect.map(Chunk.toReadonlyArray),
+    Effect.runSync
+  )
+
+const rewritten = (content: string): string => {
+  const pieces = read(content)
+  const head = pieces.find((piece) => piece._tag === "Head")
+  if (head === undefined) return ""
+  const records = pieces.flatMap((piece) => ("record" in piece && piece._tag !== "Head" ? [piece.record] : []))
+  const lines = Stream.runCollect(EntryWriter.lines(head)(Stream.fromIterable(records)))
+  return [...Effect.runSync(lines)].join("")
+}
+
+it("FM-50: a healthy log of version 3 in compact JSON is written with the same bytes", () => {
+  fc.assert(
+    fc.property(EntryLogs.logs, (options) => {
+      const content = EntryLogs.file({ ...options, version: 3 })
+      assert.strictEqual(rewritten(content), content)
+    }),
+    { numRuns: cases(40) }
+  )
+})
+
+it("FM-50: what is written is read as the same conversation, and written again with the same bytes", () => {
+  fc.assert(
+    fc.property(EntryLogs.logs, EntryLogs.damages, (options, damages) => {
+      const content = EntryLogs.damaged(Buffer.from(EntryLogs.file(options)), damages)
+      const once = Effect.runSync(Effect.either(Effect.try(() => rewritten(content.toString()))))
+      if (once._tag === "Right") assert.strictEqual(rewritten(once.right), once.right)
+    }),
+    { numRuns: cases(60) }
+  )
+})
+
+it("FM-51: names, numbers and texts that JSON writes in several ways get one form", () => {
+  const line =
+    '{ "type":"x", "id":"a","parentId":null,"timestamp":1,"n":1.0,"e":1e3,"t":"\\u00e9\\/","2":1,"1":2,"__proto__":{"x":1}}'
+  const written = rewritten(`${JSON.stringify(header)}\r\n${line}`).split("\n")
+  assert.strictEqual(
+    written[1],
+    '{"1":2,"2":1,"type":"x","id":"a","parentId":null,"timestamp":1,"n":1,"e":1000,"t":"é/","__proto__":{"x":1}}'
+  )
+})
+
+it("FM-27: a picture of the blob store is shown, a missing one is reported; the record keeps the reference", () => {
+  const [there, missing] = ["a", "b"].map((digit) => `blob:sha256:${digit.repeat(64)}`)
+  const image = (data: unknown) => ({ type: "image", data, mimeType: "image/png" })
+  const records = chain(user([image(there), image(missing), image("aGk=")]))
+  const pictures = (hash: string) =>
+    Effect.succeed(hash.startsWith("a") ? Option.some(Buffer.from("hi")) : Option.none())
+  const pieces = read(fileOf(header, ...records), { pictures })
+  assert.deepStrictEqual(
+    pieces.map(({ _tag }) => _tag),
+    ["Head", "Problem", "User"]
+  )
+  assert.deepInclude(pieces[1], { kind: "missing-picture" })
+  assert.deepInclude(pieces[2], {
+    content: [
+      { type: "media", mime: "image/png", data: "aGk=" },
+      { type: "text", text: `[the picture ${"b".repeat(64)} is missing]` },
+      { type: "media", mime: "image/png", data: "aGk=" }
+    ],
+    record: records[0]
+  })
+})
