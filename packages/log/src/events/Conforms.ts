@@ -19,8 +19,7 @@ const struct = (ast: AST.TypeLiteral): Conforms => {
     isOptional,
     conforms: compile(type)
   }))
-  return (value) => {
-    if (!isObject(value)) return false
+  const inAnyOrder = (value: Record<string, unknown>): boolean => {
     let found = 0
     for (const { conforms, isOptional, name } of fields) {
       const field = value[name]
@@ -34,6 +33,20 @@ const struct = (ast: AST.TypeLiteral): Conforms => {
     // Decoding drops unknown fields, so the value would not stay the same.
     for (const _ in value) found -= 1
     return found === 0
+  }
+  // Fields usually come in the schema's order. Reading a field while its name is enumerated is faster than by its name.
+  return (value) => {
+    if (!isObject(value)) return false
+    let next = 0
+    for (const name in value) {
+      while (fields[next]?.isOptional === true && fields[next]?.name !== name) next += 1
+      const field = fields[next]
+      if (field?.name !== name) return inAnyOrder(value)
+      if (!field.conforms(value[name])) return false
+      next += 1
+    }
+    while (fields[next]?.isOptional === true) next += 1
+    return next === fields.length
   }
 }
 
@@ -51,6 +64,17 @@ const regexOf = ({ annotations }: AST.Refinement): RegExp | undefined => {
   if (!Predicate.hasProperty(pattern, "regex")) return undefined
   const { regex } = pattern
   return regex instanceof RegExp && !regex.global && !regex.sticky ? regex : undefined
+}
+
+/** Matches strings. Neighbouring events often hold the same id, so the last match is kept. */
+const matches = (regex: RegExp, from: Conforms): Conforms => {
+  let last: string | undefined
+  return (value) => {
+    if (value === last && last !== undefined) return true
+    if (typeof value !== "string" || !regex.test(value) || !from(value)) return false
+    last = value
+    return true
+  }
 }
 
 /** Compiles a schema's AST. Nothing conforms to an AST node that it does not support. */
@@ -72,7 +96,7 @@ export const compile = (ast: AST.AST): Conforms => {
       // A refinement's filter allocates for every value; the expression that it runs does not.
       return regex === undefined
         ? (value) => from(value) && Option.isNone(ast.filter(value, {}, ast))
-        : (value) => typeof value === "string" && regex.test(value) && from(value)
+        : matches(regex, from)
     }
     case "Union": {
       const members = ast.types.map(compile)

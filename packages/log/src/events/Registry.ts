@@ -26,8 +26,8 @@ type Definition = (typeof durableDefinitions)[number]
 
 /** Compiled on first use, because a process meets few of the types. */
 const conformsTo = (definition: Definition): Conforms => {
-  const compiled = once(() => compile(definition.data.ast))
-  return (data) => compiled()(data)
+  let compiled: Conforms | undefined
+  return (data) => (compiled ??= compile(definition.data.ast))(data)
 }
 
 /** What one definition gives: its decoder by stored name and its encoder by type. */

@@ -20,24 +20,27 @@ const stepText = (hash: number, text: string): number => {
   return stepped
 }
 
-/** The session and type of the last checksum, and their part of it: rows of a page share the one and often the other. */
-const last = { session_id: "", type: "", hash: stepText(0, " ") }
+/** The hash of a session and a type, which rows of one kind share. */
+export const kindHash = (sessionID: string, type: string): number => stepText(stepText(0, sessionID) ^ 0x20, type)
 
-const kindOf = ({ session_id, type }: Checked): number => {
+/** The hash of all columns but the payload, from that of the kind. */
+export const rowHash = (kind: number, seq: number, created: number, id: string): number =>
+  stepText(step(step(step(kind, seq), created | 0), Math.floor(created / 0x1_0000_0000)), id)
+
+/** The checksum of a row: the CRC-32 of the payload in UTF-8, begun with the hash of the other columns. */
+export const sum = (hash: number, data: string): number => crc32(data, hash >>> 0)
+
+/** The session and type of the last checksum: neighbouring rows often share both. */
+const last = { session_id: "", type: "", hash: kindHash("", "") }
+
+const kindHashOf = ({ session_id, type }: Checked): number => {
   if (last.session_id === session_id && last.type === type) return last.hash
   last.session_id = session_id
   last.type = type
-  last.hash = stepText(stepText(0, session_id) ^ 0x20, type)
+  last.hash = kindHash(session_id, type)
   return last.hash
 }
 
-/**
- * Returns the CRC-32 of the payload in UTF-8, begun with a hash of the other columns. A change of one column always
- * changes the checksum. Every row that is read is verified, so speed matters: the one text of all columns, which an
- * earlier checksum covered, took as long to join as the payload takes to sum up.
- */
-export const checksumOf = (row: Checked): number => {
-  const { created, data, id, seq } = row
-  const place = step(step(step(kindOf(row), seq), created | 0), Math.floor(created / 0x1_0000_0000))
-  return crc32(data, stepText(place, id) >>> 0)
-}
+/** Returns the checksum of a whole row. A change of one column always changes it. */
+export const checksumOf = (row: Checked): number =>
+  sum(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)

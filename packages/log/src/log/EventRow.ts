@@ -2,7 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
-import { Effect, Either, Option, ParseResult, Schema } from "effect"
+import { Effect, Either, Option, ParseResult } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { compile } from "../events/Conforms.ts"
 import * as Registry from "../events/Registry.ts"
@@ -25,13 +25,17 @@ export interface EventRow {
   readonly data: string
 }
 
-const isEventID = compile(EventID.ast)
+const conformsToEventID = compile(EventID.ast)
 const isSessionID = compile(SessionID.ast)
+
+/** Whether it is an event's id. */
+export const isEventID = (id: unknown): id is EventID => conformsToEventID(id)
 
 /** The last valid session id: the rows of a page belong to one session or a few. */
 let knownSession: unknown
 
-const isKnownSession = (id: unknown): boolean => {
+/** Whether it is a session id. */
+export const isKnownSession = (id: unknown): id is SessionID => {
   if (id === knownSession) return true
   if (!isSessionID(id)) return false
   knownSession = id
@@ -52,7 +56,7 @@ const isRow = (raw: Raw): raw is Raw & EventRow =>
 /** Rows per page: bounds a reader's memory, whatever the length of the log. */
 export const pageSize = 512
 /** A longer payload is a page of its own, so a page holds at most 32 MiB or one event. */
-const longPayload = 64 * 1024
+export const longPayload = 64 * 1024
 
 /** The columns that an insert writes. */
 const columns = ["position", "session", "seq", "type", "created", "checksum", "id", "data"] as const
@@ -144,96 +148,6 @@ export const selectCheckedPage = (
     }
   )
 
-/** What the rows of a page have in common. The page's first row holds it: every further column slows every row. */
-const common = (floor: string): string =>
-  `(SELECT json_array(seq, coalesce(incarnation, 0), (SELECT identity FROM log_identity WHERE one = 1),
-    (SELECT json_group_object(type, name) FROM event_type), ${floor}) FROM event_sequence WHERE session = e.session)`
-
-const Common = Schema.parseJson(
-  Schema.Tuple(
-    Schema.Number,
-    Schema.Number,
-    Schema.String,
-    Schema.Record({ key: Schema.String, value: Schema.String }),
-    Schema.NullOr(Schema.Number)
-  )
-)
-
-/** The columns of a page: numbers where `common` or the caller has the text. */
-const paged = (limit: number) => `e.position, e.seq, e.type, e.created, e.checksum, e.id, ${payload(limit)}`
-
-/** A page's rows, and the session's head and incarnation in the same snapshot, if the first row follows the cursor. */
-export interface RawPage {
-  readonly rows: ReadonlyArray<Raw>
-  readonly latest: number
-  readonly incarnation: number
-  /** Pages of the feed: its floor, the greatest position of an event that pruning removed; 0 if there is none. */
-  readonly floor: number
-}
-
-/** Gives rows their ids and the names of their types. Each ends with its session's id and what the page has in common. */
-const named = (found: ReadonlyArray<ReadonlyArray<unknown>>, sessionID?: string): RawPage => {
-  const [latest, incarnation, identity, names, floor] = Option.getOrElse(
-    Schema.decodeUnknownOption(Common)(found[0]?.[8]),
-    () => [0, 0, "", {}, null] as typeof Common.Type
-  )
-  const idAt = EventIds.make(identity)
-  // By index: destructuring an array goes through its iterator, which costs as much as the row's object.
-  const rows = found.map((row): Raw => {
-    const [position, created] = [row[0], row[3]]
-    const derived = typeof created === "number" && typeof position === "number" ? idAt(created, position) : undefined
-    return {
-      position,
-      id: row[5] ?? derived,
-      session_id: sessionID ?? row[7],
-      seq: row[1],
-      type: names[String(row[2])],
-      created,
-      data: row[6],
-      checksum: row[4]
-    }
-  })
-  return { rows, latest, incarnation, floor: floor ?? 0 }
-}
-
-/**
- * Selects one page of a session's rows after a cursor. Long payloads are null unless the limit is 1. Arrays take
- * half the time of the driver's objects.
- */
-export const selectPage = (sql: SqlClient.SqlClient, sessionID: string, after: number, limit: number) =>
-  Effect.map(
-    sql`SELECT ${sql.literal(paged(limit))}, NULL,
-        iif(e.seq = ${after + 1}, ${sql.literal(common("NULL"))}, NULL) FROM event e
-      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`.values,
-    (rows) => named(rows, sessionID)
-  )
-
-/** The sessions whose removal is not finished: no reader sees their events. */
-const removing = "(SELECT session FROM event_sequence WHERE session_id IS NULL)"
-
-/** The feed's floor, by key. */
-const feedFloor = "(SELECT max(position) FROM session_floor WHERE position > 0)"
-
-/** Selects one page of all sessions' rows after a position, and the floor in the same snapshot. */
-export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
-  Effect.flatMap(
-    sql`SELECT ${sql.literal(paged(limit))}, s.session_id,
-        iif(e.position = (SELECT min(position) FROM event
-            WHERE position > ${after} AND session NOT IN ${sql.literal(removing)}),
-          ${sql.literal(common(feedFloor))}, NULL)
-      FROM event e LEFT JOIN event_sequence s ON s.session = e.session
-      WHERE e.position > ${after} AND e.session NOT IN ${sql.literal(removing)}
-      ORDER BY e.position LIMIT ${limit}`.values,
-    (rows) => (rows.length > 0 ? Effect.succeed(named(rows)) : selectEmptyPage(sql))
-  )
-
-/** An empty page moves no cursor, so its floor may be newer than its rows. */
-const selectEmptyPage = (sql: SqlClient.SqlClient) =>
-  Effect.map(sql<{ readonly floor: number | null }>`SELECT ${sql.literal(feedFloor)} AS floor`, ([row]): RawPage => ({
-    ...named([]),
-    floor: row?.floor ?? 0
-  }))
-
 /** The part of this database in the ids of its events. */
 export const selectIdentity = (sql: SqlClient.SqlClient) =>
   sql<{ readonly identity: string }>`SELECT identity FROM log_identity WHERE one = 1`.pipe(
@@ -266,28 +180,30 @@ const unreadable = (row: Raw, details: string) =>
     details
   })
 
-/**
- * Decodes a row without verifying its checksum. Undefined for a type that this build does not know. The result is no
- * `Either`, because a replay decodes hundreds of thousands of rows a second.
- */
-export const decodeRow = (row: Raw & EventRow): SessionEvent | EventUnreadable | undefined => {
+/** Decodes a payload's JSON to its type's current form. Throws what prevents it. */
+export const decodePayload = (codec: Registry.Codec, text: string): SessionEvent["data"] => {
+  const data: unknown = JSON.parse(text)
+  // A payload that conforms has the type that the codec decodes to.
+  if (codec.conforms(data)) return data as SessionEvent["data"]
+  return Either.getOrThrowWith(codec.decode(data), ParseResult.parseError)
+}
+
+/** Why a payload was not decoded. */
+export const detailsOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : "bad JSON")
+
+/** Decodes a row without verifying its checksum. Undefined for a type that this build does not know. */
+const decodeRow = (row: Raw & EventRow): SessionEvent | EventUnreadable | undefined => {
   const codec = Registry.codecOf(row.type)
   if (codec === undefined) return undefined
-  let data: unknown
-  try {
-    data = JSON.parse(row.data)
-  } catch (cause) {
-    return unreadable(row, cause instanceof Error ? cause.message : "bad JSON")
-  }
-  if (!codec.conforms(data)) {
-    const decoded = codec.decode(data)
-    if (Either.isLeft(decoded)) return unreadable(row, ParseResult.parseError(decoded.left).message)
-    data = decoded.right
-  }
   const { created, id, position, seq, session_id: sessionID } = row
   const { type, version } = codec
-  // The codec decodes the payload of its own type; the lookup hides that from the compiler.
-  return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
+  try {
+    const data = decodePayload(codec, row.data)
+    // The codec decodes the payload of its own type; the lookup hides that from the compiler.
+    return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
+  } catch (thrown) {
+    return unreadable(row, detailsOf(thrown))
+  }
 }
 
 /** Verifies and decodes a row. Undefined for a type that this build does not know. */

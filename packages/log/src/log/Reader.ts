@@ -4,7 +4,7 @@
  * (TL-1).
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Channel, Chunk, Effect, Either, Stream } from "effect"
+import { Channel, Chunk, Effect, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { retryBusy } from "../storage/Database.ts"
@@ -20,7 +20,8 @@ import {
   type ReplayComplete,
   SessionNotFound
 } from "./EventLog.ts"
-import { beforeLong, pageSize, type RawPage, selectFeedPage, selectPage, toEvents, unavailable } from "./EventRow.ts"
+import { pageSize, unavailable } from "./EventRow.ts"
+import { selectFeedPage, selectPage } from "./Page.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
 type Page = {
@@ -32,13 +33,6 @@ type Page = {
 }
 
 type SessionPage = Page & { readonly incarnation: number }
-
-type Rows = ReadonlyArray<Record<string, unknown>>
-
-const lastOf = (rows: Rows, after: number, column: "seq" | "position"): number => {
-  const last = rows.at(-1)?.[column]
-  return typeof last === "number" ? last : after
-}
 
 /** Returns the session's head and floor; `SessionNotFound` if it has no events, even if it is claimed for replay. */
 export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
@@ -77,46 +71,21 @@ const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
     })
   )
 
-/** How many rows follow the place contiguously. */
-const following = (place: Place, rows: Rows): number => {
-  if (lastOf(rows, place.after, "seq") - place.after === rows.length) return rows.length
-  return rows.findIndex((row, index) => row["seq"] !== place.after + 1 + index)
-}
-
-/**
- * Builds a page from contiguous rows; their incarnation and head come from the same snapshot. The page ends before an
- * unreadable event; the next page starts with that event and fails.
- */
-const contiguous = (
-  place: Place,
-  rows: Rows,
-  { incarnation, latest }: RawPage
-): Either.Either<SessionPage, EventUnreadable | SessionNotFound> => {
-  if (incarnation !== (place.incarnation ?? incarnation)) return Either.left(removed(place))
-  const { events, rows: read, stopped } = toEvents(rows)
-  if (read === 0 && stopped !== undefined) return Either.left(stopped)
-  const cursor = place.after + read
-  return Either.right({ events, cursor, incarnation, hasMore: cursor < latest })
-}
-
 const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
   Effect.gen(function* () {
+    const { after, sessionID } = place
     for (let empty = false; ; empty = true) {
-      const found = yield* Effect.mapError(
-        retryBusy(selectPage(sql, place.sessionID, place.after, most)),
-        unavailable("read")
-      )
-      const { limit, rows } = beforeLong(found.rows, most)
-      // The next row has a long payload: read it alone.
-      if (limit === 0) return yield* page(sql, place, 1)
-      const [first] = rows
-      const good = following(place, rows)
-      if (first !== undefined && good > 0) {
-        return yield* contiguous(place, good === rows.length ? rows : rows.slice(0, good), found)
+      const found = yield* Effect.mapError(retryBusy(selectPage(sql, sessionID, after, most)), unavailable("read"))
+      if (found.follows) {
+        const { events, incarnation, latest, read, stopped } = found
+        if (incarnation !== (place.incarnation ?? incarnation)) return yield* removed(place)
+        // The page ends before a long or unreadable row. The next one begins with it, and reads it alone or fails.
+        if (read > 0) return { events, cursor: after + read, incarnation, hasMore: after + read < latest }
+        return yield* stopped ?? page(sql, place, 1)
       }
       const { incarnation, seq } = yield* checkPlace(sql, place)
-      if (first !== undefined) return yield* missing(place)
-      if (seq <= place.after) return { events: [], cursor: place.after, incarnation, hasMore: false }
+      if (found.found > 0) return yield* missing(place)
+      if (seq <= after) return { events: [], cursor: after, incarnation, hasMore: false }
       // Either an event arrived after the first look, or its row is missing and a second look does not find it.
       if (empty) return yield* missing(place)
     }
@@ -140,13 +109,10 @@ const feedPage = (
     Effect.mapError(unavailable("read")),
     Effect.flatMap((found): Effect.Effect<Page, FeedError> => {
       if (!gaps && after < found.floor) return new CursorExpired({ cursor: after, floor: found.floor })
-      const { limit, rows } = beforeLong(found.rows, most)
-      if (limit === 0) return feedPage(sql, after, 1, gaps)
-      const { events, rows: read, stopped } = toEvents(rows)
-      if (read === 0 && stopped !== undefined) return stopped
-      // The page ends before the unreadable row; the next page starts with it and fails.
-      const cursor = lastOf(read === rows.length ? rows : rows.slice(0, read), after, "position")
-      return Effect.succeed({ events, cursor, hasMore: stopped !== undefined || rows.length === limit })
+      const { events, position = after, read, stopped } = found
+      // The page ends before a long or unreadable row. The next one begins with it, and reads it alone or fails.
+      if (read === 0 && found.found > 0) return stopped ?? feedPage(sql, after, 1, gaps)
+      return Effect.succeed({ events, cursor: position, hasMore: read < found.found || read === most })
     })
   )
 
