@@ -26,6 +26,30 @@ for (const { type, version } of durableDefinitions) {
   })
 }
 
+for (const { type, version } of durableDefinitions) {
+  it(`EV-D4: ${type} conforms to its schema in any order of its fields, and with another field it does not`, () => {
+    const codec = Registry.codecOf(`${type}.${version}`)
+    fc.assert(
+      fc.property(draftOf(type), fc.nat(), (draft, turn) => {
+        const fields = Object.entries(Either.getOrThrow(Registry.encode(draft)).data)
+        const from = fields.length === 0 ? 0 : turn % fields.length
+        const turned = [...fields.slice(from), ...fields.slice(0, from)]
+        assert.isTrue(codec?.conforms(Object.fromEntries(turned)))
+        for (const others of [
+          [...turned, ["other", 1]],
+          [["other", 1], ...turned]
+        ]) {
+          assert.isFalse(codec?.conforms(Object.fromEntries(others)))
+        }
+        // Without a field it conforms exactly if the decoder accepts and keeps it.
+        const fewer = Object.fromEntries(turned.slice(1))
+        assert.strictEqual(codec?.conforms(fewer), codec !== undefined && Either.isRight(codec.decode(fewer)))
+      }),
+      { numRuns: cases(20) }
+    )
+  })
+}
+
 it("EV-D2: the stored names are these; one is added when a version is raised, and none is ever taken away", () => {
   const names = durableDefinitions.map(({ type, version }) => `${type}.${version}`)
   assert.deepStrictEqual([...Registry.storedNames()].sort(), [...names, "session.next.compaction.ended.1"].sort())
