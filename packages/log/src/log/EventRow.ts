@@ -127,7 +127,7 @@ const payload = (limit: number) =>
 /**
  * Truncates the rows at the first missing payload; the first `from` rows need none. Also returns the effective limit.
  */
-export const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
+const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
   const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
   return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
 }
