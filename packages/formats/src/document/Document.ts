@@ -1,0 +1,63 @@
+/**
+ * Writes a session's messages as a document: Markdown, a self-contained HTML page, or one JSON message a line. Streams, so
+ * that memory is bounded by the largest message and the list of prompts. With a redactor, every text is redacted before it
+ * is written. Spec: FM-170..FM-184 in specs/formats.md.
+ */
+import { Effect, Schema, Stream } from "effect"
+import { Message, type Session } from "@daybook/log/domain/Message"
+import type { Redactor } from "@daybook/log/support/Redaction"
+import { pageEnd, pageStart } from "./HtmlPage.ts"
+import { htmlOf } from "./HtmlMessage.ts"
+import { markdownEnd, markdownOf, markdownStart } from "./MarkdownMessage.ts"
+import { redactedMessage, redactedSession, type RedactionFailed } from "./Redacted.ts"
+import * as Totals from "./Totals.ts"
+
+/** How a document is written. */
+export interface DocumentOptions {
+  /** Replaces secrets; its counts grow while the document is written. Absent: texts are written as they are. */
+  readonly redactor?: Redactor | undefined
+}
+
+/** A part of a document. */
+type Text<E, R> = Stream.Stream<string, E | RedactionFailed, R>
+
+/** Writes the messages with the functions of a format. */
+const written =
+  (format: {
+    readonly start: (session: Session) => string
+    readonly message: (message: Message, number: number) => string
+    readonly end: (session: Session, totals: Totals.Totals) => string
+  }) =>
+  <E, R>(session: Session, messages: Stream.Stream<Message, E, R>, { redactor }: DocumentOptions = {}): Text<E, R> =>
+    Stream.unwrap(
+      Effect.map(redactor === undefined ? Effect.succeed(session) : redactedSession(redactor, session), (head) => {
+        const totals = Totals.make()
+        const clean = redactor === undefined ? messages : Stream.mapEffect(messages, redactedMessage(redactor))
+        const body = Stream.map(clean, (message) => {
+          totals.add(message)
+          return format.message(message, totals.value().prompts.length)
+        })
+        return Stream.make(format.start(head)).pipe(
+          Stream.concat(body),
+          Stream.concat(Stream.sync(() => format.end(head, totals.value())))
+        )
+      })
+    )
+
+/** Markdown for people: prompts as quotes, answers as they are, tool calls and results in fences (FM-172). */
+export const markdown = written({ start: markdownStart, message: markdownOf, end: markdownEnd })
+
+/**
+ * A page that needs nothing else: styles and pictures are part of it, and it runs no script. Whatever the messages hold,
+ * they are shown as text or as Markdown without raw HTML (FM-174).
+ */
+export const html = written({ start: pageStart, message: htmlOf, end: pageEnd })
+
+const encode = Schema.encodeSync(Message)
+
+/** One message a line, as the public schema `Message` encodes it (FM-171). */
+export const jsonl = written({
+  start: () => "",
+  message: (message) => `${JSON.stringify(encode(message))}\n`,
+  end: () => ""
+})
